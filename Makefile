@@ -1,0 +1,75 @@
+# MySQL Databus. `make help` lists what there is; `make demo` and `make test` do all their set-up themselves.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export UV_PYTHON_DOWNLOADS := never
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+MEMBERS := $(wildcard libs/* services/*)
+IMAGES := reader publisher dump-api spark-sink
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+.PHONY: help setup demo up down test lint types fmt bench images chart lock clean
+
+##@ Main
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: setup ## Run the whole pipeline on a real MariaDB and prove the lake equal to it
+	$(BIN)/devstack demo
+
+up: setup ## Start servers and services, leave them running, print their URLs
+	$(BIN)/devstack up --services
+
+down: ## Stop what `make up` started
+	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
+
+test: setup ## Run unit, contract and integration tests on real servers (T=path runs one)
+	$(BIN)/pytest $(T)
+
+##@ Development
+setup: $(VENV)/installed ## Install everything into .venv from the locked requirements
+
+lint: setup ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## Check types, strictly
+	$(BIN)/mypy
+
+fmt: setup ## Format the code and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+images: ## Build the images of the services
+	for image in $(IMAGES); do docker build --build-arg SERVICE=$$image --build-arg VERSION=$(VERSION) -t databus-$$image:$(VERSION) .; done
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
+chart: ## Lint and render the chart with the helm on PATH
+	@command -v helm >/dev/null || { echo "make chart: install helm 3.14 or later, it is not on PATH" >&2; exit 1; }
+	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
+	  helm lint --strict charts/databus -f $$values && helm template databus charts/databus -f $$values >/dev/null; done
+
+lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
+	$(UV) lock --upgrade
+	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt
+	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
+	$(UV) export $(EXPORT) --only-group build -o requirements/build.txt
+EXPORT := --quiet --frozen --no-emit-workspace --no-header --format requirements-txt
+
+clean: down ## Remove the virtual environment, builds and the state of local servers
+	rm -rf $(VENV) .devstack .mypy_cache .pytest_cache .ruff_cache bench-results libs/*/build services/*/build
+	find libs services -name '*.egg-info' -prune -exec rm -rf {} +
+
+$(VENV)/uv:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r <(grep -A 40 '^uv==' requirements/dev.txt | awk 'NR == 1 || /--hash/ {print} NR > 1 && !/--hash/ {exit}')
+	@touch $@
+
+$(VENV)/installed: $(VENV)/uv requirements/dev.txt $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/binlog/setup.py libs/binlog/src/databus_binlog/*.p[yx][xd]*)
+	$(UV) pip install --quiet --require-hashes -r requirements/dev.txt
+	$(UV) pip install --quiet --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
+	@touch $@
