@@ -1,0 +1,78 @@
+"""Debian packages beside the system: unpacked with all they depend on, and run through their own loader.
+
+Needs no root, starts no system service, and a package may come from a suite whose C library is newer than the system's.
+"""
+
+import platform
+import shutil
+from pathlib import Path
+
+from devstack.programs import run
+from devstack.server import VARIABLES, DevstackError, Kind, Say
+
+UNSTABLE = "unstable"
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_UNWANTED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/perl", "./usr/lib/*/perl")
+
+
+def unpack(kind: Kind, package: str, into: Path, say: Say, suite: str | None = None) -> None:
+    """Download a package of the machine's own suite, or of another one, with its dependencies, and unpack them."""
+    if not shutil.which("apt-get"):
+        raise DevstackError(f"{kind} comes from Debian packages and there is no apt-get; set {VARIABLES[kind][0]}")
+    state = into / "apt"
+    for folder in ("sources", "preferences", "lists/partial", "archives/partial"):
+        (state / folder).mkdir(parents=True)
+    (state / "status").touch()
+    (state / "sources" / "devstack.sources").write_text(_sources(suite))
+    options = {
+        "Dir::Etc::SourceList": "/dev/null",
+        "Dir::Etc::SourceParts": state / "sources",
+        "Dir::Etc::PreferencesParts": state / "preferences",
+        "Dir::State": state,
+        "Dir::State::status": state / "status",
+        "Dir::Cache": state,
+        "APT::Sandbox::User": "",
+        "APT::Install-Recommends": "false",
+        "Acquire::Languages": "none",
+        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
+        "Acquire::Retries": "3",
+    }
+    apt = ["apt-get", "-qy", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
+    say("reading package lists")
+    run(f"apt-get update for {package}", [*apt, "update"])
+    say(f"downloading {package}")
+    run(f"apt-get download of {package}", [*apt, "--download-only", "install", package])
+    say(f"unpacking {package}")
+    excluded = [f"--exclude={path}" for path in _UNWANTED]
+    for deb in sorted((state / "archives").glob("*.deb")):
+        extract = ["sh", "-c", 'deb=$1 into=$2; shift 2; dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$into" "$@"']
+        run(f"unpacking {deb.name}", [*extract, "unpack", str(deb), str(into), *excluded])
+    shutil.rmtree(state)
+
+
+def _sources(suite: str | None) -> str:
+    """Write the machine's own apt sources again, for its own suite or turned into another one."""
+    own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    shown = run(
+        "reading the apt sources",
+        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages", "Component: main"],
+    )
+    targets = sorted({(uri, release) for uri, release in (line.split() for line in shown.splitlines())})
+    wanted = [
+        (uri, suite or release)
+        for uri, release in targets
+        if own and (release == own or (not suite and release.startswith(f"{own}-")))
+    ]
+    if not wanted:
+        raise DevstackError("this machine's apt has no source of Debian packages for its own release")
+    signed = f"Signed-By: {_KEYRING}\n" if _KEYRING.exists() else ""
+    return "\n".join(f"Types: deb\nURIs: {uri}\nSuites: {name}\nComponents: main\n{signed}" for uri, name in wanted)
+
+
+def command(root: Path, program: str) -> list[str]:
+    """Build the start of a command line that runs an unpacked program with the libraries unpacked beside it."""
+    triplet = f"{platform.machine()}-linux-gnu"
+    libraries = [folder for folder in (root / "usr/lib" / triplet, root / "lib" / triplet) if folder.is_dir()]
+    loader = next(path for folder in libraries for path in folder.glob("ld-linux*.so.*"))
+    path = ":".join(str(folder) for folder in libraries)
+    return [str(loader), "--inhibit-cache", "--library-path", path, str(root / program)]

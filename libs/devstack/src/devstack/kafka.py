@@ -1,0 +1,110 @@
+"""Kafka, one node of KRaft, from Maven's artifacts and the machine's Java."""
+
+import asyncio
+import os
+import re
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from devstack import cache, jars
+from devstack.engine import Instance
+from devstack.programs import require, run
+from devstack.server import DevstackError, Kind, NotReadyError, Say, Server
+
+_POMS = Path(__file__).parent / "poms"
+_NO_JAVA = "Kafka needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless or default-jre-headless"
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{client}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:{controller}
+log.dirs={data}
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+# A killed broker may register again only when its old session is over; the default is 9 s.
+broker.session.timeout.ms=4000
+broker.heartbeat.interval.ms=500
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+
+
+class Kafka:
+    """A Kafka broker that is its own controller."""
+
+    kind: Kind = "kafka"
+    user = ""
+    ports = 2
+    timeout = 120.0
+
+    def install(self, say: Say) -> Path:
+        """Fetch the jars and format a log directory."""
+        java = _java(say)
+        libraries = jars.resolve(_POMS / "kafka.xml", say)
+
+        def build(folder: Path) -> None:
+            say("formatting a log directory")
+            (folder / "jars").symlink_to(libraries)
+            properties = _configure(folder, (9092, 9093), folder / "data")
+            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            tool = [*_jvm(java, folder), "kafka.tools.StorageTool", "format", "--cluster-id", cluster]
+            run("formatting Kafka's log directory", [*tool, "--config", str(properties)])
+
+        return cache.installed(libraries.name.replace("jars-", ""), build)
+
+    def command(self, installation: Path, instance: Instance) -> list[str]:
+        """Write server.properties and build the command line."""
+        properties = _configure(instance.folder, instance.ports, instance.data)
+        return [*_jvm(_java(lambda _: None), installation), "kafka.Kafka", str(properties)]
+
+    async def ping(self, server: Server) -> None:
+        """Ask for the cluster's brokers; there is none before the broker has joined its controller."""
+        client: Any = AIOKafkaAdminClient(bootstrap_servers=server.url, request_timeout_ms=5000)
+        try:
+            # The client would log and retry on a closed port for long, so that is looked at first.
+            _, writer = await asyncio.open_connection(server.host, server.port)
+            writer.close()
+            await client.start()
+            if not (await client.describe_cluster())["brokers"]:
+                raise NotReadyError("the broker has not joined its controller")
+        except (OSError, KafkaError) as error:
+            raise NotReadyError(str(error)) from error
+        finally:
+            await client.close()
+
+
+def _java(say: Say) -> str:
+    """Find Java: the one of JAVA_HOME or else of the path, 17 or newer."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else "java"
+    found = require(java, "default-jre-headless", _NO_JAVA, say)
+    version = re.search(r'version "(\d+)', run("java -version", [found, "-version"]))
+    if not version or int(version[1]) < 17:
+        raise DevstackError(f"{_NO_JAVA} ({found} is too old)")
+    return found
+
+
+def _jvm(java: str, installation: Path) -> list[str]:
+    logging = f"-Dlog4j2.configurationFile={_POMS / 'kafka-log4j2.xml'}"
+    return [java, "-Xmx512m", logging, "-cp", f"{installation}/jars/*"]
+
+
+def _configure(folder: Path, ports: tuple[int, ...], data: Path) -> Path:
+    properties = folder / "server.properties"
+    properties.write_text(_PROPERTIES.format(client=ports[0], controller=ports[1], data=data))
+    return properties

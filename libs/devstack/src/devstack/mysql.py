@@ -1,0 +1,52 @@
+"""MySQL 9, from the Debian packages of the unstable suite."""
+
+from pathlib import Path
+
+from devstack import cache, debs, sql
+from devstack.engine import Instance
+from devstack.programs import run
+from devstack.server import Kind, Say, Server
+
+_OPTIONS = [
+    "--secure-file-priv=NULL",  # Debian's default is a folder that only its full package creates
+    "--innodb-redo-log-capacity=64M",
+]
+
+
+class MySQL:
+    """MySQL with GTIDs and row events that carry full metadata."""
+
+    kind: Kind = "mysql"
+    user = sql.USER
+    ports = 1
+    timeout = 90.0
+
+    def install(self, say: Say) -> Path:
+        """Unpack the server and initialise a data directory."""
+
+        def build(folder: Path) -> None:
+            debs.unpack(self.kind, "mysql-server-core", folder, say, suite=debs.UNSTABLE)
+            say("initialising a data directory")
+            data = folder / "data"
+            initialize = [*sql.identity(), "--initialize-insecure", f"--datadir={data}", *_OPTIONS]
+            run("initialising MySQL's data directory", [*sql.program(folder, "mysqld"), *initialize])
+            (data / "auto.cnf").unlink()  # every instance makes itself a server UUID of its own
+
+        return cache.installed("mysql", build)
+
+    def command(self, installation: Path, instance: Instance) -> list[str]:
+        """Build the command line; there is no configuration file."""
+        # What a killed server left; a new one refuses to start while any process has the pid in it.
+        (instance.data / f"{sql.SOCKET}.lock").unlink(missing_ok=True)
+        return [
+            *sql.program(installation, "mysqld"),
+            *sql.options(instance, server_id=2),
+            *_OPTIONS,
+            "--mysqlx=OFF",
+            "--gtid-mode=ON",
+            "--enforce-gtid-consistency=ON",
+        ]
+
+    async def ping(self, server: Server) -> None:
+        """Log in and ask for one value."""
+        await sql.ping(server)

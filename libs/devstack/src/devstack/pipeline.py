@@ -1,0 +1,134 @@
+"""The four services as local processes around one configuration."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import httpx
+
+from devstack.ports import free_ports
+from devstack.process import Process, spawn, tail
+from devstack.server import DevstackError, Server
+
+Service = Literal["reader", "publisher", "dump-api", "spark-sink"]
+SERVICES: tuple[Service, ...] = get_args(Service)
+
+_SECTIONS = {"reader": "reader", "publisher": "publisher", "dump-api": "dumps", "spark-sink": "spark"}
+_READY_SECONDS = 90
+
+
+class Pipeline:
+    """A pipeline whose configuration, logs, dumps and lake lie in the folder `home`. All methods block."""
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        source: Server,
+        redis: Server,
+        kafka: Server,
+        name: str = "shop",
+        include: tuple[str, ...] = ("shop.*",),
+        overrides: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.home = home.resolve()
+        self.name = name
+        self.config = self.home / "databus.yaml"
+        self.lake = self.home / "lake"
+        if not self.config.exists():
+            self._write_config(source, redis, kafka, include, overrides or {})
+
+    def start(self, service: Service, *arguments: str) -> None:
+        """Start a service and wait until it is ready; one that runs is kept."""
+        if not self.pid(service):
+            self.spawn(service, *arguments)
+        self.wait(service)
+
+    def spawn(self, service: Service, *arguments: str) -> Process:
+        """Start a service and return at once."""
+        program = Path(sys.executable).parent / f"databus-{service}"
+        process = spawn([str(program), "--config", str(self.config), *arguments], self.log(service))
+        process.save(self._pid_file(service))
+        return process
+
+    def wait(self, service: Service) -> None:
+        """Wait until a service says that it is ready; fail with its last log lines when it ends or takes too long."""
+        until = time.monotonic() + _READY_SECONDS
+        reason = "it does not listen"
+        while (pid := self.pid(service)) and time.monotonic() < until:
+            try:
+                answer = httpx.get(f"{self.url(service)}/readyz", timeout=5)
+                if answer.status_code == httpx.codes.OK:
+                    return
+                reason = answer.text.strip()
+            except httpx.TransportError:
+                pass
+            time.sleep(0.1)
+        what = f"is not ready after {_READY_SECONDS} s ({reason})" if pid else "ended"
+        raise DevstackError(f"{service} {what}; the end of {self.log(service)}:\n{tail(self.log(service))}")
+
+    def stop(self, service: Service) -> None:
+        """End a service in good order."""
+        if process := self._process(service):
+            process.end(grace=30)
+
+    def kill(self, service: Service) -> None:
+        """Kill a service with SIGKILL."""
+        if process := self._process(service):
+            process.kill()
+
+    def pid(self, service: Service) -> int | None:
+        """Give the process id of a service that runs."""
+        process = self._process(service)
+        return process.pid if process else None
+
+    def url(self, service: Service) -> str:
+        """Give the address a service listens on."""
+        section = json.loads(self.config.read_text())[_SECTIONS[service]]
+        return f"http://{section['listen']}"
+
+    def log(self, service: Service) -> Path:
+        """Give the file a service logs to."""
+        return self.home / f"{service}.log"
+
+    def _process(self, service: Service) -> Process | None:
+        process = Process.load(self._pid_file(service))
+        return process if process and process.alive else None
+
+    def _pid_file(self, service: Service) -> Path:
+        return self.home / f"{service}.json"
+
+    def _write_config(
+        self,
+        source: Server,
+        redis: Server,
+        kafka: Server,
+        include: tuple[str, ...],
+        overrides: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.home.mkdir(parents=True, mode=0o700)
+        secret = self.home / "password"
+        secret.touch(mode=0o600)
+        secret.write_text(source.password)
+        reader, publisher, dumps, spark = (f"127.0.0.1:{port}" for port in free_ports(4))
+        config: dict[str, Any] = {
+            "name": self.name,
+            "source": {
+                "hosts": [f"{source.host}:{source.port}"],
+                "user": source.user,
+                "password_file": str(secret),
+                "include": include,
+            },
+            "redis": {"url": redis.url},
+            "kafka": {"bootstrap_servers": [kafka.url]},
+            "reader": {"listen": reader},
+            "publisher": {"listen": publisher},
+            "dumps": {"listen": dumps, "storage": f"file://{self.home}/dumps"},
+            "spark": {"listen": spark, "lake": f"file://{self.lake}", "dump_api": f"http://{dumps}"},
+        }
+        for section, values in overrides.items():
+            config[section] |= values
+        self.config.write_text(json.dumps(config, indent=2))

@@ -1,0 +1,105 @@
+"""Processes that outlive us: started detached, known again by pid and start time, ended by that alone."""
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from devstack.server import DevstackError
+
+#: Servers get this environment and nothing of ours: what they do must not depend on who started them.
+_ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, also of an earlier run of ours. `started` is in clock ticks since boot: a reused pid differs in it."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """Identify the process that has this pid now."""
+        stat = _stat(pid)
+        if not stat:
+            raise DevstackError(f"there is no process {pid}")
+        return cls(pid, stat.started)
+
+    @classmethod
+    def load(cls, path: Path) -> Self | None:
+        """Read what `save` wrote; None when there is nothing."""
+        return cls(**json.loads(path.read_text())) if path.exists() else None
+
+    def save(self, path: Path) -> None:
+        """Write the identity down for later runs."""
+        path.write_text(json.dumps(asdict(self)))
+
+    @property
+    def alive(self) -> bool:
+        """Whether exactly this process still runs."""
+        stat = _stat(self.pid)
+        if not stat or stat.started != self.started:
+            return False
+        if stat.state != "Z" or stat.threads > 1:  # a zombie's threads may still hold its ports
+            return True
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)  # a child of ours stays a zombie until somebody has asked for it
+        return False
+
+    def end(self, grace: float) -> None:
+        """Ask the process to end, and kill it when it has not after `grace` seconds."""
+        if not self._signal(signal.SIGTERM, grace):
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the process and wait until it is gone."""
+        if not self._signal(signal.SIGKILL, 30):
+            raise DevstackError(f"process {self.pid} does not go away after SIGKILL")
+
+    def _signal(self, number: signal.Signals, wait: float) -> bool:
+        until = time.monotonic() + wait
+        if self.alive:
+            os.kill(self.pid, number)
+        while self.alive:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+class _Stat(NamedTuple):
+    state: str
+    threads: int
+    started: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    """Read proc(5), fields 3, 20 and 22."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return _Stat(fields[0], int(fields[17]), int(fields[19]))
+
+
+def spawn(command: list[str], log: Path) -> Process:
+    """Start a command in a session of its own, its output appended to the log."""
+    append = (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    pid = os.posix_spawn(
+        command[0],
+        command,
+        _ENVIRONMENT,
+        setsid=True,
+        file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), append, (os.POSIX_SPAWN_DUP2, 1, 2)],
+    )
+    return Process.of(pid)
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """Return the last lines of a log."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""

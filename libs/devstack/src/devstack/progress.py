@@ -1,0 +1,40 @@
+"""What is being done, shown on standard error: live lines with seconds on a terminal, plain lines elsewhere."""
+
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress as Live
+from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+
+class Progress:
+    """One line for each name, from several threads at once."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True, highlight=False)
+        columns = (SpinnerColumn(finished_text=" "), TimeElapsedColumn(), TextColumn("{task.description}"))
+        self._live = Live(*columns, console=console, disable=not console.is_terminal)
+        self._tasks: dict[str, TaskID] = {}
+        self._begin = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def say(self, name: str, text: str) -> None:
+        """Show what is being done for `name` now."""
+        if self._live.disable:
+            self._live.console.print(f"[{time.monotonic() - self._begin:5.1f} s] {name}: {text}", markup=False)
+        elif name not in self._tasks:
+            self._tasks[name] = self._live.add_task(f"{name}: {text}", total=None)
+        else:
+            self._live.update(self._tasks[name], description=f"{name}: {text}")
+
+    def done(self, name: str) -> None:
+        """Stop the clock of `name`: nothing more is being done for it."""
+        if name in self._tasks:
+            self._live.update(self._tasks[name], total=1, completed=1)

@@ -1,0 +1,69 @@
+"""Fixtures that give tests real servers: each is started on first use and stopped when the session ends.
+
+They are the session's own, under `.devstack/tests` of the root folder, unless the environment gives a server.
+Their logs stay until the next session begins.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devstack import KINDS, Server, Stack
+from devstack.cache import locked
+
+
+@pytest.fixture(scope="session")
+def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The stack of this session, to kill and restart servers."""
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+
+    def say(kind: str, text: str) -> None:
+        if reporter:
+            reporter.write_line(f"devstack: {kind}: {text}")
+
+    sessions = request.config.rootpath / ".devstack" / "tests"
+    _clear(sessions)
+    stack = Stack(sessions / str(os.getpid()), say)
+    yield stack
+    _stop(stack)
+
+
+def _stop(stack: Stack) -> None:
+    for kind in KINDS:
+        stack.stop(kind)
+
+
+def _clear(sessions: Path) -> None:
+    """Remove what ended sessions left, with the servers of one that was killed."""
+    with locked(sessions / "lock"):
+        for home in sessions.iterdir():
+            if home.is_dir() and (home.name == str(os.getpid()) or not Path("/proc", home.name).exists()):
+                _stop(Stack(home))
+                shutil.rmtree(home)
+
+
+@pytest.fixture(scope="session")
+def mariadb(devstack: Stack) -> Server:
+    """MariaDB; the account has all privileges."""
+    return devstack.start("mariadb")
+
+
+@pytest.fixture(scope="session")
+def mysql(devstack: Stack) -> Server:
+    """MySQL; the account has all privileges."""
+    return devstack.start("mysql")
+
+
+@pytest.fixture(scope="session")
+def redis_server(devstack: Stack) -> Server:
+    """Redis."""
+    return devstack.start("redis")
+
+
+@pytest.fixture(scope="session")
+def kafka(devstack: Stack) -> Server:
+    """Kafka, one broker."""
+    return devstack.start("kafka")

@@ -1,0 +1,69 @@
+"""What devstack hands out: servers, and where the environment already gives one."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+from urllib.parse import unquote, urlsplit
+
+Kind = Literal["mariadb", "mysql", "redis", "kafka"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: The variable that gives a server of this kind, and the form of its value.
+VARIABLES: dict[Kind, tuple[str, str]] = {
+    "mariadb": ("DEVSTACK_MARIADB_URL", "mysql://user:password@host:port"),
+    "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
+    "redis": ("DEVSTACK_REDIS_URL", "redis://host:port/0"),
+    "kafka": ("DEVSTACK_KAFKA_BOOTSTRAP", "host:port"),
+}
+
+#: Told, in a few words, what is being done just now.
+Say = Callable[[str], None]
+
+
+class DevstackError(Exception):
+    """A step failed; the message says which and what to do, in one line where possible."""
+
+
+class NotReadyError(Exception):
+    """The server does not answer yet; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """A server that answers. `url` is what its environment variable takes; for Kafka that is `host:port`."""
+
+    kind: Kind
+    host: str
+    port: int
+    user: str = ""
+    password: str = field(default="", repr=False)
+    url: str = field(repr=False)
+
+
+def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> Server:
+    """Make the server of this address, with its URL."""
+    url = {
+        "mariadb": f"mysql://{user}:{password}@{host}:{port}",
+        "mysql": f"mysql://{user}:{password}@{host}:{port}",
+        "redis": f"redis://{host}:{port}/0",
+        "kafka": f"{host}:{port}",
+    }[kind]
+    return Server(kind=kind, host=host, port=port, user=user, password=password, url=url)
+
+
+def given(kind: Kind) -> Server | None:
+    """Read the server of this kind that the environment gives, if it gives one."""
+    variable, form = VARIABLES[kind]
+    value = os.environ.get(variable, "")
+    if not value:
+        return None
+    parts = urlsplit(value if "://" in value else f"{kind}://{value}")
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if not parts.hostname or not port:
+        raise DevstackError(f"{variable} must have the form {form}")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return Server(kind=kind, host=parts.hostname, port=port, user=user, password=password, url=value)

@@ -1,0 +1,80 @@
+"""What MariaDB and MySQL have in common: options, the admin account, the login that proves readiness."""
+
+import os
+from pathlib import Path
+
+import asyncmy
+from asyncmy.errors import MySQLError
+
+from devstack import debs
+from devstack.engine import Instance
+from devstack.server import NotReadyError, Server
+
+USER = "databus"
+SOCKET = "server.sock"
+
+
+def identity() -> list[str]:
+    """Options without which a server refuses to run as root; it reads nothing outside its folder and the cache."""
+    return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def program(installation: Path, name: str) -> list[str]:
+    """Build the start of a command line that runs the server with its own files; it reads no configuration."""
+    share = installation / "usr/share/mysql"
+    return [
+        *debs.command(installation, f"usr/sbin/{name}"),
+        "--no-defaults",
+        f"--basedir={installation}/usr",
+        f"--lc-messages-dir={share}",
+        f"--character-sets-dir={share}/charsets",
+        f"--plugin-dir={installation}/usr/lib/mysql/plugin",
+    ]
+
+
+def options(instance: Instance, server_id: int) -> list[str]:
+    """Options of both servers. Paths without a folder are relative to the data directory."""
+    account = instance.folder / "account.sql"
+    account.touch(mode=0o600)
+    account.write_text(
+        "SET SESSION sql_log_bin = 0;\n"
+        f"CREATE USER IF NOT EXISTS {USER}@'%' IDENTIFIED BY '{instance.password}';\n"
+        f"GRANT ALL ON *.* TO {USER}@'%' WITH GRANT OPTION;\n"
+    )
+    temporary = instance.folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return [
+        *identity(),
+        f"--datadir={instance.data}",
+        f"--tmpdir={temporary}",
+        f"--init-file={account}",
+        "--bind-address=127.0.0.1",
+        f"--port={instance.ports[0]}",
+        f"--socket={SOCKET}",
+        "--pid-file=server.pid",
+        "--skip-name-resolve",
+        "--max-connections=100",
+        "--character-set-server=utf8mb4",
+        "--default-time-zone=+00:00",
+        "--innodb-buffer-pool-size=128M",
+        f"--server-id={server_id}",
+        "--log-bin=binlog",
+        "--binlog-format=ROW",
+        "--binlog-row-image=FULL",
+        "--binlog-row-metadata=FULL",
+        # A killed process loses nothing that the kernel has, so nothing is gained by waiting for the disk.
+        "--sync-binlog=0",
+        "--innodb-flush-log-at-trx-commit=2",
+    ]
+
+
+async def ping(server: Server) -> None:
+    """Log in and ask for one value."""
+    try:
+        connection = await asyncmy.connect(
+            host=server.host, port=server.port, user=server.user, password=server.password, connect_timeout=5
+        )
+    except (OSError, MySQLError) as error:
+        raise NotReadyError(str(error)) from error
+    async with connection, connection.cursor() as cursor:
+        await cursor.execute("SELECT 1")

@@ -1,0 +1,164 @@
+"""The stack: one instance of each kind of server, all of their state in one folder."""
+
+import asyncio
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from devstack.cache import locked
+from devstack.engine import Engine, Instance
+from devstack.kafka import Kafka
+from devstack.mariadb import MariaDB
+from devstack.mysql import MySQL
+from devstack.ports import HOST, free_ports, is_free
+from devstack.process import Process, spawn, tail
+from devstack.redis import Redis
+from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError, Server, at, given
+
+_ENGINES: dict[Kind, Engine] = {engine.kind: engine for engine in (MariaDB(), MySQL(), Redis(), Kafka())}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a kind of server stands: running (with a pid), given by the environment (without), or stopped (no server)."""
+
+    kind: Kind
+    server: Server | None
+    pid: int | None
+
+
+class Stack:
+    """The servers whose state lies in the folder `home`.
+
+    All methods block, and may be called from a thread or from inside a running event loop
+    (`await asyncio.to_thread(stack.restart, "redis")` where the loop must go on meanwhile).
+    `progress` is told the kind and, in a few words, what is being done for it.
+    """
+
+    def __init__(self, home: Path, progress: Callable[[Kind, str], None] = lambda _kind, _text: None) -> None:
+        self.home = home.resolve()
+        self._progress = progress
+
+    def start(self, kind: Kind) -> Server:
+        """Return a server of this kind that answers: the given one, the one that runs, or a new one."""
+        say, engine, server = partial(self._progress, kind), _ENGINES[kind], given(kind)
+        if server:
+            _blocking(_until_given_answers(engine, server))
+            say(f"given by {VARIABLES[kind][0]}")
+            return server
+        with locked(self.home / f"{kind}.lock"):
+            process = self._process(kind)
+            if not process:
+                installation = engine.install(say)
+                instance = self._make_instance(engine, installation)
+                say("starting")
+                process = spawn(engine.command(installation, instance), self._log(kind))
+                process.save(self._pid_file(kind))
+            server = self._server(engine)
+            _blocking(self._until_ready(engine, server, process))
+            say(f"ready on {server.host}:{server.port}")
+            return server
+
+    def stop(self, kind: Kind) -> bool:
+        """End the server in good order; False when none of ours runs."""
+        return self._end(kind, lambda process: process.end(grace=30))
+
+    def kill(self, kind: Kind) -> bool:
+        """Kill the server with SIGKILL; False when none of ours runs."""
+        if given(kind):
+            raise DevstackError(f"{kind} is given by {VARIABLES[kind][0]}: it is not ours to kill")
+        return self._end(kind, Process.kill)
+
+    def restart(self, kind: Kind) -> Server:
+        """Kill the server and start it again on the same data and port."""
+        self.kill(kind)
+        return self.start(kind)
+
+    def status(self) -> list[Status]:
+        """Tell how each kind of server stands, without asking it."""
+        return [self._status(kind) for kind in KINDS]
+
+    def _status(self, kind: Kind) -> Status:
+        process, server = self._process(kind), given(kind)
+        if server or not process:
+            return Status(kind=kind, server=server, pid=None)
+        return Status(kind=kind, server=self._server(_ENGINES[kind]), pid=process.pid)
+
+    def _end(self, kind: Kind, end: Callable[[Process], None]) -> bool:
+        with locked(self.home / f"{kind}.lock"):
+            process = self._process(kind)
+            if not process:
+                return False
+            self._progress(kind, "stopping")
+            end(process)
+            self._pid_file(kind).unlink()
+            self._progress(kind, "stopped")
+            return True
+
+    def _process(self, kind: Kind) -> Process | None:
+        process = Process.load(self._pid_file(kind))
+        return process if process and process.alive else None
+
+    def _pid_file(self, kind: Kind) -> Path:
+        return self.home / kind / "process.json"
+
+    def _log(self, kind: Kind) -> Path:
+        return self.home / kind / "server.log"
+
+    def _make_instance(self, engine: Engine, installation: Path) -> Instance:
+        """Read the instance, or create it; its ports stay the same unless somebody else has taken them meanwhile."""
+        folder = self.home / engine.kind
+        kept = folder / "instance.json"
+        saved = json.loads(kept.read_text()) if kept.exists() else {}
+        if not saved:  # also after a creation that did not get to its end
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True, mode=0o700)
+            template = installation / "data"
+            shutil.copytree(template, folder / "data") if template.exists() else (folder / "data").mkdir()
+        ports = tuple(saved.get("ports", ()))
+        if not ports or not all(is_free(port) for port in ports):
+            ports = free_ports(engine.ports)
+        instance = Instance(folder, ports, saved.get("password") or secrets.token_urlsafe(12))
+        kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
+        return instance
+
+    def _server(self, engine: Engine) -> Server:
+        saved = json.loads((self.home / engine.kind / "instance.json").read_text())
+        password = saved["password"] if engine.user else ""
+        return at(engine.kind, HOST, saved["ports"][0], engine.user, password)
+
+    async def _until_ready(self, engine: Engine, server: Server, process: Process) -> None:
+        """Wait until the server answers; fail with its last log lines when it ends or takes too long."""
+        reason = "nothing listens on its port"
+        try:
+            async with asyncio.timeout(engine.timeout):
+                while process.alive:
+                    try:
+                        return await engine.ping(server)
+                    except NotReadyError as error:
+                        reason = str(error)
+                    await asyncio.sleep(0.1)
+            what = "ended while starting"
+        except TimeoutError:
+            what = f"does not answer after {engine.timeout:.0f} s ({reason})"
+        log = self._log(engine.kind)
+        raise DevstackError(f"{engine.kind} {what}; the end of {log}:\n{tail(log)}")
+
+
+async def _until_given_answers(engine: Engine, server: Server) -> None:
+    try:
+        await engine.ping(server)
+    except NotReadyError as error:
+        variable = VARIABLES[engine.kind][0]
+        raise DevstackError(f"{variable}: {server.host}:{server.port} does not answer: {error}") from error
+
+
+def _blocking(work: Coroutine[None, None, None]) -> None:
+    """Run a coroutine to its end, in a thread because the caller's may have a loop that runs."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()

@@ -1,0 +1,237 @@
+"""devstack: servers that start, survive what tests do to them, and go away."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import asyncmy
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from redis.asyncio import Redis
+
+from devstack import KINDS, DevstackError, Kind, Server, Stack, cache
+from devstack.process import Process
+from devstack.server import VARIABLES
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of this module's own, whatever servers the environment gives."""
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, _ in VARIABLES.values():
+            patch.delenv(variable, raising=False)
+        stack = Stack(tmp_path_factory.mktemp("devstack"))
+        yield stack
+        for kind in KINDS:
+            stack.stop(kind)
+
+
+def pids(stack: Stack) -> dict[Kind, int | None]:
+    return {entry.kind: entry.pid for entry in stack.status()}
+
+
+async def query(server: Server, *statements: str) -> list[tuple[Any, ...]]:
+    login = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    async with asyncmy.connect(**login) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            await cursor.execute(statement)
+        await connection.commit()
+        return list(await cursor.fetchall())
+
+
+COMMON = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_metadata": "FULL"}
+
+
+@pytest.mark.parametrize(
+    ("fixture", "own_settings"),
+    [
+        ("mariadb", {"gtid_strict_mode": "ON", "gtid_domain_id": "0", "server_id": "1"}),
+        ("mysql", {"gtid_mode": "ON", "enforce_gtid_consistency": "ON", "server_id": "2"}),
+    ],
+)
+async def test_a_database_logs_whole_rows_with_their_metadata(
+    request: pytest.FixtureRequest, fixture: str, own_settings: dict[str, str]
+) -> None:
+    expected = {**COMMON, **own_settings, "character_set_server": "utf8mb4", "bind_address": "127.0.0.1"}
+    names = ", ".join(f"'{name}'" for name in expected)
+    rows = await query(request.getfixturevalue(fixture), f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    assert dict(rows) == expected
+
+
+@pytest.mark.parametrize("fixture", ["mariadb", "mysql"])
+async def test_nobody_logs_in_to_a_database_without_a_password(request: pytest.FixtureRequest, fixture: str) -> None:
+    server: Server = request.getfixturevalue(fixture)
+    for user in ("root", "", server.user):
+        with pytest.raises(asyncmy.errors.OperationalError):
+            await asyncmy.connect(host=server.host, port=server.port, user=user)
+
+
+async def test_redis_runs_functions(redis_server: Server) -> None:
+    async with Redis.from_url(redis_server.url) as client:
+        library = (
+            "#!lua name=devstack\nredis.register_function('devstack_echo', function(keys, args) return args[1] end)"
+        )
+        await client.function_load(library, replace=True)
+        assert await client.fcall("devstack_echo", 0, "hello") == b"hello"
+
+
+async def test_kafka_commits_transactions(kafka: Server) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic("devstack", num_partitions=1, replication_factor=1)])
+    await admin.close()
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.url, transactional_id="devstack")
+    async with producer, producer.transaction():
+        await producer.send_and_wait("devstack", b"committed")
+    options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed"}
+    async with AIOKafkaConsumer("devstack", bootstrap_servers=kafka.url, **options) as consumer:
+        assert (await consumer.getone()).value == b"committed"
+
+
+async def write(server: Server) -> None:
+    match server.kind:
+        case "mariadb" | "mysql":
+            await query(server, "CREATE DATABASE kept", "CREATE TABLE kept.t (a INT)", "INSERT INTO kept.t VALUES (7)")
+        case "redis":
+            async with Redis.from_url(server.url) as client:
+                await client.set("kept", "7")
+        case "kafka":
+            admin = AIOKafkaAdminClient(bootstrap_servers=server.url)
+            await admin.start()
+            await admin.create_topics([NewTopic("kept", num_partitions=7, replication_factor=1)])
+            await admin.close()
+
+
+async def read(server: Server) -> int:
+    match server.kind:
+        case "mariadb" | "mysql":
+            return int((await query(server, "SELECT a FROM kept.t"))[0][0])
+        case "redis":
+            async with Redis.from_url(server.url) as client:
+                return int(await client.get("kept") or 0)
+        case "kafka":
+            admin = AIOKafkaAdminClient(bootstrap_servers=server.url)
+            await admin.start()
+            (topic,) = await admin.describe_topics(["kept"])
+            await admin.close()
+            return len(topic["partitions"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_killed_server_comes_back_with_its_data_on_its_port(own: Stack, kind: Kind) -> None:
+    server = own.start(kind)
+    pid = pids(own)[kind]
+    assert own.start(kind) == server
+    assert pids(own)[kind] == pid, "a second start keeps the server that runs"
+    await write(server)
+
+    again = own.restart(kind)
+
+    assert again == server
+    assert pids(own)[kind] != pid
+    assert await read(again) == 7
+
+
+def test_stop_ends_the_server_and_nothing_else(own: Stack) -> None:
+    own.start("redis")
+    pid = pids(own)["redis"]
+    assert own.stop("redis")
+    assert not Path(f"/proc/{pid}").exists()
+    assert not own.stop("redis")
+
+    us = Process.of(os.getpid())
+    stranger_with_a_reused_pid = Process(us.pid, us.started - 1)
+    stranger_with_a_reused_pid.save(own.home / "redis" / "process.json")
+    assert not own.stop("redis")
+    assert pids(own)["redis"] is None
+
+
+def test_a_server_that_cannot_start_is_reported_with_its_last_words(own: Stack) -> None:
+    own.start("redis")
+    own.stop("redis")
+    (log_of_commands,) = (own.home / "redis" / "data").glob("appendonlydir/*.incr.aof")
+    log_of_commands.write_bytes(b"nonsense\r\n" * 100)
+    with pytest.raises(DevstackError, match=r"redis ended while starting(.|\n)*Bad file format"):
+        own.start("redis")
+    shutil.rmtree(own.home / "redis")
+
+
+def test_a_given_server_is_used_and_is_not_ours_to_kill(
+    redis_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVSTACK_REDIS_URL", redis_server.url)
+    stack = Stack(tmp_path)
+    assert stack.start("redis") == redis_server
+    assert pids(stack)["redis"] is None
+    with pytest.raises(DevstackError, match="given by DEVSTACK_REDIS_URL"):
+        stack.kill("redis")
+    assert not stack.stop("redis")
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind", "line"),
+    [
+        ({"DEVSTACK_REDIS_URL": "localhost"}, "redis", "DEVSTACK_REDIS_URL must have the form redis://host:port/0"),
+        ({"DEVSTACK_KAFKA_BOOTSTRAP": "127.0.0.1:1"}, "kafka", "127.0.0.1:1 does not answer"),
+        ({"DEVSTACK_MYSQL_URL": "mysql://a:b@127.0.0.1:1"}, "mysql", "127.0.0.1:1 does not answer"),
+        ({}, "kafka", "Kafka needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless"),
+        ({}, "mariadb", "there is no apt-get; set DEVSTACK_MARIADB_URL"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_said_in_one_line(
+    tmp_path: Path, environment: dict[str, str], kind: Kind, line: str
+) -> None:
+    bare = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path), **environment}
+    command = [sys.executable, "-m", "devstack", "--home", str(tmp_path / "home"), "up", kind]
+    done = subprocess.run(command, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (message,) = [text for text in done.stderr.splitlines() if text.startswith("devstack: ")]
+    assert line in message
+    assert "Traceback" not in done.stderr
+
+
+def test_env_prints_what_a_shell_exports(own: Stack) -> None:
+    server = own.start("redis")
+    command = f'eval "$({sys.executable} -m devstack --home {own.home} env)" && printf %s "$DEVSTACK_REDIS_URL"'
+    assert subprocess.check_output(["sh", "-c", command], text=True) == server.url
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_an_installation_that_failed_is_made_anew(empty_cache: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").touch()
+        raise DevstackError("no network")
+
+    with pytest.raises(DevstackError):
+        cache.installed("tool", fail)
+    folder = cache.installed("tool", lambda folder: (folder / "whole").touch())
+    assert [path.name for path in folder.iterdir()] == ["whole"]
+
+
+def test_installations_at_the_same_time_are_made_once(empty_cache: Path) -> None:
+    begun: list[Path] = []
+    together = threading.Barrier(4)
+
+    def build(folder: Path) -> None:
+        begun.append(folder)
+
+    def install(_: int) -> Path:
+        together.wait(timeout=10)
+        return cache.installed("tool", build)
+
+    with ThreadPoolExecutor(4) as pool:
+        folders = set(pool.map(install, range(4)))
+    assert len(folders) == 1
+    assert len(begun) == 1
