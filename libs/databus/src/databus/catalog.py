@@ -1,0 +1,95 @@
+"""Tables as information_schema describes them: the schema of a snapshot, and the decoration of the binlog's own."""
+
+import re
+from collections import defaultdict
+from typing import Any, Protocol
+
+from databus.events import Column, Index, Table
+
+
+class Queries(Protocol):
+    """What is needed of a database session."""
+
+    async def query(self, sql: str, args: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and give its rows."""
+        ...
+
+
+_COLUMNS = """
+SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.is_nullable,
+       COALESCE(c.character_set_name, ''), c.extra
+FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {where}
+ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
+
+_INDEXES = """
+SELECT s.table_schema, s.table_name, s.index_name, s.column_name
+FROM information_schema.statistics s
+WHERE {where}
+ORDER BY s.table_schema, s.table_name, s.index_name <> 'PRIMARY', s.non_unique, s.index_name, s.seq_in_index"""
+
+_USER_SCHEMAS = "{0}.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+_ONE_TABLE = "{0}.table_schema = %s AND {0}.table_name = %s"
+
+
+async def read_tables(session: Queries) -> list[Table]:
+    """Read all tables of all user schemas, ordered by name."""
+    return await _read(session, _USER_SCHEMAS, ())
+
+
+async def read_table(session: Queries, schema: str, name: str) -> Table | None:
+    """Read one table; None if it does not exist."""
+    return next(iter(await _read(session, _ONE_TABLE, (schema, name))), None)
+
+
+async def _read(session: Queries, where: str, args: tuple[object, ...]) -> list[Table]:
+    columns: dict[tuple[str, str], list[Column]] = defaultdict(list)
+    for schema, name, *column in await session.query(_COLUMNS.format(where=where.format("c")), args):
+        columns[schema, name].append(_column(*column))
+    indexes: dict[tuple[str, str], dict[str, list[str | None]]] = defaultdict(lambda: defaultdict(list))
+    for schema, name, index, column in await session.query(_INDEXES.format(where=where.format("s")), args):
+        indexes[schema, name][index].append(column)
+    return [_table(schema, name, found, indexes[schema, name]) for (schema, name), found in columns.items()]
+
+
+def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]]) -> Table:
+    order = {column.name: place for place, column in enumerate(columns)}
+    # A key part over an expression has no column name: such an index cannot be told by columns and is left out.
+    named = {index: tuple(c for c in parts if c is not None) for index, parts in indexes.items() if None not in parts}
+    return Table(
+        schema=schema,
+        name=name,
+        columns=tuple(columns),
+        primary_key=tuple(order[column] for column in named.get("PRIMARY", ())),
+        indexes=tuple(Index(index, parts) for index, parts in named.items()),
+    )
+
+
+def _column(name: str, kind: str, raw_type: str, nullable: str, charset: str, extra: str) -> Column:
+    extra = extra.lower()
+    return Column(
+        name=name,
+        type=kind.lower(),
+        raw_type=raw_type,
+        nullable=nullable == "YES",
+        unsigned="unsigned" in raw_type.lower().split("(")[-1],
+        charset=charset,
+        values=labels(raw_type) if kind.lower() in {"enum", "set"} else (),
+        auto_increment="auto_increment" in extra,
+        generated="generated" in extra and "default_generated" not in extra,
+        invisible="invisible" in extra,
+    )
+
+
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
+_CONTROL = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a", "t": "\t"}
+
+
+def labels(raw_type: str) -> tuple[str, ...]:
+    """Read the labels of an ENUM or SET from its COLUMN_TYPE."""
+    return tuple(_ESCAPE.sub(_unescape, label) for label in _LABEL.findall(raw_type))
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "'" if match[0] == "''" else _CONTROL.get(match[1], match[1])

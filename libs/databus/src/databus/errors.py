@@ -1,0 +1,101 @@
+"""Every error of ours. The branch an error hangs on decides what happens.
+
+DatabusError
+├── RetryableError            wait, then try again: the neighbour may come back
+│   ├── SourceUnavailable       the database cannot be reached
+│   ├── RedisUnavailable        Redis cannot be reached
+│   ├── KafkaUnavailable        Kafka cannot be reached
+│   └── DumpApiUnavailable      dump-api cannot be reached
+├── GenerationLost            the pipe's generation is over: begin a new one from Kafka's progress
+├── FatalError                stop, exit with `exit_code`: an operator has to act
+│   ├── InvalidSettings         the configuration is wrong
+│   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
+│   ├── StatementFormat         a captured table was changed by a statement, not by rows
+│   ├── SchemaMismatch          a row does not fit what is known of its table
+│   ├── ProgressCorrupt         the progress record in Kafka cannot be read
+│   ├── DumpUnusable            a dump failed, or is not what its manifest says
+│   ├── ChangesLost             Kafka no longer holds changes that are needed
+│   └── Fenced                  another publisher has taken this pipeline over
+└── PoisonError               this record cannot be handled, others can
+    └── RecordTooLarge          Kafka refuses a record of this size
+"""
+
+
+class DatabusError(Exception):
+    """Root of all errors of ours; its message is one line that says what to do."""
+
+    exit_code = 1
+
+
+class RetryableError(DatabusError):
+    """A neighbour is away; the work is tried again with backoff."""
+
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may start us again
+
+
+class SourceUnavailable(RetryableError):
+    """The database cannot be reached or hung up."""
+
+
+class RedisUnavailable(RetryableError):
+    """Redis cannot be reached."""
+
+
+class KafkaUnavailable(RetryableError):
+    """Kafka cannot be reached."""
+
+
+class DumpApiUnavailable(RetryableError):
+    """dump-api cannot be reached or is not ready."""
+
+
+class GenerationLost(DatabusError):
+    """The generation is gone, claimed by another, or has a hole."""
+
+
+class FatalError(DatabusError):
+    """Trying again cannot help."""
+
+
+class InvalidSettings(FatalError):
+    """The configuration file or an override is wrong."""
+
+    exit_code = 78  # EX_CONFIG
+
+
+class SourceNotReady(FatalError):
+    """The database is not set up for change data capture, or lacks the wanted position."""
+
+    exit_code = 78
+
+
+class StatementFormat(FatalError):
+    """A statement changed a captured table and the binlog holds no rows of it."""
+
+
+class SchemaMismatch(FatalError):
+    """A row image does not fit the table's known columns."""
+
+
+class ProgressCorrupt(FatalError):
+    """The committed progress cannot be read; starting afresh would lose or repeat rows."""
+
+
+class DumpUnusable(FatalError):
+    """A dump failed, or its files are not what its manifest says."""
+
+
+class ChangesLost(FatalError):
+    """Kafka no longer holds the changes from where they are needed."""
+
+
+class Fenced(FatalError):
+    """Another producer with this pipeline's transactional id is active."""
+
+
+class PoisonError(DatabusError):
+    """One record that cannot be handled."""
+
+
+class RecordTooLarge(PoisonError):
+    """A record is larger than the broker or topic allows."""

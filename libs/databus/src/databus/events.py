@@ -1,0 +1,144 @@
+"""What travels from the reader to the publisher: tables, transactions, rows, DDL and positions.
+
+The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
+is a map, sent once a generation, and referred to by its fingerprint afterwards. The order in a stream is
+`TableDefinition* Begin (TableDefinition | RowsEvent | QueryEvent)* Commit`, with `Heartbeat` between transactions.
+"""
+
+from enum import StrEnum
+from functools import cached_property
+from hashlib import blake2b
+from typing import TypeAlias
+
+import msgspec
+
+from databus_binlog import Position
+
+#: Cells of one row image in table order; None is NULL, bytes are the canonical value text (docs/reference/values.md).
+Row: TypeAlias = list[bytes | None]
+
+
+class Action(StrEnum):
+    """What happened to a table or its rows, in the words of the `databus` format."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    ALTER = "alter"
+    CREATE = "create"
+    DROP = "drop"
+    TRUNCATE = "truncate"
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One column, as information_schema or the binlog's own metadata describes it."""
+
+    name: str
+    #: DATA_TYPE, e.g. `int`
+    type: str
+    #: COLUMN_TYPE, e.g. `int(10) unsigned`
+    raw_type: str
+    nullable: bool = False
+    unsigned: bool = False
+    charset: str = ""
+    #: labels of an ENUM or SET, in order
+    values: tuple[str, ...] = ()
+    auto_increment: bool = False
+    generated: bool = False
+    invisible: bool = False
+
+
+class Index(msgspec.Struct, frozen=True):
+    """One index with its column names in order."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A table's schema at one point of its history."""
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+    #: indexes into `columns`, in key order; empty without a primary key
+    primary_key: tuple[int, ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits that are equal exactly for equal schemas."""
+        return blake2b(_fingerprint_encoder.encode(self), digest_size=8).hexdigest()
+
+
+_fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class TableDefinition(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A table that later events refer to."""
+
+    table: Table
+
+
+class Begin(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A source transaction with captured changes begins."""
+
+    #: counts captured transactions of the pipeline, for ever and without a gap
+    transaction: int
+    #: `uuid:n` (MySQL), `domain-server-sequence` (MariaDB) or empty
+    gtid: str
+    file: str
+    server_id: int
+    thread_id: int
+    #: commit time in µs since the epoch, as exact as the server gives it
+    time_us: int
+
+
+class RowsEvent(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Row images of one table from one binlog event."""
+
+    #: fingerprint of the `Table`
+    table: str
+    action: Action
+    #: ordinal of the first row in its transaction, from 0
+    row: int
+    #: offsets of the binlog event in the transaction's file
+    start: int
+    end: int
+    #: msgpack array of `Row`; an update alternates before and after images
+    rows: msgspec.Raw
+    #: the statement, where the server logs it
+    query: bytes | None = None
+
+
+class QueryEvent(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """DDL on a captured table."""
+
+    #: fingerprint of the `Table` as it is after the statement
+    table: str
+    action: Action
+    #: UTF-8, with the table's name qualified
+    query: bytes
+    start: int
+    end: int
+
+
+class Commit(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The transaction is complete; its end is where one may resume."""
+
+    position: Position
+    xid: int | None
+
+
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Nothing captured up to this resumable position, or the very first position of a pipeline."""
+
+    position: Position
+    time_us: int
+
+
+Event: TypeAlias = TableDefinition | Begin | RowsEvent | QueryEvent | Commit | Heartbeat
+
+encode_event = msgspec.msgpack.Encoder().encode
+decode_events = msgspec.msgpack.Decoder(list[Event]).decode
+decode_rows = msgspec.msgpack.Decoder(list[Row]).decode

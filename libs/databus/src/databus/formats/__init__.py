@@ -1,0 +1,1 @@
+"""Message formats, one module each."""

@@ -1,0 +1,58 @@
+"""What a dump says of itself: the manifest that dump-api writes and serves, and consumers read."""
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from databus.events import Table
+from databus_binlog import Position
+
+
+class State(StrEnum):
+    """Where a dump is in its life."""
+
+    #: accepted, not begun
+    PENDING = "pending"
+    #: rows are being written; nothing of it can be downloaded
+    RUNNING = "running"
+    #: immutable and whole
+    COMPLETE = "complete"
+    #: given up; `error` says why
+    FAILED = "failed"
+    #: its files are gone
+    DELETED = "deleted"
+
+
+class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One part: JSON lines in the `databus` format, compressed with zstd."""
+
+    name: str
+    #: `schema.table`
+    table: str
+    rows: int
+    #: of the compressed file
+    bytes: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A versioned snapshot, tied to a position of the source and to Kafka's offsets."""
+
+    id: str
+    #: of the pipeline
+    pipeline: str
+    state: State
+    created: datetime
+    format: str = "databus.jsonl.zst"
+    completed: datetime | None = None
+    #: server that was read: `flavor version server_uuid`
+    source: str = ""
+    #: the snapshot holds exactly the transactions up to here
+    position: Position | None = None
+    #: topic → partition → offset, read before the position: where to go on in Kafka; a topic that is missing here did
+    #: not exist yet and is read from its beginning
+    kafka_offsets: dict[str, dict[int, int]] = {}
+    tables: tuple[Table, ...] = ()
+    files: tuple[DumpFile, ...] = ()
+    error: str | None = None

@@ -1,0 +1,61 @@
+"""Every Redis key, Kafka topic and transactional id.
+
+The braces make all keys of a pipeline one hash slot, so that a Redis function may touch them together in a cluster.
+"""
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from databus.events import Table
+
+
+def function_library(source: str) -> str:
+    """Redis function library of the pipe: versions of it live side by side while services are updated."""
+    return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
+
+
+def generation_key(pipeline: str) -> str:
+    """Hash with the open generation: token, start, claim, next number, bytes in the stream."""
+    return f"databus:{{{pipeline}}}:generation"
+
+
+def stream_key(pipeline: str) -> str:
+    """Stream of entries from the reader to the publisher."""
+    return f"databus:{{{pipeline}}}:stream"
+
+
+def lease_key(pipeline: str, dump: str, lease: str) -> str:
+    """Expiring key: somebody reads this dump. `*` as the lease gives the pattern of all of them."""
+    return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"
+
+
+def transactional_id(pipeline: str) -> str:
+    """Kafka's transactional id: one live publisher a pipeline."""
+    return f"databus.{pipeline}"
+
+
+def progress_topic(pipeline: str) -> str:
+    """Compacted topic with one partition and one key: how far this pipeline is (ADR 2)."""
+    return f"databus.progress.{pipeline}"
+
+
+def table_topic(template: str, pipeline: str, table: Table) -> str:
+    """Name the topic of a table; characters Kafka does not allow become `_`."""
+    return _kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
+
+
+def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
+    """Build the regular expression of the topics of all tables that match a `schema.table` pattern, and maybe more."""
+    parts = (pattern.split(".", 1) for pattern in patterns)
+    names = (template.format(name=pipeline, schema=schema, table=table) for schema, table in parts)
+    topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
+    return rf"(?!{re.escape(progress_topic(''))})({topics})"
+
+
+def _kafka_name(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+
+
+def _kafka_pattern(name: str) -> str:
+    return "".join({"*": ".*", "?": "."}.get(c) or re.escape(_kafka_name(c)) for c in name)

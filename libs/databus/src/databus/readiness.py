@@ -1,0 +1,28 @@
+"""Is this database set up for change data capture? Each fault is one line that names the setting."""
+
+from databus.errors import SourceNotReady
+from databus_binlog import Server
+
+#: variable, wanted value, what it is for
+_WANTED = (
+    ("log_bin", "ON", "the server writes no binlog: set log_bin and restart it"),
+    ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
+    ("binlog_row_image", "FULL", "row images lack columns: set binlog_row_image=FULL"),
+    ("binlog_row_metadata", "FULL", "the binlog names no columns: set binlog_row_metadata=FULL"),
+)
+
+
+def faults(server: Server) -> list[str]:
+    """List what is wrong with the server's settings."""
+    found = []
+    for variable, wanted, advice in _WANTED:
+        value = server.variables.get(variable, "missing")
+        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != wanted:
+            found.append(f"{variable} is {value}: {advice}")
+    return found
+
+
+def require_ready(server: Server) -> None:
+    """Raise SourceNotReady with all faults, one a line."""
+    if found := faults(server):
+        raise SourceNotReady("\n".join(found))

@@ -1,0 +1,178 @@
+"""What every service does the same way: command line, logging, health and metrics over HTTP, retries, exit codes.
+
+`serve` runs the service's work until it ends, fails for good, or the process is told to stop. On SIGTERM or SIGINT the
+work is cancelled and has `terminationGracePeriodSeconds` (30 s in Kubernetes) to leave; what it had not committed is
+read again by its successor.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from databus.errors import DatabusError, InvalidSettings, RetryableError
+from databus.settings import Settings, load
+
+log = logging.getLogger("databus")
+
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 30.0
+
+
+@dataclass
+class Health:
+    """What /readyz answers; liveness only says that the event loop turns."""
+
+    ready: bool = False
+    reason: str = "starting"
+
+    def up(self) -> None:
+        """Say that the service does its work."""
+        self.ready, self.reason = True, "ok"
+
+    def down(self, reason: str) -> None:
+        """Say that the service cannot do its work, and why."""
+        self.ready, self.reason = False, reason
+
+
+Work: TypeAlias = Callable[[Settings, Health], Awaitable[None]]
+
+
+def main(
+    name: str,
+    *,
+    listen: Callable[[Settings], str],
+    run: Work,
+    check: Work,
+    until_idle: Work | None = None,
+    app: Callable[..., ASGIApp] | None = None,
+) -> None:
+    """Run a service as a program and exit.
+
+    `listen` picks its HTTP address, `run` is its work, `check` validates and connects only (for `--check`),
+    `until_idle` is the work that ends by itself (for `--until-idle`), and `app` builds its HTTP application from
+    (settings, health) where it has more to serve than health and metrics.
+    """
+    parser = argparse.ArgumentParser(prog=f"databus-{name}")
+    default = Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=default,
+        metavar="FILE",
+        help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="validate the configuration, connect to the neighbours, and exit"
+    )
+    if until_idle:
+        parser.add_argument("--until-idle", action="store_true", help="do what there is to do now, and exit")
+    parser.add_argument("--version", action="version", version=version("databus"))
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)-7s {name} %(message)s", stream=sys.stderr)
+    for noisy in ("aiokafka", "uvicorn.error"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        settings = load(arguments.config)
+        health = Health()
+        if arguments.check:
+            asyncio.run(_once(check, settings, health))
+            sys.stdout.write(f"databus-{name}: ready\n")
+        else:
+            http = app(settings, health) if app else Starlette(routes=health_routes(health))
+            work = until_idle if until_idle and arguments.until_idle else run
+            asyncio.run(serve(listen(settings), work, settings, health, http))
+    except DatabusError as error:
+        for line in str(error).splitlines():
+            log.error("%s", line)
+        sys.exit(error.exit_code)
+
+
+async def serve(listen: str, run: Work, settings: Settings, health: Health, http: ASGIApp) -> None:
+    """Serve HTTP and do the work until it ends or a signal comes. Raises the work's final error."""
+    server = _Server(uvicorn.Config(http, log_config=None, access_log=False, lifespan="off"))
+    with _listening(listen) as bound:
+        web = asyncio.create_task(server.serve(sockets=[bound]))
+        work = asyncio.create_task(_retrying(run, settings, health))
+        loop = asyncio.get_running_loop()
+        for stop in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(stop, work.cancel)
+        try:
+            with suppress(asyncio.CancelledError):
+                await work
+            log.info("stopped")
+        finally:
+            server.should_exit = True
+            await web
+
+
+async def _retrying(run: Work, settings: Settings, health: Health) -> None:
+    """Do the work again with growing pauses for as long as its neighbours are away."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await run(settings, health)
+        except RetryableError as error:
+            if health.ready:
+                pause = _FIRST_PAUSE
+            health.down(str(error))
+            log.warning("%s; next try in %.1f s", error, pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def _once(work: Work, settings: Settings, health: Health) -> None:
+    await work(settings, health)
+
+
+def health_routes(health: Health) -> list[BaseRoute]:
+    """Liveness, readiness and metrics, for any Starlette application."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        return PlainTextResponse(f"{health.reason}\n", status_code=200 if health.ready else 503)
+
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+
+
+@contextmanager
+def _listening(address: str) -> Iterator[socket.socket]:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, int(port)), family=family)
+    except OSError as error:
+        raise InvalidSettings(f"listen: cannot bind {address}: {error.strerror}") from error
+    with bound:
+        yield bound
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that leaves the signals to `serve`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

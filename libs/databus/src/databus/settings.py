@@ -1,0 +1,220 @@
+"""The configuration: one YAML file for all services, each reads its part.
+
+Any value can be overridden by an environment variable `DATABUS__SECTION__KEY`, and `password` can be given as
+`password_file`. It is validated as a whole, all errors at once, each with the key's path; an unknown key is an error.
+"""
+
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from databus.errors import InvalidSettings
+
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _size(value: object) -> object:
+    """Read `256MiB` as bytes."""
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", value)):
+        return int(match[1]) * _UNITS[match[2]]
+    return value
+
+
+def _duration(value: object) -> object:
+    """Read `1.5s`, `90m`, `6h` as seconds."""
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value)):
+        return float(match[1]) * _SECONDS[match[2]]
+    return value
+
+
+Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
+Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
+HostPort = Annotated[str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$")]
+TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$")]
+FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Section):
+    """The database and what of it is captured."""
+
+    hosts: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:3306"]
+    user: str = "databus"
+    password: SecretStr = SecretStr("")
+    password_file: Path | None = None
+    #: `schema.table` patterns with `*` and `?`
+    include: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
+    exclude: list[TablePattern] = []
+    connect_timeout: Duration = 10.0
+
+    @model_validator(mode="after")
+    def _read_password(self) -> Self:
+        if self.password_file is not None:
+            try:
+                secret = self.password_file.read_text().rstrip("\n")
+            except OSError as error:
+                raise ValueError(f"password_file cannot be read: {error.strerror}: {error.filename}") from error
+            object.__setattr__(self, "password", SecretStr(secret))
+        return self
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the first server."""
+        host, _, port = self.hosts[0].rpartition(":")
+        return host.strip("[]"), int(port)
+
+    def captures(self, schema: str, table: str) -> bool:
+        """Say whether the changes of a table are captured."""
+        name = f"{schema}.{table}"
+        if schema.lower() in _SYSTEM_SCHEMAS:
+            return False
+        return any(fnmatchcase(name, p) for p in self.include) and not any(fnmatchcase(name, p) for p in self.exclude)
+
+
+_SYSTEM_SCHEMAS = {"mysql", "information_schema", "performance_schema", "sys"}
+
+
+class RedisSection(_Section):
+    """The pipe between reader and publisher, and the leases of dumps."""
+
+    url: str = "redis://127.0.0.1:6379/0"
+
+
+class Kafka(_Section):
+    """Where the changes go."""
+
+    bootstrap_servers: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:9092"]
+
+
+class Reader(_Section):
+    """The service that reads the binlog."""
+
+    #: where a pipeline without progress begins
+    start: Literal["latest", "earliest"] = "latest"
+    #: id among the server's replicas; it must differ from every other replica's
+    server_id: Annotated[int, Field(ge=1, lt=2**32)] = 77001
+    #: the reader pauses while this much waits in Redis
+    backlog_limit: Size = 256 * 2**20
+    listen: HostPort = "127.0.0.1:9101"
+
+
+class Publisher(_Section):
+    """The service that writes to Kafka."""
+
+    format: Literal["databus"] = "databus"
+    topic: str = "{name}.{schema}.{table}"
+    partition_by: Literal["table"] = "table"
+    #: of topics the publisher creates; existing topics are left as they are
+    partitions: Annotated[int, Field(ge=1)] = 1
+    #: -1 takes the broker's default
+    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    listen: HostPort = "127.0.0.1:9102"
+
+    @model_validator(mode="after")
+    def _check_topic(self) -> Self:
+        try:
+            self.topic.format(name="n", schema="s", table="t")
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(f"topic: only {{name}}, {{schema}} and {{table}} can be used: {error}") from error
+        return self
+
+
+class Dumps(_Section):
+    """The service that takes snapshots."""
+
+    storage: FileUrl = "file:///var/lib/databus/dumps"
+    #: complete dumps to keep; older ones are deleted once nobody reads them
+    keep: Annotated[int, Field(ge=1)] = 3
+    lease_ttl: Duration = 60.0
+    #: a part of a dump is closed when it has this many bytes before compression
+    part_size: Size = 64 * 2**20
+    listen: HostPort = "127.0.0.1:8080"
+
+
+class Spark(_Section):
+    """The job that keeps the lake."""
+
+    lake: FileUrl = "file:///var/lib/databus/lake"
+    table_format: Literal["delta"] = "delta"
+    tables: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
+    #: the jars of Kafka's and the table format's connectors
+    jars: Path = Path("/opt/databus/jars")
+    master: str = "local[2]"
+    #: pause between micro-batches
+    trigger: Duration = 5.0
+    dump_api: str = "http://127.0.0.1:8080"
+    listen: HostPort = "127.0.0.1:9103"
+
+
+class Settings(BaseSettings):
+    """Everything; made by `load`."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix="DATABUS__",
+        env_nested_delimiter="__",
+        nested_model_default_partial_update=True,
+    )
+
+    #: of the pipeline
+    name: Name
+    source: Source = Source()
+    redis: RedisSection = RedisSection()
+    kafka: Kafka = Kafka()
+    reader: Reader = Reader()
+    publisher: Publisher = Publisher()
+    dumps: Dumps = Dumps()
+    spark: Spark = Spark()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment override the file."""
+        return env_settings, init_settings
+
+
+def load(path: Path) -> Settings:
+    """Read and validate the configuration. Raises InvalidSettings with every error in it, one a line."""
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise InvalidSettings(f"{path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise InvalidSettings(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise InvalidSettings(f"{path}: expected a mapping of sections (name, source, redis, kafka, …)")
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        lines = (f"{path}: {_path(e['loc'])}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors())
+        raise InvalidSettings("\n".join(lines)) from error
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location) or "configuration"

@@ -1,0 +1,86 @@
+"""What tests of several levels share: pipelines as processes, and reading Kafka as a consumer does."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from devstack import Server
+from devstack.pipeline import SERVICES, Pipeline
+from support import Changes, Consume, Execute, MakePipeline, connected
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def source(request: pytest.FixtureRequest) -> Server:
+    """Each kind of database in turn."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+async def schema(source: Server) -> AsyncIterator[str]:
+    """An empty schema of the test's own."""
+    name = f"t_{secrets.token_hex(4)}"
+    async with connected(source) as execute:
+        await execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+        yield name
+        await execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
+    """Run statements in the test's schema."""
+    async with connected(source) as run:
+        await run(f"USE {schema}")
+        yield run
+
+
+@pytest.fixture
+def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterator[MakePipeline]:
+    """Make pipelines of the test's own; their services end with it."""
+    made: list[Pipeline] = []
+
+    def make(source: Server, schema: str, **overrides: dict[str, Any]) -> Pipeline:
+        name = f"p{secrets.token_hex(4)}"
+        pipeline = Pipeline(
+            tmp_path / name,
+            source=source,
+            redis=redis_server,
+            kafka=kafka,
+            name=name,
+            include=(f"{schema}.*",),
+            overrides={"reader": {"server_id": secrets.randbelow(2**31) + 1000}} | overrides,
+        )
+        made.append(pipeline)
+        return pipeline
+
+    yield make
+    for pipeline in made:
+        for service in SERVICES:
+            pipeline.kill(service)
+
+
+@pytest.fixture
+async def changes(kafka: Server) -> AsyncIterator[Consume]:
+    """Consume topics from their beginning; they are created, so that nobody has to wait for the publisher to do it."""
+    consumers: list[AIOKafkaConsumer] = []
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+
+    async def consume(*topics: str) -> Changes:
+        await admin.create_topics([NewTopic(topic, 1, 1) for topic in topics])
+        consumer = AIOKafkaConsumer(bootstrap_servers=kafka.url, group_id=None, isolation_level="read_committed")
+        consumers.append(consumer)
+        await consumer.start()
+        partitions = [TopicPartition(topic, 0) for topic in topics]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        return Changes(consumer)
+
+    yield consume
+    for consumer in consumers:
+        await consumer.stop()
+    await admin.close()

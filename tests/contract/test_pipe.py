@@ -1,0 +1,126 @@
+"""The pipe on a real Redis: who may append, what the publisher notices, and what a Redis without memory does."""
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.asyncio import Redis
+
+from databus.errors import GenerationLost, RedisUnavailable
+from databus.pipe import PublisherEnd, ReaderEnd
+from databus.progress import Progress
+from databus_binlog import Position
+from devstack import Server
+
+START = Progress(Position("0-1-7", "binlog.000002", 4711), 12, 1_700_000_000_000_000)
+
+
+@pytest.fixture
+async def redis(redis_server: Server) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def pipeline() -> str:
+    return secrets.token_hex(4)
+
+
+@pytest.fixture
+def publisher(redis: Redis, pipeline: str) -> PublisherEnd:
+    return PublisherEnd(redis, pipeline)
+
+
+@pytest.fixture
+def reader(redis: Redis, pipeline: str) -> ReaderEnd:
+    return ReaderEnd(redis, pipeline)
+
+
+async def test_entries_arrive_in_order_and_are_forgotten_when_taken(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    assert await reader.claim() is None
+    await publisher.open(START)
+    assert await reader.claim() == START
+    assert [await reader.append(payload) for payload in (b"one", b"two", b"three")] == [3, 6, 11]
+    first = await publisher.take(count=2, block_ms=None)
+    assert [entry.payload for entry in first] == [b"one", b"two"]
+    await publisher.trim(6)
+    assert await reader.backlog() == 5
+    assert [entry.payload for entry in await publisher.take(count=9, block_ms=1000)] == [b"three"]
+    await publisher.trim(5)
+    assert await reader.backlog() == 0
+    assert await publisher.take(count=9, block_ms=1) == []
+
+
+async def test_a_generation_is_claimed_once(
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
+) -> None:
+    await publisher.open(START)
+    assert await reader.claim() == START
+    assert await ReaderEnd(redis, pipeline).claim() is None
+
+
+async def test_a_deposed_reader_cannot_append(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"mine")
+    await publisher.open(START)
+    with pytest.raises(GenerationLost):
+        await reader.append(b"late")
+    with pytest.raises(GenerationLost):
+        await reader.backlog()
+    assert await publisher.take(count=9, block_ms=1) == []
+
+
+async def test_a_deposed_publisher_notices(publisher: PublisherEnd, redis: Redis, pipeline: str) -> None:
+    await publisher.open(START)
+    await PublisherEnd(redis, pipeline).open(START)
+    with pytest.raises(GenerationLost):
+        await publisher.take(count=9, block_ms=1)
+
+
+async def test_a_reader_that_starts_ends_the_generation(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"never taken")
+    await reader.retire()
+    with pytest.raises(GenerationLost):
+        await publisher.take(count=9, block_ms=1)
+
+
+async def test_lost_writes_are_noticed_at_both_ends(
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
+) -> None:
+    stream, generation = f"databus:{{{pipeline}}}:stream", f"databus:{{{pipeline}}}:generation"
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"one")
+    await reader.append(b"two")
+    # A failover to a replica that lagged one write behind, and a reader that wrote on there.
+    await redis.xdel(stream, "2-0")
+    await redis.hset(generation, "next", "1")
+    with pytest.raises(GenerationLost):
+        await reader.append(b"three")
+    await redis.xadd(stream, {"token": b"?", "claim": b"?", "payload": b"three"}, id="3-0")
+    with pytest.raises(GenerationLost):
+        await publisher.take(count=9, block_ms=None)
+
+
+async def test_a_flushed_redis_costs_the_generation_and_nothing_else(
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await redis.flushdb()
+    await redis.function_flush()
+    with pytest.raises(GenerationLost):
+        await reader.append(b"one")
+    with pytest.raises(GenerationLost):
+        await publisher.take(count=9, block_ms=1)
+    await publisher.open(START)
+    assert await reader.claim() == START
+
+
+async def test_a_redis_that_is_away_is_retryable(pipeline: str) -> None:
+    async with Redis.from_url("redis://127.0.0.1:1/0") as nobody:
+        with pytest.raises(RedisUnavailable, match=r"redis\.url"):
+            await ReaderEnd(nobody, pipeline).retire()

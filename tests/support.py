@@ -1,0 +1,70 @@
+"""What the tests of several levels use: a connection that runs statements, a consumer that reads changes."""
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncmy
+from aiokafka import AIOKafkaConsumer
+
+from devstack import Server
+from devstack.pipeline import Pipeline
+
+Execute = Callable[..., Awaitable[None]]
+MakePipeline = Callable[..., Pipeline]
+
+
+class connected:  # noqa: N801 - used as a function
+    """A connection that runs statements, each committed by itself."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def __aenter__(self) -> Execute:
+        server = self._server
+        self._connection = await asyncmy.connect(
+            host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
+        )
+
+        async def run(statement: str, *args: object) -> None:
+            async with self._connection.cursor() as cursor:
+                await cursor.execute(statement, args or None)
+
+        return run
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connection.ensure_closed()
+
+
+class Changes:
+    """Reads a pipeline's topics as a consumer with `read_committed` does."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    async def until(self, count: int) -> list[dict[str, Any]]:
+        """Read until `count` messages have come; each is its value with `Pos` of its key, cells decoded to text."""
+        found: list[dict[str, Any]] = []
+        try:
+            async with asyncio.timeout(60):
+                while len(found) < count:
+                    for records in (await self._consumer.getmany(timeout_ms=500)).values():
+                        found += [decoded(record) for record in records]
+        except TimeoutError as error:
+            raise AssertionError(f"{len(found)} of {count} messages came: {found}") from error
+        return found
+
+
+def decoded(record: Any) -> dict[str, Any]:
+    message = json.loads(record.value)
+    message["Key"] = json.loads(record.key)
+    if "Rows" in message:
+        message["Rows"] = [[None if c is None else b64decode(c) for c in row] for row in message["Rows"]]
+    else:
+        message["Query"] = b64decode(message["Query"]).decode()
+    return message
+
+
+Consume = Callable[..., Awaitable[Changes]]

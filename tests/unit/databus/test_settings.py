@@ -1,0 +1,77 @@
+"""The configuration file: units, overrides, secrets, and every error at once."""
+
+from pathlib import Path
+
+import pytest
+
+from databus.errors import InvalidSettings
+from databus.settings import load
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "databus.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_sizes_durations_and_secrets_are_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2\n")
+    settings = load(
+        write(
+            tmp_path,
+            f"""
+            name: shop
+            source:
+              hosts: ["db1:3306"]
+              password_file: {tmp_path}/secret
+              include: ["shop.*"]
+              exclude: ["shop.tmp_*"]
+            reader: {{backlog_limit: 256MiB}}
+            dumps: {{lease_ttl: 90s}}
+            """,
+        )
+    )
+    assert settings.source.password.get_secret_value() == "hunter2"
+    assert "hunter2" not in repr(settings)
+    assert settings.source.address == ("db1", 3306)
+    assert settings.reader.backlog_limit == 256 * 2**20
+    assert settings.dumps.lease_ttl == 90
+    assert settings.source.captures("shop", "orders")
+    assert not settings.source.captures("shop", "tmp_x")
+    assert not settings.source.captures("mysql", "user")
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABUS__SOURCE__USER", "from-env")
+    settings = load(write(tmp_path, 'name: shop\nsource: {user: from-file, hosts: ["db1:1"]}'))
+    assert (settings.source.user, settings.source.hosts) == ("from-env", ["db1:1"])
+
+
+def test_all_errors_come_at_once_each_with_its_path(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        name: "not a name"
+        surprise: 1
+        source: {hosts: ["nowhere"], usr: x}
+        reader: {backlog_limit: many}
+        publisher: {topic: "{tabel}"}
+        source2: {}
+        """,
+    )
+    with pytest.raises(InvalidSettings) as caught:
+        load(path)
+    lines = str(caught.value).splitlines()
+    named = {line.removeprefix(f"{path}: ").split(":")[0] for line in lines}
+    assert named == {"name", "surprise", "source.hosts.0", "source.usr", "reader.backlog_limit", "publisher", "source2"}
+
+
+@pytest.mark.parametrize("text", ["- a list", "name: [unclosed", ""])
+def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"databus\.yaml"):
+        load(write(tmp_path, text))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="No such file"):
+        load(tmp_path / "none.yaml")
