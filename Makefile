@@ -69,7 +69,7 @@ $(VENV)/uv:
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r <(grep -A 40 '^uv==' requirements/dev.txt | awk 'NR == 1 || /--hash/ {print} NR > 1 && !/--hash/ {exit}')
 	@touch $@
 
-$(VENV)/installed: $(VENV)/uv requirements/dev.txt $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/binlog/setup.py libs/binlog/src/databus_binlog/*.p[yx][xd]*)
+$(VENV)/installed: $(VENV)/uv requirements/dev.txt $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/binlog/setup.py libs/binlog/src/databus_binlog/*.p[yx][xdi])
 	$(UV) pip install --quiet --require-hashes -r requirements/dev.txt
 	$(UV) pip install --quiet --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
 	@touch $@

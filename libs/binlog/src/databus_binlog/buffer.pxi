@@ -1,0 +1,68 @@
+# A growing buffer that is reused from event to event, and msgpack's headers.
+
+cdef enum Fault:
+    NONE = 0
+    NO_MEMORY
+    TRUNCATED
+    BAD_JSON
+    BAD_TEXT
+
+
+cdef struct Buffer:
+    char* data
+    size_t size
+    size_t capacity
+
+
+cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
+    """Return where to write the next `size` bytes, or NULL without memory. Moves earlier pointers."""
+    cdef size_t capacity
+    cdef char* data
+    if buffer.size + size > buffer.capacity:
+        capacity = max(<size_t> 65536, buffer.capacity)
+        while capacity < buffer.size + size:
+            capacity *= 2
+        data = <char*> realloc(buffer.data, capacity)
+        if data == NULL:
+            return NULL
+        buffer.data = data
+        buffer.capacity = capacity
+    return buffer.data + buffer.size
+
+
+cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
+    cdef char* o = room(buffer, size)
+    if o == NULL:
+        return NO_MEMORY
+    memcpy(o, data, size)
+    buffer.size += size
+    return NONE
+
+
+cdef inline char* put_big(char* o, uint64_t value, int size) noexcept nogil:
+    cdef int i
+    for i in range(size):
+        o[i] = <char> (value >> (8 * (size - 1 - i)))
+    return o + size
+
+
+cdef inline char* put_bin(char* o, size_t size) noexcept nogil:
+    """Write the header of a byte string, at most five bytes."""
+    if size < 256:
+        o[0] = <char> 0xC4
+        o[1] = <char> size
+        return o + 2
+    if size < 65536:
+        o[0] = <char> 0xC5
+        return put_big(o + 1, size, 2)
+    o[0] = <char> 0xC6
+    return put_big(o + 1, size, 4)
+
+
+cdef inline char* put_array(char* o, size_t count) noexcept nogil:
+    """Write the header of an array, at most three bytes: a table has no more than 4096 columns."""
+    if count < 16:
+        o[0] = <char> (0x90 | count)
+        return o + 1
+    o[0] = <char> 0xDC
+    return put_big(o + 1, count, 2)

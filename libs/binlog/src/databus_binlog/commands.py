@@ -1,0 +1,29 @@
+"""The replication commands, as packets' payloads.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html
+"""
+
+from __future__ import annotations
+
+import struct
+
+_REGISTER, _DUMP, _DUMP_GTID = 0x15, 0x12, 0x1E
+
+NON_BLOCK = 0x01  #: end at the end of the log instead of waiting for more
+ANNOTATE = 0x02  #: MariaDB: send the statements too
+
+
+def register(server_id: int, host: str, user: str, port: int) -> bytes:
+    """Return COM_REGISTER_SLAVE; the strings only show up in SHOW REPLICAS."""
+    names = b"".join(bytes([len(name)]) + name for name in (host.encode()[:60], user.encode()[:32], b""))
+    return struct.pack("<BI", _REGISTER, server_id) + names + struct.pack("<HII", port & 0xFFFF, 0, 0)
+
+
+def dump(file: str, offset: int, server_id: int, flags: int) -> bytes:
+    """Return COM_BINLOG_DUMP; "" is the oldest file (or, on MariaDB, what @slave_connect_state says)."""
+    return struct.pack("<BIHI", _DUMP, offset, flags, server_id) + file.encode()
+
+
+def dump_gtid(executed: bytes, server_id: int, flags: int) -> bytes:
+    """Return COM_BINLOG_DUMP_GTID for all transactions that are not in `executed`, an encoded GTID set."""
+    return struct.pack("<BHIIQI", _DUMP_GTID, flags, server_id, 0, 4, len(executed)) + executed

@@ -1,0 +1,130 @@
+"""What can go wrong, by what to do about it.
+
+BinlogError
+├── Retryable                the same call may succeed later: wait and connect again
+│   ├── Disconnected             the connection was lost, or a session was used after its end
+│   └── ServerUnavailable        the server can't be reached or takes no more connections
+└── Fatal                    the same call fails for ever: an operator must act
+    ├── AccessDenied             login refused
+    ├── MissingPrivilege         the account lacks a grant
+    ├── DuplicateServerId        another replica uses this server id
+    ├── PositionPurged           the server no longer has the log from this position on
+    ├── InvalidPosition          the position is no event's start in that file
+    ├── ServerRefused            any other error the server answered
+    ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
+    ├── UnknownEvent             an event type that can't be decoded and may not be skipped
+    ├── Incident                 the server says that its log lost events
+    ├── MissingMetadata          the event does not say what its bytes mean
+    ├── PartialRowImage          columns are absent from a row
+    └── UnsupportedColumn        a column's type or character set can't be decoded
+
+The messages are one line each; they name positions and tables, never row data.
+"""
+
+from __future__ import annotations
+
+
+class BinlogError(Exception):
+    """Anything that stops reading a binlog."""
+
+
+class Retryable(BinlogError):
+    """Wait and connect again."""
+
+
+class Disconnected(Retryable):
+    """The connection to the server was lost."""
+
+
+class ServerUnavailable(Retryable):
+    """The server can't be reached or takes no more connections."""
+
+
+class Fatal(BinlogError):
+    """Trying again is of no use."""
+
+
+class AccessDenied(Fatal):
+    """The server refused the login."""
+
+
+class MissingPrivilege(Fatal):
+    """The account lacks a privilege."""
+
+
+class DuplicateServerId(Fatal):
+    """Another replica is connected with the same server id."""
+
+
+class PositionPurged(Fatal):
+    """The server no longer has the log from this position on."""
+
+
+class InvalidPosition(Fatal):
+    """The position is no event's start."""
+
+
+class ServerRefused(Fatal):
+    """The server answered with an error that has no class of its own."""
+
+
+class CorruptEvent(Fatal):
+    """Wrong checksum, truncated or inconsistent bytes."""
+
+
+class UnknownEvent(Fatal):
+    """An event type that can't be decoded and is not marked as ignorable."""
+
+
+class Incident(Fatal):
+    """The server says that events are missing from its log."""
+
+
+class MissingMetadata(Fatal):
+    """A table map does not say what the bytes of its columns mean."""
+
+
+class PartialRowImage(Fatal):
+    """A row image without all of its table's columns."""
+
+
+class UnsupportedColumn(Fatal):
+    """A column whose type or character set can't be decoded."""
+
+
+# https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html and MariaDB's own, from 1900 on
+_UNAVAILABLE = {1040, 1053, 1077, 1079, 1129, 1158, 1159, 1160, 1161, 1203, 1205, 1317, 1927, 2002, 2003, 3168}
+_LOST = {0, 2006, 2013, 2055}
+_LOGIN = {1045, 1130, 1698, 3118, 4151}
+_PRIVILEGE = {1044, 1142, 1227}
+_PURGED = ("purged", "could not find", "missing transactions", "is missing the gtid", "not in the master's")
+_DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id")
+_POSITION = ("truncated in the middle", "bogus data", "impossible position", "position > file size", "read past")
+
+
+def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLICATION SLAVE") -> BinlogError:
+    """Say what an error packet means. `grant` is the privilege the refused command needs."""
+    text = message.strip().lower()
+    said = f"(server error {code}: {message.strip()})"
+    if code == 1236:
+        return _dump_refused(text, said)
+    if code in _LOST:
+        return Disconnected(f"connection to the server lost {said}")
+    if code in _UNAVAILABLE:
+        return ServerUnavailable(f"server unavailable {said}")
+    if code in _PRIVILEGE:
+        return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO it {said}")
+    if code in _LOGIN:
+        return AccessDenied(f"login refused for user {user!r}; check source.user and source.password {said}")
+    return ServerRefused(f"the server refused {said}")
+
+
+def _dump_refused(text: str, said: str) -> BinlogError:
+    """Tell the many meanings of error 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG) apart by the server's text."""
+    if any(part in text for part in _DUPLICATE):
+        return DuplicateServerId(f"another replica uses this server id; give every reader its own {said}")
+    if any(part in text for part in _PURGED):
+        return PositionPurged(f"the server no longer has the log from here on; start again from a new snapshot {said}")
+    if any(part in text for part in _POSITION):
+        return InvalidPosition(f"no event starts at this position; start again from a new snapshot {said}")
+    return ServerRefused(f"the server refused to send its log {said}")

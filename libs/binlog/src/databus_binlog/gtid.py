@@ -1,0 +1,195 @@
+"""Sets of executed transactions: MySQL's GTID sets and MariaDB's GTID positions."""
+
+from __future__ import annotations
+
+import re
+import struct
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from typing import Literal
+from uuid import UUID
+
+from databus_binlog.errors import InvalidPosition
+
+Flavor = Literal["mysql", "mariadb"]
+
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
+
+
+class GtidSet(ABC):
+    """Which transactions were executed. Grows by `add`; `str()` is the server's own text."""
+
+    @staticmethod
+    def parse(flavor: Flavor, text: str) -> GtidSet:
+        """Read a server's text, for example of `@@gtid_executed` or `@@gtid_binlog_pos`."""
+        kind = MySqlGtidSet if flavor == "mysql" else MariaDbGtidPosition
+        try:
+            return kind.from_text(text)
+        except ValueError as error:
+            raise InvalidPosition(f"{text[:200]!r} is no {flavor} GTID set: {error}") from error
+
+    @classmethod
+    @abstractmethod
+    def from_text(cls, text: str) -> GtidSet:
+        """Parse the text of this flavour; raise ValueError."""
+
+    @abstractmethod
+    def add(self, gtid: str) -> None:
+        """Count one more transaction in. An anonymous one ("") changes nothing."""
+
+    @abstractmethod
+    def contains(self, gtid: str) -> bool:
+        """Tell whether the transaction is in the set."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def __contains__(self, gtid: str) -> bool:
+        return self.contains(gtid)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class MySqlGtidSet(GtidSet):
+    """`uuid[:tag]:first-last:…,…`: intervals of numbers for each source and tag."""
+
+    def __init__(self) -> None:
+        #: (uuid, tag) → sorted, separate [first, end) intervals
+        self._intervals: dict[tuple[str, str], list[list[int]]] = {}
+
+    @classmethod
+    def from_text(cls, text: str) -> MySqlGtidSet:
+        """Parse; a tag holds for the intervals after it, until the next one."""
+        result = cls()
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            source, *items = (item.strip() for item in part.split(":"))
+            uuid, tag = str(UUID(source)), ""
+            if not items:
+                raise ValueError(f"no interval after {source}")
+            for item in items:
+                if not item[:1].isdigit():
+                    tag = _valid_tag(item)
+                    continue
+                first, _, last = item.partition("-")
+                result._insert((uuid, tag), int(first), int(last or first) + 1)
+        return result
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> MySqlGtidSet:
+        """Decode the set of PREVIOUS_GTIDS and COM_BINLOG_DUMP_GTID, plain or tagged."""
+        result = cls()
+        (head,) = struct.unpack_from("<Q", data)
+        tagged = head >> 56 == 1
+        offset = 8
+        for _ in range((head >> 8) & 0xFFFFFFFFFFFF if tagged else head):
+            uuid, tag = str(UUID(bytes=data[offset : offset + 16])), ""
+            offset += 16
+            if tagged:
+                length = data[offset] >> 1
+                tag = data[offset + 1 : offset + 1 + length].decode("ascii")
+                offset += 1 + length
+            (count,) = struct.unpack_from("<Q", data, offset)
+            offset += 8
+            for first, end in struct.iter_unpack("<QQ", data[offset : offset + 16 * count]):
+                result._insert((uuid, tag), first, end)
+            offset += 16 * count
+        return result
+
+    def to_bytes(self) -> bytes:
+        """Encode for COM_BINLOG_DUMP_GTID; the tagged form only where there are tags (MySQL ≥ 8.3)."""
+        tagged = any(tag for _, tag in self._intervals)
+        count = len(self._intervals)
+        parts = [struct.pack("<Q", 1 | count << 8 | 1 << 56 if tagged else count)]
+        for (uuid, tag), intervals in sorted(self._intervals.items()):
+            parts.append(UUID(uuid).bytes)
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+            parts.append(struct.pack("<Q", len(intervals)))
+            parts.extend(struct.pack("<QQ", first, end) for first, end in intervals)
+        return b"".join(parts)
+
+    def add(self, gtid: str) -> None:
+        """Count `uuid:n` or `uuid:tag:n` in."""
+        if gtid:
+            key, number = _split(gtid)
+            self._insert(key, number, number + 1)
+
+    def contains(self, gtid: str) -> bool:
+        """Tell whether `uuid:n` or `uuid:tag:n` is in the set."""
+        key, number = _split(gtid)
+        return any(first <= number < end for first, end in self._intervals.get(key, ()))
+
+    def _insert(self, key: tuple[str, str], first: int, end: int) -> None:
+        if not 0 < first < end:
+            raise ValueError(f"interval {first}-{end - 1} is empty or starts below 1")
+        intervals = self._intervals.setdefault(key, [])
+        if intervals and first == intervals[-1][1]:  # the usual case: the next transaction
+            intervals[-1][1] = end
+            return
+        at = bisect_right(intervals, first, key=lambda interval: interval[0])
+        if at and intervals[at - 1][1] >= first:
+            at -= 1
+        stop = at
+        while stop < len(intervals) and intervals[stop][0] <= end:
+            first, end = min(first, intervals[stop][0]), max(end, intervals[stop][1])
+            stop += 1
+        intervals[at:stop] = [[first, end]]
+
+    def __str__(self) -> str:
+        sources: dict[str, str] = {}
+        for (uuid, tag), intervals in sorted(self._intervals.items()):
+            texts = [str(first) if end == first + 1 else f"{first}-{end - 1}" for first, end in intervals]
+            sources[uuid] = ":".join([sources.get(uuid, uuid), *([tag] if tag else []), *texts])
+        return ",".join(sources.values())
+
+
+class MariaDbGtidPosition(GtidSet):
+    """`domain-server-sequence,…`: the last transaction of each domain, standing for all before it."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, int]] = {}
+
+    @classmethod
+    def from_text(cls, text: str) -> MariaDbGtidPosition:
+        """Parse `domain-server-sequence,…`."""
+        result = cls()
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            result.add(part)
+        return result
+
+    def add(self, gtid: str) -> None:
+        """Move the transaction's domain on to it."""
+        if gtid:
+            domain, server, sequence = _triple(gtid)
+            self._last[domain] = (server, sequence)
+
+    def contains(self, gtid: str) -> bool:
+        """Tell whether the transaction's domain has come to it."""
+        domain, _, sequence = _triple(gtid)
+        return domain in self._last and sequence <= self._last[domain][1]
+
+    def __str__(self) -> str:
+        return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in sorted(self._last.items()))
+
+
+def _split(gtid: str) -> tuple[tuple[str, str], int]:
+    uuid, *tag, number = gtid.split(":")
+    return (uuid, tag[0] if tag else ""), int(number)
+
+
+def _triple(gtid: str) -> tuple[int, int, int]:
+    domain, server, sequence = gtid.split("-")
+    return int(domain), int(server), int(sequence)
+
+
+def _valid_tag(text: str) -> str:
+    tag = text.lower()
+    if not _TAG.match(tag):
+        raise ValueError(f"{text!r} is no tag")
+    return tag

@@ -1,0 +1,28 @@
+"""Where a log is read from, and what kind of server it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from databus_binlog.gtid import Flavor
+
+
+class Position(msgspec.Struct, frozen=True):
+    """A place in a log, by transactions and by file; either may be missing. All empty: the oldest file there is."""
+
+    gtid_set: str = ""  #: what was executed before; "" = not known, or nothing yet
+    file: str = ""
+    offset: int = 0
+
+
+class Server(msgspec.Struct, frozen=True):
+    """What a server says of itself."""
+
+    flavor: Flavor
+    version: str
+    server_id: int
+    uuid: str  #: "" on MariaDB before 10.5
+    gtid: bool  #: it logs GTIDs, so a position is found again on another host
+    variables: Mapping[str, str]  #: those of `session.VARIABLES` that it has, lower case

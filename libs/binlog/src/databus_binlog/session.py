@@ -1,0 +1,230 @@
+"""A connection to a server: what it is, where its log ends, and the log itself.
+
+asyncmy logs in (with every authentication method and TLS it knows) and runs the queries; a dump then takes its
+transport over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import asyncmy
+from asyncmy.errors import Error as DriverError
+
+from databus_binlog import commands
+from databus_binlog.decoder import Decoder, release
+from databus_binlog.errors import Disconnected, InvalidPosition, ServerUnavailable, from_server
+from databus_binlog.gtid import Flavor, MySqlGtidSet
+from databus_binlog.position import Position, Server
+from databus_binlog.stream import EventStream
+from databus_binlog.table_map import TableMap
+
+Row = tuple[Any, ...]
+
+#: what Server.variables holds, as far as the server has it
+VARIABLES = (
+    *("binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options"),
+    *("binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id", "gtid_mode", "hostname"),
+    *("log_bin", "log_bin_compress", "lower_case_table_names", "server_id", "server_uid", "server_uuid", "version"),
+)
+
+_MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for it
+_HEADER_END = 4  # the first event of a file starts after its magic
+_STATUS_GRANT = "REPLICATION CLIENT"
+
+
+@asynccontextmanager
+async def connect(
+    *, host: str, port: int = 3306, user: str, password: str = "", connect_timeout: float = 10.0
+) -> AsyncIterator[Session]:
+    """Log in and look at the server; hang up at the end of the block."""
+    try:
+        async with asyncio.timeout(connect_timeout):
+            connection = await asyncmy.connect(
+                host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, autocommit=True
+            )
+    except TimeoutError as error:
+        raise ServerUnavailable(f"no answer from {host}:{port} within {connect_timeout:g} s") from error
+    except (DriverError, OSError) as error:
+        raise _told(error, user) from error
+    session = Session(connection, user)
+    try:
+        await session.look()
+        yield session
+    finally:
+        await session.close()
+
+
+class Session:
+    """One connection, from `connect()`. After `dump` it belongs to the stream: query on another one."""
+
+    server: Server
+
+    def __init__(self, connection: Any, user: str) -> None:
+        self._connection = connection
+        self._user = user
+        self._stream: EventStream | None = None
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._stream:
+            await self._stream.close()
+            return
+        try:
+            await self._connection.ensure_closed()
+        except (DriverError, OSError):
+            self._connection.close()
+
+    async def look(self) -> None:
+        """Find out what the server is; sets `server`."""
+        names = ", ".join(f"'{name}'" for name in VARIABLES)
+        rows = await self.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+        variables = {str(name).lower(): str(value) for name, value in rows}
+        version = variables["version"]
+        flavor: Flavor = "mariadb" if "mariadb" in version.lower() else "mysql"
+        self.server = Server(
+            flavor=flavor,
+            version=version,
+            server_id=int(variables["server_id"]),
+            uuid=variables.get("server_uuid") or variables.get("server_uid", ""),
+            gtid=flavor == "mariadb" or variables.get("gtid_mode") == "ON",
+            variables=variables,
+        )
+
+    async def query(self, sql: str, args: Sequence[object] = (), *, grant: str = "SELECT") -> list[Row]:
+        """Run one statement and return its rows. `grant` names the privilege it needs, for the error's text."""
+        if self._stream:
+            raise Disconnected("this session reads the log now; open another one for queries")
+        try:
+            async with self._connection.cursor() as cursor:
+                await cursor.execute(sql, args or None)
+                return list(await cursor.fetchall())
+        except (DriverError, OSError) as error:
+            raise _told(error, self._user, grant) from error
+
+    # --- positions ------------------------------------------------------------------------------------------------
+
+    async def current_position(self) -> Position:
+        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind."""
+        mysql = self.server.flavor == "mysql"
+        new_name = mysql and release(self.server.version) >= (8, 2)
+        status = "SHOW BINARY LOG STATUS" if new_name else "SHOW MASTER STATUS"
+        rows = await self.query(status, grant=_STATUS_GRANT)
+        if not rows:
+            raise InvalidPosition("the server writes no binary log; start it with log_bin and binlog_format=ROW")
+        file, offset = str(rows[0][0]), int(rows[0][1])
+        gtid_set = str(rows[0][4]).replace("\n", "") if mysql else await self._gtid_at(file, offset)
+        return Position(gtid_set=gtid_set, file=file, offset=offset)
+
+    async def earliest_position(self) -> Position:
+        """Return the start of the oldest file of the log."""
+        rows = await self.query("SHOW BINARY LOGS", grant=_STATUS_GRANT)
+        file = str(rows[0][0])
+        if self.server.flavor == "mariadb":
+            return Position(gtid_set=await self._gtid_at(file, _HEADER_END), file=file, offset=_HEADER_END)
+        [(purged,)] = await self.query("SELECT @@GLOBAL.gtid_purged")
+        return Position(gtid_set=str(purged).replace("\n", ""), file=file, offset=_HEADER_END)
+
+    async def _gtid_at(self, file: str, offset: int) -> str:
+        """Ask MariaDB what was executed before an event of its log."""
+        [(gtid,)] = await self.query("SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
+        if gtid is None:
+            raise InvalidPosition(f"the server does not know {file}:{offset}; was it purged meanwhile?")
+        return gtid.decode() if isinstance(gtid, bytes) else str(gtid)
+
+    async def collations(self) -> dict[int, str]:
+        """Return the character set of each collation's number."""
+        table = "COLLATIONS"
+        if self.server.flavor == "mariadb" and release(self.server.version) >= (10, 10):
+            table = "COLLATION_CHARACTER_SET_APPLICABILITY"  # the only one with the numbers of the UCA 14 collations
+        rows = await self.query(f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # noqa: S608
+        return {int(number): str(name) for number, name in rows if number is not None and name is not None}
+
+    # --- the log --------------------------------------------------------------------------------------------------
+
+    async def register(self, server_id: int) -> None:
+        """Register as a replica: visible to the operator, and refused without the REPLICATION SLAVE privilege."""
+        payload = commands.register(server_id, "databus", self._user, 0)
+        try:
+            self._send(payload)
+            await self._connection.read_packet()
+        except (DriverError, OSError) as error:
+            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB answers with the code of a refused login
+            raise _told(error, self._user, code=code) from error
+
+    async def dump(
+        self,
+        position: Position,
+        *,
+        server_id: int,
+        heartbeat: float = 1.0,
+        silence: float = 30.0,
+        wanted: Callable[[str, str], bool] | None = None,
+        describe: Callable[[TableMap], TableMap] | None = None,
+        follow: bool = True,
+        backlog: int = 8 << 20,
+        write_timeout: int = 600,
+    ) -> EventStream:
+        """Stream the log from a position; without `follow`, up to where it ends now.
+
+        server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits
+        for a consumer that does not read. The rest: see Decoder and EventStream.
+        """
+        collations = await self.collations()
+        by_gtid = bool(position.gtid_set) and self.server.gtid
+        await self._prepare(heartbeat, write_timeout, position.gtid_set if by_gtid else "")
+        payload = self._dump_command(position, server_id, by_gtid, 0 if follow else commands.NON_BLOCK)
+        decoder = Decoder(flavor=self.server.flavor, wanted=wanted, collations=collations, describe=describe)
+        transport = self._connection._transport  # asyncmy has no way to hand it over
+        self._stream = EventStream(transport, decoder, backlog=backlog, silence=silence)
+        transport.set_protocol(self._stream)
+        try:
+            self._send(payload)
+        except DriverError as error:
+            raise _told(error, self._user) from error
+        return self._stream
+
+    async def _prepare(self, heartbeat: float, write_timeout: int, gtid_set: str) -> None:
+        """Tell the server what this replica can do. The variables have old and new names; it ignores the others."""
+        nanoseconds = int(heartbeat * 1e9)
+        uuid = str(uuid4())  # equal ones would throw each other out
+        await self.query(
+            "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"
+            " @source_binlog_checksum = @@GLOBAL.binlog_checksum,"
+            " @master_heartbeat_period = %s, @source_heartbeat_period = %s, @slave_uuid = %s, @replica_uuid = %s,"
+            " SESSION net_write_timeout = %s",
+            (nanoseconds, nanoseconds, uuid, uuid, write_timeout),
+        )
+        if self.server.flavor == "mariadb":
+            await self.query("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")
+            if gtid_set:
+                await self.query("SET @slave_connect_state = %s", (gtid_set,))
+
+    def _dump_command(self, position: Position, server_id: int, by_gtid: bool, flags: int) -> bytes:
+        if by_gtid and self.server.flavor == "mysql":
+            return commands.dump_gtid(MySqlGtidSet.from_text(position.gtid_set).to_bytes(), server_id, flags)
+        if self.server.flavor == "mariadb":
+            flags |= commands.ANNOTATE
+        if by_gtid:
+            return commands.dump("", _HEADER_END, server_id, flags)
+        if position.gtid_set and not position.file:
+            raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has nothing else")
+        if position.offset > _MAX_OFFSET:
+            raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
+        return commands.dump(position.file, max(position.offset, _HEADER_END), server_id, flags)
+
+    def _send(self, payload: bytes) -> None:
+        self._connection._next_seq_id = 0  # asyncmy has no public call for other commands
+        self._connection.write_packet(payload)
+
+
+def _told(error: Exception, user: str, grant: str = "REPLICATION SLAVE", code: int | None = None) -> Exception:
+    """Turn the driver's error into ours."""
+    number, text = error.args[0] if error.args else 0, str(error.args[1] if len(error.args) > 1 else error)
+    if not isinstance(error, DriverError) or not isinstance(number, int):
+        return ServerUnavailable(f"connection failed: {error}")
+    return from_server(code or number, text, user=user, grant=grant)

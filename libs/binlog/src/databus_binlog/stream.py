@@ -1,0 +1,99 @@
+"""The receiving end of a dump: socket → reused buffer → decoder → lists of events, with bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from databus_binlog.decoder import Decoder
+from databus_binlog.errors import BinlogError, Disconnected
+from databus_binlog.events import Event
+
+BUFFER_SIZE = 1 << 20
+
+
+class EventStream(asyncio.BufferedProtocol):
+    """Iterate over it for lists of events, one list for each piece that came from the socket.
+
+    backlog: decoded but unread bytes of the log after which the socket is left alone until half of it is read.
+    silence: seconds without even a heartbeat after which the connection counts as lost.
+    """
+
+    def __init__(self, transport: asyncio.Transport, decoder: Decoder, *, backlog: int, silence: float) -> None:
+        self._transport = transport
+        self._decoder = decoder
+        self._limit = backlog
+        self._silence = silence
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
+        self._ready: deque[tuple[list[Event], int]] = deque()
+        self._unread = 0
+        self._failure: BinlogError | None = None
+        self._arrival = asyncio.Event()  # something to return or to raise
+        self._lost = asyncio.Event()
+        self._closed = False
+
+    def __aiter__(self) -> EventStream:
+        return self
+
+    async def __anext__(self) -> list[Event]:
+        while not self._ready:
+            if self._failure:
+                raise self._failure
+            if self._decoder.finished or self._lost.is_set():
+                raise StopAsyncIteration
+            self._arrival.clear()
+            try:
+                async with asyncio.timeout(self._silence):
+                    await self._arrival.wait()
+            except TimeoutError:
+                self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
+        events, size = self._ready.popleft()
+        self._unread -= size
+        if self._unread <= self._limit // 2 and not self._lost.is_set():
+            self._transport.resume_reading()
+        return events
+
+    async def close(self) -> None:
+        """Hang up. Iteration ends after what has already come."""
+        self._closed = True
+        self._transport.abort()
+        await self._lost.wait()
+
+    # --- asyncio's side
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # asyncio's signature
+        """Offer the whole buffer: the decoder keeps what it could not use yet."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Decode what came; stop reading while the consumer is far behind."""
+        try:
+            events = self._decoder.feed(self._buffer, nbytes)
+        except BinlogError as failure:
+            self._fail(failure)
+            return
+        if events:
+            self._ready.append((events, nbytes))
+            self._unread += nbytes
+            if self._unread > self._limit:
+                self._transport.pause_reading()
+            self._arrival.set()
+        if self._decoder.failure:
+            self._fail(self._decoder.failure)
+        elif self._decoder.finished:
+            self._transport.close()
+
+    def eof_received(self) -> None:
+        """Let the transport close itself."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the consumer, after the events it has not read yet."""
+        self._lost.set()
+        self._arrival.set()
+        if not (self._closed or self._failure or self._decoder.finished):
+            self._failure = Disconnected(f"connection to the server lost: {exc or 'it hung up'}")
+
+    def _fail(self, failure: BinlogError) -> None:
+        self._failure = failure
+        self._arrival.set()
+        self._transport.abort()

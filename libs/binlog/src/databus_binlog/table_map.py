@@ -1,0 +1,239 @@
+"""The table map: what the columns of the rows after it are.
+
+Layout: libs/mysql/binlog/event/rows_event.h (Table_map_event) in MySQL's source, sql/log_event.h in MariaDB's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from hashlib import blake2b
+
+import msgspec
+
+from databus_binlog import charsets
+from databus_binlog.gtid import Flavor
+
+
+class FieldType(IntEnum):
+    """Type codes. ENUM and SET come as STRING on the wire and are told apart by their metadata."""
+
+    DECIMAL, TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP = range(8)
+    LONGLONG, INT24, DATE, TIME, DATETIME, YEAR, NEWDATE, VARCHAR = range(8, 16)
+    BIT, TIMESTAMP2, DATETIME2, TIME2, TYPED_ARRAY = range(16, 21)
+    BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
+    VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
+    BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
+
+
+_T = FieldType
+_NUMERIC = {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.NEWDECIMAL, _T.FLOAT, _T.DOUBLE, _T.YEAR}
+_CHARACTER = {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VARCHAR_COMPRESSED, _T.BLOB_COMPRESSED}
+_LABELLED = {_T.ENUM, _T.SET}
+_TWO_BYTES_LITTLE_ENDIAN = {_T.VARCHAR, _T.VAR_STRING, _T.VARCHAR_COMPRESSED}
+_TWO_BYTES = {_T.STRING, _T.NEWDECIMAL, _T.BIT}
+_ONE_BYTE = {
+    *(_T.FLOAT, _T.DOUBLE, _T.TIMESTAMP2, _T.DATETIME2, _T.TIME2),
+    *(_T.BLOB, _T.BLOB_COMPRESSED, _T.JSON, _T.GEOMETRY, _T.VECTOR),
+}
+
+
+class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
+    """One column. What the server did not log is None (or "" for the name)."""
+
+    name: str = ""
+    type: int  #: a FieldType, ENUM and SET already told from STRING
+    #: VARCHAR, STRING: bytes at most; BLOB and like: bytes of the length; NEWDECIMAL: precision << 8 | scale;
+    #: BIT: bits; TIME2, DATETIME2, TIMESTAMP2: fraction digits; ENUM, SET: bytes of the value; FLOAT, DOUBLE: size
+    metadata: int
+    nullable: bool
+    unsigned: bool | None = None
+    collation: int | None = None
+    charset: str | None = None
+    values: tuple[str, ...] | None = None  #: labels of ENUM and SET
+    geometry_type: int | None = None
+    dimensions: int | None = None  #: of VECTOR
+    visible: bool = True
+
+
+class TableMap(msgspec.Struct, frozen=True, kw_only=True):
+    """One table, as its rows are laid out."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnMap, ...]
+    primary_key: tuple[int, ...] = ()  #: indexes of its columns; empty where there is none or it is not logged
+    has_names: bool  #: binlog_row_metadata is FULL
+    fingerprint: str  #: equal for equal definitions, whatever the table's number
+
+
+class Cursor:
+    """Reads the integers and strings of the binlog from bytes; raises IndexError at their end."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data = data
+        self.at = at
+
+    def __bool__(self) -> bool:
+        return self.at < len(self._data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
+        part = self._data[self.at : self.at + size]
+        if len(part) != size:
+            raise IndexError(f"{size} bytes wanted, {len(part)} left")
+        self.at += size
+        return part
+
+    def uint(self, size: int) -> int:
+        """Return a little-endian integer."""
+        return int.from_bytes(self.take(size), "little")
+
+    def lenenc(self) -> int:
+        """Return a length-encoded integer."""
+        first = self.uint(1)
+        return first if first < 0xFB else self.uint({0xFC: 2, 0xFD: 3, 0xFE: 8}[first])
+
+    def lenenc_bytes(self) -> bytes:
+        """Return bytes after their length-encoded length."""
+        return self.take(self.lenenc())
+
+    def rest(self) -> Iterator[int]:
+        """Yield length-encoded integers until the end."""
+        while self:
+            yield self.lenenc()
+
+
+def names_of(body: bytes) -> tuple[str, str]:
+    """Read only schema and table name of a TABLE_MAP's body (without header and checksum)."""
+    cursor = Cursor(body, 8)
+    schema = cursor.take(cursor.uint(1) + 1)[:-1]
+    name = cursor.take(cursor.uint(1) + 1)[:-1]
+    return schema.decode(), name.decode()
+
+
+def parse_table_map(body: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
+    """Parse a TABLE_MAP's body. Raise IndexError, KeyError or ValueError where it is no table map."""
+    cursor = Cursor(body, 8)
+    schema = cursor.take(cursor.uint(1) + 1)[:-1].decode()
+    name = cursor.take(cursor.uint(1) + 1)[:-1].decode()
+    codes = cursor.take(cursor.lenenc())
+    metadata = Cursor(cursor.lenenc_bytes())
+    types = [_type_of(code, metadata) for code in codes]
+    nulls = cursor.take((len(codes) + 7) // 8)
+    extra = _Extra(flavor, collations, [FieldType(code) for code, _ in types])
+    while cursor:
+        kind = cursor.uint(1)
+        extra.read(kind, cursor.lenenc_bytes())
+    return TableMap(
+        schema=schema,
+        name=name,
+        columns=tuple(
+            ColumnMap(
+                name=extra.names[index] if extra.names else "",
+                type=code,
+                metadata=meta,
+                nullable=bool(nulls[index >> 3] >> (index & 7) & 1),
+                unsigned=extra.unsigned.get(index),
+                collation=extra.collation.get(index),
+                charset=extra.charset(index),
+                values=extra.labels(index),
+                geometry_type=extra.geometry.get(index),
+                dimensions=extra.dimensions.get(index),
+                visible=extra.visible.get(index, True),
+            )
+            for index, (code, meta) in enumerate(types)
+        ),
+        primary_key=extra.primary_key,
+        has_names=bool(extra.names),
+        fingerprint=blake2b(body[8:], digest_size=12).hexdigest(),
+    )
+
+
+def _type_of(code: int, metadata: Cursor) -> tuple[int, int]:
+    """Return the real type and its metadata as one number (see ColumnMap.metadata)."""
+    if code in _TWO_BYTES_LITTLE_ENDIAN:
+        return code, metadata.uint(2)
+    if code in _TWO_BYTES:
+        first, second = metadata.take(2)
+        if code == _T.BIT:
+            return code, second * 8 + first
+        if code == _T.NEWDECIMAL:
+            return code, first << 8 | second
+        if first in (_T.ENUM, _T.SET, _T.STRING):
+            return first, second
+        # CHAR of more than 255 bytes: bits 8 and 9 of the length hide, inverted, in bits 4 and 5 of the type
+        return first | 0x30, second | (first & 0x30 ^ 0x30) << 4
+    return int(FieldType(code)), metadata.uint(1) if code in _ONE_BYTE else 0
+
+
+class _Extra:
+    """The optional part of a table map (binlog_row_metadata), each field applied to the columns it speaks of."""
+
+    def __init__(self, flavor: Flavor, collations: Mapping[int, str], types: list[FieldType]) -> None:
+        self._collations = collations
+        self._count = len(types)
+        # MariaDB counts GEOMETRY (collation 63) among the character columns, MySQL does not
+        character = _CHARACTER | ({_T.GEOMETRY} if flavor == "mariadb" else set())
+        self._numeric = [i for i, t in enumerate(types) if t in _NUMERIC]
+        self._character = [i for i, t in enumerate(types) if t in character]
+        self._labelled = [i for i, t in enumerate(types) if t in _LABELLED]
+        self._of_type = {
+            t: [i for i, u in enumerate(types) if u == t] for t in (_T.ENUM, _T.SET, _T.GEOMETRY, _T.VECTOR)
+        }
+        self._labels: dict[int, list[bytes]] = {}
+        self.names: list[str] = []
+        self.unsigned: dict[int, bool] = {}
+        self.collation: dict[int, int] = {}
+        self.geometry: dict[int, int] = {}
+        self.dimensions: dict[int, int] = {}
+        self.visible: dict[int, bool] = {}
+        self.primary_key: tuple[int, ...] = ()
+
+    def read(self, kind: int, value: bytes) -> None:
+        """Take one field in; fields not known here are skipped, as their author meant them to be."""
+        cursor = Cursor(value)
+        match kind:
+            case 1:  # SIGNEDNESS
+                self.unsigned = {column: _bit(value, i) for i, column in enumerate(self._numeric)}
+            case 2:  # DEFAULT_CHARSET
+                self._default_collation(self._character, list(cursor.rest()))
+            case 3:  # COLUMN_CHARSET
+                self.collation.update(zip(self._character, cursor.rest(), strict=True))
+            case 4:  # COLUMN_NAME
+                self.names = [cursor.lenenc_bytes().decode() for _ in range(self._count)]
+            case 5 | 6:  # SET_STR_VALUE, ENUM_STR_VALUE
+                for column in self._of_type[_T.SET if kind == 5 else _T.ENUM]:
+                    self._labels[column] = [cursor.lenenc_bytes() for _ in range(cursor.lenenc())]
+            case 7:  # GEOMETRY_TYPE
+                self.geometry = dict(zip(self._of_type[_T.GEOMETRY], cursor.rest(), strict=True))
+            case 8 | 9:  # SIMPLE_PRIMARY_KEY, PRIMARY_KEY_WITH_PREFIX: each column, or column and length of its prefix
+                self.primary_key = tuple(cursor.rest())[:: kind - 7]
+            case 10:  # ENUM_AND_SET_DEFAULT_CHARSET
+                self._default_collation(self._labelled, list(cursor.rest()))
+            case 11:  # ENUM_AND_SET_COLUMN_CHARSET
+                self.collation.update(zip(self._labelled, cursor.rest(), strict=True))
+            case 12:  # COLUMN_VISIBILITY
+                self.visible = {i: _bit(value, i) for i in range(self._count)}
+            case 13:  # VECTOR_DIMENSIONALITY
+                self.dimensions = dict(zip(self._of_type[_T.VECTOR], cursor.rest(), strict=True))
+
+    def _default_collation(self, columns: list[int], numbers: list[int]) -> None:
+        default, *exceptions = numbers
+        self.collation.update(dict.fromkeys(columns, default))
+        self.collation.update((columns[i], c) for i, c in zip(exceptions[::2], exceptions[1::2], strict=True))
+
+    def charset(self, column: int) -> str | None:
+        """Return the column's character set; a collation the server's list lacks is shown by number."""
+        collation = self.collation.get(column)
+        return None if collation is None else self._collations.get(collation, f"collation {collation}")
+
+    def labels(self, column: int) -> tuple[str, ...] | None:
+        """Return the labels of an ENUM or SET column."""
+        labels = self._labels.get(column)
+        return None if labels is None else tuple(charsets.to_text(label, self.charset(column)) for label in labels)
+
+
+def _bit(bitmap: bytes, index: int) -> bool:
+    """Read a bit of the bitmaps that count from the most significant bit."""
+    return bool(bitmap[index >> 3] >> (7 - (index & 7)) & 1)

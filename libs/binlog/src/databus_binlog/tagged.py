@@ -1,0 +1,62 @@
+"""The body of GTID_TAGGED (MySQL ≥ 8.3): fields in the self-describing form of libs/mysql/serialization/readme.md."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+_LAST_KNOWN_FIELD = 11
+
+
+class _Fields:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def unsigned(self) -> int:
+        """Read a number whose count of low one-bits tells how many bytes follow the first."""
+        first = self._data[self.at]
+        more = (~first & (first + 1)).bit_length() - 1  # trailing one-bits
+        size = 9 if first == 0xFF else 1 + more
+        raw = self._data[self.at : self.at + size]
+        if len(raw) != size:
+            raise IndexError("the message ends inside a number")
+        self.at += size
+        return int.from_bytes(raw[1:], "little") if first == 0xFF else int.from_bytes(raw, "little") >> (more + 1)
+
+    def signed(self) -> int:
+        number = self.unsigned()
+        return -(number >> 1) - 1 if number & 1 else number >> 1
+
+    def take(self, size: int) -> bytes:
+        part = self._data[self.at : self.at + size]
+        self.at += size
+        return part
+
+
+def parse_tagged_gtid(body: bytes) -> tuple[str, int]:
+    """Return the GTID's text and its original commit time in µs; raise ValueError or IndexError if malformed."""
+    fields = _Fields(body)
+    version, size, needed = fields.unsigned(), fields.unsigned(), fields.unsigned()
+    if version != 1 or size > len(body) or needed > _LAST_KNOWN_FIELD:
+        raise ValueError(f"version {version}, {size} bytes, needs field {needed}")
+    uuid, number, tag, immediate, original = bytes(16), 0, "", 0, 0
+    while fields.at < size:
+        match fields.unsigned():
+            case 1:
+                uuid = bytes(fields.unsigned() for _ in range(16))
+            case 2:
+                number = fields.signed()
+            case 3:
+                tag = fields.take(fields.unsigned()).decode("ascii")
+            case 4 | 5:
+                fields.signed()
+            case 6:
+                immediate = fields.unsigned()
+            case 7:
+                original = fields.unsigned()
+            case 0 | 8 | 9 | 10 | 11:
+                fields.unsigned()
+            case _:
+                break  # fields a later server adds come last and may be ignored
+    source = f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid))
+    return f"{source}:{number}", original or immediate

@@ -1,0 +1,208 @@
+"""A session against each kind of server: positions, the log, resuming, and what goes wrong."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from databus_binlog import (
+    AccessDenied,
+    Disconnected,
+    Event,
+    Gtid,
+    GtidSet,
+    Heartbeat,
+    InvalidPosition,
+    MissingPrivilege,
+    Position,
+    PositionPurged,
+    Query,
+    Rows,
+    ServerUnavailable,
+    Session,
+    Xid,
+    connect,
+)
+from devstack import Server
+
+Login = Callable[..., object]
+
+
+@pytest.fixture
+def login(source: Server) -> Login:
+    """Connect, as the test account or another."""
+
+    def run(user: str = source.user, password: str = source.password, port: int = source.port):
+        return connect(host=source.host, port=port, user=user, password=password)
+
+    return run
+
+
+@pytest.fixture
+async def queries(login: Login) -> AsyncIterator[Session]:
+    async with login() as session:
+        yield session
+
+
+async def events_until(session: Session, position: Position, wanted: str, **options: object) -> list[Event]:
+    options = {"server_id": 4712, "follow": False, "wanted": lambda schema, _: schema == wanted} | options
+    return [event async for events in await session.dump(position, **options) for event in events]
+
+
+def values_of(events: list[Event]) -> list[bytes | None]:
+    return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
+
+
+async def test_a_server_says_what_it_is(source, queries):
+    assert queries.server.flavor == source.kind
+    assert queries.server.gtid
+    assert queries.server.server_id > 0
+    assert queries.server.uuid
+    assert queries.server.variables["binlog_format"] == "ROW"
+    assert {"utf8mb4", "latin1", "binary"} <= set((await queries.collations()).values())
+
+
+@pytest.mark.parametrize("way", ["gtid", "file"])
+async def test_reading_resumes_after_each_transaction(login, schema, execute, queries, way):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start = await queries.current_position()
+    for number in range(4):
+        await execute(f"INSERT INTO t VALUES ({number})")
+    async with login() as session:
+        events = await events_until(session, start, schema)
+    assert values_of(events) == [b"0", b"1", b"2", b"3"]
+    last = max(event.end for event in events if isinstance(event, Xid))
+
+    executed, gtid = GtidSet.parse(queries.server.flavor, start.gtid_set), ""
+    for event in events:
+        if isinstance(event, Gtid):
+            gtid = event.gtid
+        if isinstance(event, Xid):
+            executed.add(gtid)
+            here = Position(gtid_set=str(executed)) if way == "gtid" else Position(file=event.file, offset=event.end)
+            async with login() as session:
+                rest = values_of(await events_until(session, here, schema))
+            assert rest == values_of([later for later in events if later.start >= event.end])
+    assert all(event.gtid in executed for event in events if isinstance(event, Gtid) and event.end <= last)
+
+
+async def test_the_log_is_read_from_its_start(login, schema, execute, queries):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (7)")
+    earliest = await queries.earliest_position()
+    assert earliest.offset == 4
+    for start in (earliest, Position()):
+        async with login() as session:
+            events = await events_until(session, start, schema)
+        assert values_of(events) == [b"7"]
+        assert any(isinstance(e, Query) and e.query == b"CREATE TABLE t (id INT PRIMARY KEY)" for e in events)
+
+
+async def test_a_follower_gets_changes_as_they_happen_and_heartbeats_between(login, schema, execute, queries):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with login() as session:
+        await session.register(4713)
+        stream = await session.dump(
+            await queries.current_position(), server_id=4713, heartbeat=0.1, wanted=lambda name, _: name == schema
+        )
+        seen: list[Event] = []
+        inserted = False
+        async with asyncio.timeout(20):
+            async for events in stream:
+                seen += events
+                if isinstance(seen[-1], Heartbeat) and not inserted:
+                    await execute("INSERT INTO t VALUES (1)")
+                    inserted = True
+                if values_of(seen) and isinstance(seen[-1], Heartbeat):
+                    break
+        assert values_of(seen) == [b"1"]
+        commit = [event for event in seen if isinstance(event, Xid)][-1]
+        assert (seen[-1].file, seen[-1].end) >= (commit.file, commit.end)
+        with pytest.raises(Disconnected, match="reads the log now"):
+            await session.query("SELECT 1")
+
+
+async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema, execute, queries):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, filling VARBINARY(1000))")
+    start = await queries.current_position()
+    for _ in range(4):
+        await execute("INSERT INTO t (filling) VALUES " + ",".join(["(REPEAT('x', 1000))"] * 2000))
+    async with login() as session:
+        stream = await session.dump(
+            start, server_id=4714, follow=False, backlog=100_000, wanted=lambda name, _: name == schema
+        )
+        first = await anext(stream)
+        transport = session._connection._transport
+        async with asyncio.timeout(20):
+            while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
+                await asyncio.sleep(0.001)
+        assert stream._unread < 100_000 + (1 << 20)
+        events = first + [event async for events in stream for event in events]
+    assert len(values_of(events)) == 8000
+
+
+async def test_a_large_row_comes_whole(login, schema, execute, queries):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, big LONGBLOB)")
+    [(allowed,)] = await queries.query("SELECT @@max_allowed_packet")
+    size = min(int(allowed) - 1024, 40 << 20)
+    start = await queries.current_position()
+    await execute(f"INSERT INTO t VALUES (1, REPEAT('ab', {size // 2}))")
+    async with login() as session:
+        [rows] = [event for event in await events_until(session, start, schema) if isinstance(event, Rows)]
+    assert rows.images() == [[b"1", b"ab" * (size // 2)]]
+
+
+async def test_a_wrong_password_is_told_from_a_missing_server(login, unused_tcp_port):
+    with pytest.raises(AccessDenied, match=r"'databus_nobody'; check source.user and source.password"):
+        async with login(user="databus_nobody", password="wrong"):
+            pass
+    with pytest.raises(ServerUnavailable, match="server unavailable"):
+        async with login(port=unused_tcp_port):
+            pass
+
+
+async def test_an_account_that_may_not_replicate_hears_which_grant_it_needs(login, execute, queries):
+    user, password = f"u_{secrets.token_hex(4)}", secrets.token_hex(8)
+    await execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'")
+    try:
+        async with login(user=user, password=password) as session:
+            with pytest.raises(MissingPrivilege, match="GRANT REPLICATION SLAVE"):
+                await session.register(4715)
+        async with login(user=user, password=password) as session:
+            stream = await session.dump(await queries.current_position(), server_id=4715)
+            with pytest.raises(MissingPrivilege, match="GRANT REPLICATION SLAVE"):
+                await anext(stream)
+        async with login(user=user, password=password) as session:
+            with pytest.raises(MissingPrivilege, match="GRANT REPLICATION CLIENT"):
+                await session.current_position()
+    finally:
+        await execute(f"DROP USER '{user}'@'%'")
+
+
+async def test_positions_the_server_cannot_serve_are_told_apart(login, schema, queries):
+    end = await queries.current_position()
+    with pytest.raises(PositionPurged):
+        async with login() as session:
+            await events_until(session, Position(file="no-such-log.000001", offset=4), schema)
+    with pytest.raises(InvalidPosition):
+        async with login() as session:
+            await events_until(session, Position(file=end.file, offset=end.offset + 100_000_000), schema)
+    with pytest.raises(InvalidPosition, match="beyond 4 GiB"):
+        async with login() as session:
+            await events_until(session, Position(file=end.file, offset=1 << 33), schema)
+    if queries.server.flavor == "mariadb":  # MySQL sends everything it has that the set lacks
+        with pytest.raises(PositionPurged):
+            async with login() as session:
+                await events_until(session, Position(gtid_set="0-4242-999999999"), schema)
+
+
+async def test_a_dump_that_is_killed_can_be_retried(login, schema, execute, queries):
+    async with login() as session:
+        [(connection,)] = await session.query("SELECT CONNECTION_ID()")
+        stream = await session.dump(await queries.current_position(), server_id=4716, heartbeat=0.1)
+        await anext(stream)
+        await execute(f"KILL {connection}")
+        with pytest.raises((Disconnected, ServerUnavailable)):
+            async for _ in stream:
+                pass

@@ -1,0 +1,167 @@
+"""Binlog files that MariaDB 10.11 wrote."""
+
+import json
+
+import msgspec
+import pytest
+
+from databus_binlog import CorruptEvent, Decoder, MissingMetadata, PartialRowImage, Rows, TableMap, UnsupportedColumn
+
+UNSIGNED = {"tt": {2, 4, 6, 8, 10}}  # by position: these servers logged no metadata
+BINARY = {"tt": {39, 40, 42, 43, 44, 50, 51, 52}, "uu": {1, 2, 3}, "mi": set()}
+UTF8 = {"tt": {36, 45, 46}}
+
+
+def describe(table: TableMap) -> TableMap:
+    """Say what the statements that made the files say."""
+    columns = tuple(
+        msgspec.structs.replace(
+            column,
+            unsigned=i in UNSIGNED.get(table.name, ()) if column.unsigned is None else column.unsigned,
+            charset=column.charset
+            or (
+                "binary"
+                if i in BINARY.get(table.name, ())
+                else "utf8mb4"
+                if i in UTF8.get(table.name, ())
+                else "latin1"
+            ),
+        )
+        for i, column in enumerate(table.columns)
+    )
+    return msgspec.structs.replace(table, columns=columns)
+
+
+def rows_of(data: bytes, **options: object) -> list[Rows]:
+    decoder = Decoder(describe=describe, **options)
+    found = [event for event in decoder.feed_file(data) if isinstance(event, Rows)]
+    if decoder.failure:
+        raise decoder.failure
+    return found
+
+
+def test_every_type_of_mariadb(binlog_file):
+    rows = rows_of(binlog_file("x1.bin"), wanted=lambda _, table: table == "tt")
+    assert [(r.action, r.count) for r in rows] == [
+        *(("insert", 1), ("insert", 1), ("insert", 1), ("update", 2), ("delete", 1)),
+    ]
+    first = rows[0].images()[0]
+    assert first[:12] == [
+        *(b"1", b"-128", b"255", b"-32768", b"65535", b"-8388608", b"16777215", b"-2147483648", b"4294967295"),
+        *(b"-9223372036854775808", b"18446744073709551615", b"-1.5"),
+    ]
+    assert first[12:21] == [
+        *(b"3.141592653589793", b"-123456789012345.67890"),
+        *(b"-12345678901234567890123456789012345.123456789012345678901234567891", b"-999", b"-0.99"),
+        *(b"1", b"257", b"9223372036854775809", b"2155"),
+    ]
+    assert first[21:28] == [
+        *(b"9999-12-31", b"-838:59:59", b"-00:00:00.1", b"-00:00:01.01", b"-00:00:00.001", b"-01:02:03.4567"),
+        b"-838:59:58.999999",
+    ]
+    assert first[28:35] == [
+        *(b"9999-12-31 23:59:59", b"2021-02-03 04:05:06.7", b"2021-02-03 04:05:06.789", b"2021-02-03 04:05:06.789012"),
+        *(b"2038-01-19 03:14:07", b"2001-02-03 04:05:06.78", b"2001-02-03 04:05:06.789012"),
+    ]
+    assert first[35] == b"ab"
+    assert first[37:46] == [
+        *(b"hello", b"long vc", b"\x01\x02\0\0\0", b"\0\xff", b"tiny", b"\xde\xad\xbe\xef", b"med", b"long"),
+        "texté".encode(),
+    ]
+    assert first[46:50] == [b'{"a": 1}', b"3", b"5", b"257"]
+    assert first[50] == bytes.fromhex("e6100000 0101000000 000000000000f03f 0000000000000040")
+    assert first[51] == bytes.fromhex("123e4567e89b12d3a456426655440000")
+    third = dict(enumerate(rows[2].images()[0]))
+    assert (third[11], third[12], third[13]) == (b"0", b"0", b"0.00000")
+    assert (third[20], third[21], third[22], third[27]) == (b"0000", b"0000-00-00", b"00:00:00", b"00:00:00.000001")
+    assert (third[28], third[31], third[32]) == (
+        *(b"0000-00-00 00:00:00", b"2021-00-00 00:00:00.500000", b"0000-00-00 00:00:00"),
+    )
+    before, after = rows[3].images()
+    assert (before[7], before[37], after[7], after[37]) == (b"-2147483648", b"hello", b"7", None)
+
+
+def test_tables_with_metadata_describe_themselves(binlog_file):
+    rows = rows_of(binlog_file("x1.bin"), wanted=lambda _, table: table.startswith("meta"))
+    assert [(r.table.name, r.table.has_names) for r in rows] == [
+        *(("meta", True), ("meta2", True), ("meta2", False), ("meta3", False)),
+    ]
+    [image] = rows[0].images()
+    named = {column.name: value for column, value in zip(rows[0].table.columns, image, strict=True)}
+    assert (named["id"], named["d"], named["y"], named["bt"], named["e1"]) == (b"1", b"5.00", b"2000", b"1", b"1")
+    assert rows[3].images() == [[b"a", b"b", b"c", b"d"]]
+
+
+def test_without_metadata_and_description_reading_stops(binlog_file):
+    decoder = Decoder(file="x1.bin")
+    events = decoder.feed_file(binlog_file("x1.bin"))
+    assert {type(event).__name__ for event in events} == {"FormatDescription", "Gtid", "Query", "RowsQuery"}
+    with pytest.raises(MissingMetadata, match=r"column 0 of lab.tt: .*\(x1.bin:2717\)"):
+        decoder.feed_file(b"")
+
+
+def test_compressed_rows_are_read_and_other_column_formats_stop(binlog_file):
+    rows = rows_of(binlog_file("x2.bin"), wanted=lambda _, table: table in {"cz", "st9"})
+    changes = [image for r in rows if r.table.name == "cz" for image in r.images()]
+    assert changes[:2] == [[b"1", b"abc" * 300], [b"1", b"abc" * 300]]
+    assert changes[2] == [b"1", b"xyz" * 10]
+    with pytest.raises(UnsupportedColumn, match=r"column 1 of lab.oldt: type 11 \(TIME\)"):
+        rows_of(binlog_file("x2.bin"), wanted=lambda _, table: table == "oldt")
+    with pytest.raises(UnsupportedColumn, match=r"column 1 of lab.comp: type 141 \(VARCHAR_COMPRESSED\)"):
+        rows_of(binlog_file("x2.bin"), wanted=lambda _, table: table == "comp")
+
+
+def test_minimal_images_stop_and_full_ones_beside_them_are_read(binlog_file):
+    with pytest.raises(PartialRowImage, match=r"rows of lab\.mi at"):
+        rows_of(binlog_file("x3.bin"))
+    rows = rows_of(binlog_file("x3.bin"), wanted=lambda _, table: table in {"ctas", "vcol", "sq"})
+    assert [(r.table.name, r.images()) for r in rows[:2]] == [
+        ("ctas", [[b"1"], [b"2"]]),
+        ("vcol", [[b"5", b"6", b"7"]]),
+    ]
+
+
+def test_transactions_of_other_domains_and_servers(binlog_file):
+    events = Decoder(describe=describe).feed_file(binlog_file("x4.bin"))
+    gtids = [event.gtid for event in events if type(event).__name__ == "Gtid"]
+    assert "5-777-68" in gtids
+    assert "9-55-1000" in gtids
+
+
+def test_a_file_in_use_has_the_checksum_of_a_closed_one(binlog_file):
+    [head] = Decoder().feed_file(binlog_file("x5.bin"))
+    assert (head.checksum, head.server_version) == (True, "10.11.19-MariaDB-0+deb12u1-log")
+
+
+@pytest.mark.parametrize("name", ["x3.bin", "x4.bin"])
+def test_pieces_of_any_size_give_the_same_events(binlog_file, name):
+    data = binlog_file(name)
+    options = {"describe": describe, "wanted": lambda _, table: table != "mi"}
+    whole = Decoder(**options).feed_file(data)
+    for size in [*range(1, 70), 1000, len(data) - 1]:
+        decoder = Decoder(**options)
+        found = []
+        for at in range(0, len(data), size):
+            found += decoder.feed_file(data[at : at + size])
+        assert found == whole
+        assert decoder.pending == 0
+
+
+@pytest.mark.parametrize("at", [30, 300, 450, -1])
+def test_one_changed_bit_stops(binlog_file, at):
+    data = bytearray(binlog_file("x4.bin"))
+    data[at] ^= 1
+    with pytest.raises(CorruptEvent, match="wrong checksum"):
+        rows_of(bytes(data))
+
+
+def test_what_is_no_binlog_file_is_refused():
+    for content in (b"PK\3\4....", b"\xfdbin...."):
+        with pytest.raises(CorruptEvent, match="binlog file"):
+            Decoder().feed_file(content)
+
+
+def test_rows_are_plain_msgpack(binlog_file):
+    [rows, *_] = rows_of(binlog_file("x3.bin"), wanted=lambda _, table: table == "ctas")
+    assert rows.rows == b"\x91\xc4\x011\x91\xc4\x012"
+    assert json.loads(msgspec.json.encode(rows.images())) == [["MQ=="], ["Mg=="]]

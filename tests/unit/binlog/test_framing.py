@@ -1,0 +1,121 @@
+"""How a dump's packets carry events, and where those stand in their file."""
+
+import pytest
+
+from databus_binlog import (
+    CorruptEvent,
+    Decoder,
+    DuplicateServerId,
+    InvalidPosition,
+    MissingPrivilege,
+    PositionPurged,
+    Retryable,
+    ServerRefused,
+    Xid,
+)
+
+
+def xid(wire, number, **place):
+    return wire.event(16, number.to_bytes(8, "little"), **place)
+
+
+def test_pieces_of_any_size_give_the_same_events(wire):
+    stream = wire.packets(wire.head(), *(xid(wire, n) for n in range(5)))
+    whole = Decoder().feed(stream)
+    assert [event.xid for event in whole[1:]] == [0, 1, 2, 3, 4]
+    for size in range(1, len(stream)):
+        decoder = Decoder()
+        pieces = [decoder.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
+        assert [event for piece in pieces for event in piece] == whole
+        assert decoder.pending == 0
+
+
+@pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
+def test_an_event_may_span_packets(wire, excess):
+    size = 0xFFFFFF - 1 - 19 - 4 + excess  # with status, header and checksum: around one whole packet
+    stream = wire.packets(wire.head(), wire.event(160, b"x" * size), xid(wire, 7))
+    decoder = Decoder()
+    found = [event for at in range(0, len(stream), 1 << 20) for event in decoder.feed(stream[at : at + (1 << 20)])]
+    assert len(found[1].query) == size
+    assert found[2].xid == 7
+
+
+def test_a_reused_buffer_is_read_only_as_far_as_told(wire):
+    buffer = bytearray(4096)
+    decoder = Decoder()
+    for content in (wire.packets(wire.head()), wire.packets(xid(wire, 1)), wire.packets(xid(wire, 2))):
+        buffer[: len(content)] = content
+        [event] = decoder.feed(memoryview(buffer), len(content))
+    assert event.xid == 2
+
+
+def test_positions_go_on_beyond_4_gib(wire):
+    decoder = Decoder(file="binlog.000001", offset=0xFFFFFF00)
+    decoder.feed(wire.packets(wire.head()))
+    size = len(xid(wire, 1))
+    ends = [0xFFFFFF00 + size * n for n in range(1, 12)]
+    events = decoder.feed(wire.packets(*(xid(wire, 1, next_position=end & 0xFFFFFFFF) for end in ends)))
+    assert [event.end for event in events] == ends
+    assert [event.start for event in events] == [end - size for end in ends]
+
+
+def test_events_without_a_position_follow_each_other(wire):
+    decoder = Decoder(file="binlog.000001", offset=400)
+    decoder.feed(wire.packets(wire.head()))
+    size = len(xid(wire, 1))
+    first, second = decoder.feed(wire.packets(xid(wire, 1), xid(wire, 2, next_position=400 + 2 * size)))
+    assert (first.start, first.end, second.start) == (400, 400 + size, 400 + size)
+
+
+def test_the_first_rotate_may_have_a_checksum_or_not(wire):
+    rotate = wire.event(4, (4).to_bytes(8, "little") + b"binlog.000009", flags=0x20)
+    bare = rotate[:9] + (len(rotate) - 4).to_bytes(4, "little") + rotate[13:-4]
+    for event in (rotate, bare):
+        decoder = Decoder()
+        [found] = decoder.feed(wire.packets(event))
+        assert (found.next_file, found.position, found.artificial) == ("binlog.000009", 4, True)
+        assert (decoder.file, decoder.offset) == ("binlog.000009", 4)
+
+
+def test_the_end_of_the_log(wire):
+    decoder = Decoder()
+    decoder.feed(wire.packets(wire.head()) + wire.packet(b"\xfe\0\0\2\0"))
+    assert decoder.finished
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (1236, "Could not find first log file name in binary log index file", PositionPurged),
+        (1236, "The source purged required binary logs. Replicate the missing transactions", PositionPurged),
+        (
+            1236,
+            "Error: connecting slave requested to start from GTID 0-1-9, which is not in the master's binlog"
+            ". could not find GTID state",
+            PositionPurged,
+        ),
+        (1236, "Client requested source to start replication from position > file size", InvalidPosition),
+        (1236, "A replica with the same server_uuid/server_id as this replica has connected", DuplicateServerId),
+        (1236, "log event entry exceeded max_allowed_packet", ServerRefused),
+        (1227, "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)", MissingPrivilege),
+        (1053, "Server shutdown in progress", Retryable),
+        (1927, "Connection was killed", Retryable),
+    ],
+)
+def test_an_error_of_the_server_has_its_class(wire, code, message, kind):
+    decoder = Decoder()
+    stream = wire.packets(wire.head(), xid(wire, 1))
+    stream += wire.packet(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + message.encode())
+    events = decoder.feed(stream)
+    assert isinstance(events[-1], Xid)  # what came before is not lost
+    with pytest.raises(kind, match=f"server error {code}"):
+        decoder.feed(b"")
+
+
+def test_a_changed_bit_stops(wire):
+    event = bytearray(xid(wire, 1))
+    event[20] ^= 4
+    decoder = Decoder(file="binlog.000001")
+    decoder.feed(wire.packets(wire.head()))
+    with pytest.raises(CorruptEvent, match=r"wrong checksum of event type 16 at binlog\.000001:"):
+        decoder.feed(wire.packets(bytes(event)))

@@ -1,0 +1,194 @@
+"""Whole events as servers wrote them, checksums included."""
+
+import msgspec
+import pytest
+
+from databus_binlog import CorruptEvent, Decoder, Incident, PartialRowImage, Rows, UnknownEvent
+
+MI = "6de0006b130903000032000000c302000000002100000000000100036c616200026d69000403030ffc030a00020e22abf971"
+MI_INSERT = "6de0006b17090300002a000000ed020000000021000000000001000403fc01000000020000003fc0bc63"
+LOG_TABLE = (
+    "0b1f866a130100000056000000cf0100000000c70000000000030013686f74656c5f6d616e6167656d656e745f6462000e"
+    "6c6f675f68616269746163696f6e000403030f1103c80000080101000203fcff00a8dab957"
+)
+LOG_INSERT = (
+    "0b1f866a1e0100000039000000080200000000c700000000001100020004ff003300000001000000084c696d7069657a6167c35d683b628972"
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "gtid", "standalone", "ddl", "start"),
+    [
+        (
+            "6de0006ba2090300002a000000a101000008002d00000000000000050000002900000000000073fff907",
+            *("5-777-45", True, True, 375),
+        ),
+        (
+            "6de0006ba2090300002a0000005802000008002e00000000000000050000000c00000000000088068a16",
+            *("5-777-46", False, False, 558),
+        ),
+        (
+            "a1e1006ba2090300002c000000a301000008004400000000000000050000000ee800000000000000a26bdcb7",
+            *("5-777-68", False, False, 375),
+        ),
+        (
+            "b8df006ba20903000032000000110e000008001d00000000000000050000004c07000000040278747278627101ff7652d989",
+            *("5-777-29", False, False, 3551),
+        ),
+        (
+            "b8df006ba20903000030000000550f000008001e00000000000000050000008d070000000402787472786271d5a9eda5",
+            *("5-777-30", True, False, 3877),
+        ),
+        (
+            "b8df006ba2090300002d0000004611000008002100000000000000050000002904200000000000000009a4fe34",
+            *("5-777-33", True, True, 4377),
+        ),
+        (
+            "a1e1006ba2370000002a0000003d0500000880e80300000000000009000000040000000000006bf6a058",
+            *("9-55-1000", False, False, 1299),
+        ),
+    ],
+)
+def test_a_mariadb_transaction_begins(decode, event, gtid, standalone, ddl, start):
+    [found] = decode(event, mariadb=True)
+    assert (found.gtid, found.standalone, found.ddl, found.start) == (gtid, standalone, ddl, start)
+
+
+@pytest.mark.parametrize(
+    ("event", "gtid", "time", "start"),
+    [
+        ("b94b335aa202000000260000003814000008007319000000000000000000000c000000000000", "0-2-6515", 1513311161, 5138),
+        ("e24b335aa20200000026000000e414000008007419000000000000000000000c000000000000", "0-2-6516", 1513311202, 5310),
+    ],
+)
+def test_a_server_without_checksums(wire, event, gtid, time, start):
+
+    decoder = Decoder(flavor="mariadb")
+    decoder.feed(wire.packets(wire.head(types=171, checksum=0)))
+    [found] = decoder.feed(wire.packets(bytes.fromhex(event)))
+    assert (found.gtid, found.time, found.start, found.server_id) == (gtid, time, start, 2)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "b8df006ba3090300002b0000002b01000000000100000005000000090300002c000000000000004d856294",  # GTID_LIST
+        "b8df006ba109030000260000005101000000000b0000006d62696e2e303030303032c02b2637",  # BINLOG_CHECKPOINT
+    ],
+)
+def test_events_that_nobody_needs_are_left_out(decode, event):
+    assert decode(event, mariadb=True) == []
+
+
+def test_the_log_goes_on_in_another_file(decode):
+    [rotate] = decode(
+        "6de0006b04090300002a00000085150000000004000000000000006d62696e2e303030303034b69e78a1", mariadb=True
+    )
+    assert (rotate.next_file, rotate.position, rotate.artificial) == ("mbin.000004", 4, False)
+
+
+def test_statements_commits_and_annotations(decode):
+    found = decode(
+        "6de0006ba00903000039000000910200000000696e7365727420696e746f206d69202869642c61292076616c7565732028312c3229ba2ca60f",
+        "6de0006b10090300001f0000000c0300000000be00000000000000270034da",
+        "6de0006b02090300004800000017100000080027000000000000000300001a0000000000010100000000000000000603737464042100"
+        "210008006c616200434f4d4d49547d09cd86",
+        "b8df006b26090300002a000000250f0000000000070000000400000002000000787472786271ef42328f",
+        mariadb=True,
+    )
+    annotation, xid, commit, prepared = found
+    assert annotation.query == b"insert into mi (id,a) values (1,2)"
+    assert (xid.xid, xid.start, xid.end) == (190, 749, 780)
+    assert (commit.schema, commit.query, commit.xid, commit.thread_id) == ("lab", b"COMMIT", None, 39)
+    assert (prepared.xid, prepared.one_phase) == ("X'78747278',X'6271',7", False)
+
+
+def test_compressed_statements_and_rows_of_mariadb(wire, decode):
+    [query] = decode(
+        "b8df006ba5090300008a0000002b02000000000800000000000000030000230000000000010100000000000000000603737464042d00"
+        "2d0008008128000000000000006c6162008135789c4b2e4a4d2c495528494cca495548ae52d0c84c51c8cc2b512828cacc4d2caa54c8"
+        "4eadd4512853284b2c4ace482cd230323030d0d40400f92311acc01fe161",
+        mariadb=True,
+    )
+    assert query.query == b"create table cz (id int primary key, v varchar(2000))"
+    assert query.xid == 40
+    table = "1b0000000000 0100 03 6c616200 02 637a00 02 030f 02 d007 02 010100 020108"
+    insert, delete = decode(
+        wire.event(19, bytes.fromhex(table)),
+        "b8df006ba6090300003d0000000403000000001b00000000000100020382038b789cfbc3c8c0c0d0c29c98943c8a46d1281a400400cc"
+        "595a1caf1a880e",
+        wire.event(19, bytes.fromhex(table)),
+        "b8df006ba80903000037000000cf04000000001b0000000000010002038125789cfbc3c8c0c020c75051598507010004390f4a9b0fb1"
+        "85",
+        mariadb=True,
+    )
+    assert (insert.action, insert.images()) == ("insert", [[b"1", b"abc" * 300]])
+    assert (delete.action, delete.images()) == ("delete", [[b"1", b"xyz" * 10]])
+
+
+def test_rows_of_mysql_9(decode):
+    utf8 = {255: "utf8mb4"}
+    [rows] = decode(LOG_TABLE, LOG_INSERT, collations=utf8)
+    assert isinstance(rows, Rows)
+    assert (rows.table.schema, rows.table.name) == ("hotel_management_db", "log_habitacion")
+    assert [column.nullable for column in rows.table.columns] == [False, False, False, True]
+    assert rows.images() == [[b"51", b"1", b"Limpieza", b"2025-03-01 19:18:00"]]
+    assert rows.statement_end
+
+
+def test_rows_of_tables_nobody_wants_are_not_even_looked_at(decode):
+    asked = []
+    wanted = lambda schema, table: asked.append((schema, table))  # noqa: E731
+    assert decode(LOG_TABLE, LOG_INSERT, LOG_TABLE, LOG_INSERT, wanted=wanted) == []
+    assert asked == [("hotel_management_db", "log_habitacion")]
+
+
+def test_a_row_image_without_all_columns_stops(decode):
+    def describe(table):
+
+        columns = [msgspec.structs.replace(c, unsigned=False, charset="latin1") for c in table.columns]
+        return msgspec.structs.replace(table, columns=tuple(columns))
+
+    with pytest.raises(PartialRowImage, match=r"rows of lab.mi at :707 lack columns; set binlog_row_image=FULL"):
+        decode(MI, MI_INSERT, mariadb=True, describe=describe)
+
+
+def test_rows_without_their_table_map_stop(decode):
+    with pytest.raises(CorruptEvent, match="belong to no table map"):
+        decode(LOG_INSERT)
+
+
+def test_another_number_of_columns_stops(wire, decode):
+    with pytest.raises(CorruptEvent, match="have 2 columns, their table map 1"):
+        decode(wire.table("03", extra="010100"), wire.inserted("00 01000000 02000000", columns=2))
+
+
+def test_a_truncated_row_stops(wire, decode):
+    with pytest.raises(CorruptEvent, match=r"column 0 of lab\.t .*truncated"):
+        decode(wire.table("03", extra="010100"), wire.inserted("00 010000"))
+
+
+@pytest.mark.parametrize(("kind", "name"), [(40, "TRANSACTION_PAYLOAD"), (39, "PARTIAL_UPDATE_ROWS"), (99, "unknown")])
+def test_an_event_that_cannot_be_decoded_stops(wire, decode, kind, name):
+    with pytest.raises(UnknownEvent, match=rf"event type {kind} \({name}\) at :100"):
+        decode(wire.event(kind, bytes(10), next_position=133))
+
+
+def test_an_unknown_event_marked_as_ignorable_is_skipped(wire, decode):
+    assert decode(wire.event(99, bytes(10), flags=0x80)) == []
+
+
+def test_an_incident_stops(wire, decode):
+    with pytest.raises(Incident, match="LOST_EVENTS happened"):
+        decode(wire.event(26, b"\1\0\x14LOST_EVENTS happened"))
+
+
+def test_heartbeats_tell_where_the_server_stands(wire, decode):
+    old, new, far = decode(
+        wire.event(27, b"binlog.000001", next_position=500),
+        wire.event(41, bytes.fromhex("01 0d 62696e6c6f672e303030303031 02 01 9e 00")),
+        wire.event(41, bytes.fromhex("01 0d 62696e6c6f672e303030303031 02 04 fdbbaf27 00")),
+    )
+    assert (old.file, old.end) == ("binlog.000001", 500)
+    assert (new.file, new.end) == ("binlog.000001", 158)
+    assert far.end == 2600891

@@ -1,0 +1,64 @@
+"""What a table map says of its columns."""
+
+from databus_binlog import FieldType
+from databus_binlog.table_map import parse_table_map
+
+COLLATIONS = {8: "latin1", 45: "utf8mb4", 46: "utf8mb4", 63: "binary"}
+NAMES = ["id", "a", "b", "f", "d", "y", "bt", "c1", "c2", "tx", "bn", "bl", "js", "e1", "s1", "g", "p", "u", "i6"]
+TYPES = "1303010804f60d10fe0ffc0ffcfcfefefffffefe"
+META = (
+    "1800000000000100 03 6c616200 04 6d65746100" + TYPES + "18 0405020300fe0514000205000204f701f8010404fe10fe10 fefe07"
+    "0101b4 0209 3f 0008 012d 0208 052e 07020001"
+)
+
+
+def full_metadata() -> bytes:
+    names = b"".join(bytes([len(name)]) + name.encode() for name in NAMES)
+    extra = "0b02082d 0505 02 0170 0171 0605 02 0178 0179 0904 0000 0803"
+    return bytes.fromhex(META) + bytes([4, len(names)]) + names + bytes.fromhex(extra)
+
+
+def test_full_metadata_describes_everything():
+    table = parse_table_map(full_metadata(), "mariadb", COLLATIONS)
+    column = {column.name: column for column in table.columns}
+    assert (table.schema, table.name, list(column)) == ("lab", "meta", NAMES)
+    assert table.primary_key == (0, 8)
+    assert table.has_names
+    assert {name: c.unsigned for name, c in column.items() if c.unsigned is not None} == {
+        **dict.fromkeys(["id", "b", "f", "y"], True),
+        **dict.fromkeys(["a", "d"], False),
+    }
+    assert [column[name].charset for name in ("c1", "c2", "tx", "bn", "bl", "js", "g", "u")] == (
+        ["latin1", "utf8mb4", "latin1", "binary", "binary", "utf8mb4", "binary", "binary"]
+    )
+    assert (column["e1"].type, column["e1"].values, column["e1"].charset) == (FieldType.ENUM, ("x", "y"), "latin1")
+    assert (column["s1"].type, column["s1"].values, column["s1"].charset) == (FieldType.SET, ("p", "q"), "utf8mb4")
+    assert (column["g"].geometry_type, column["p"].geometry_type) == (0, 1)
+    assert (column["d"].metadata, column["bt"].metadata, column["c2"].metadata) == (5 << 8 | 2, 3, 20)
+
+
+def test_the_fingerprint_follows_the_definition_not_the_number():
+    body = full_metadata()
+    renumbered = b"\x99" + body[1:]
+    altered = body[:-1] + b"\x04"
+    prints = [parse_table_map(each, "mariadb", COLLATIONS).fingerprint for each in (body, renumbered, altered)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_mysql_does_not_count_geometry_among_the_character_columns():
+    #                  id  flags  lab.t            GEOMETRY, VARCHAR  metadata       nulls  default 63, column 0: 45
+    body = bytes.fromhex("070000000000 0100 036c616200 017400 02 ff0f 03 04 0a00 00 0203 3f 00 2d")
+    assert [c.charset for c in parse_table_map(body, "mysql", COLLATIONS).columns] == [None, "utf8mb4"]
+    assert [c.charset for c in parse_table_map(body, "mariadb", COLLATIONS).columns] == ["utf8mb4", "binary"]
+
+
+def test_a_field_of_a_later_server_is_skipped():
+    body = bytes.fromhex("070000000000 0100 036c616200 017400 01 03 00 01 6e 03 aabbcc 010180 0c0100")
+    [column] = parse_table_map(body, "mysql", COLLATIONS).columns
+    assert (column.unsigned, column.visible, column.nullable) == (True, False, True)
+
+
+def test_a_long_char_hides_its_length_in_its_type():
+    body = bytes.fromhex("070000000000 0100 036c616200 017400 01 fe 02 ee90 00")
+    [column] = parse_table_map(body, "mysql", COLLATIONS).columns
+    assert (column.type, column.metadata) == (FieldType.STRING, 400)
