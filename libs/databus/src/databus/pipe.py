@@ -21,7 +21,6 @@ from databus import names
 from databus.errors import GenerationLost, RedisUnavailable
 from databus.progress import Progress, decode_progress, encode_progress
 
-
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 

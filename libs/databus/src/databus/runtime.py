@@ -87,8 +87,9 @@ def main(
     parser.add_argument("--version", action="version", version=version("databus"))
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)-7s {name} %(message)s", stream=sys.stderr)
-    for noisy in ("aiokafka", "uvicorn.error"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    for library in ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn.error"):
+        # What these report as errors reaches us as exceptions, and is told once, in our words.
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     try:
         settings = load(arguments.config)
         health = Health()

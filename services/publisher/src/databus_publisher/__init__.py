@@ -1,0 +1,1 @@
+"""Writes the events of the Redis stream to Kafka, exactly once."""

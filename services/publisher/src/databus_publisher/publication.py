@@ -1,0 +1,91 @@
+"""The events of one generation become records in Kafka transactions that end where source transactions end."""
+
+import time
+import zlib
+
+from databus import metrics, names
+from databus.errors import GenerationLost
+from databus.events import Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Table, TableDefinition
+from databus.formats.databus import Encoder
+from databus.progress import Progress
+from databus.settings import Settings
+from databus_publisher.producer import Producer
+from databus_publisher.topics import Topics
+
+#: The first end of a source transaction after this many bytes commits, though more may be waiting.
+_COMMIT_BYTES = 4 * 2**20
+
+
+class Publication:
+    """Encodes, routes and sends events, and knows how far they reach."""
+
+    def __init__(self, settings: Settings, producer: Producer, topics: Topics, progress: Progress) -> None:
+        self._settings = settings
+        self._producer = producer
+        self._topics = topics
+        self._encoder = Encoder()
+        self._tables: dict[str, Table] = {}
+        self._routes: dict[tuple[str, str], tuple[str, int]] = {}
+        self._progress = self._committed = progress
+        self._begin: Begin | None = None
+
+    @property
+    def committable(self) -> bool:
+        """Whether there is something to commit and no source transaction is open."""
+        return self._begin is None and self._progress is not self._committed
+
+    async def add(self, events: list[Event]) -> None:
+        """Send the records of events, in order."""
+        for event in events:
+            match event:
+                case RowsEvent():
+                    table, begin = self._context(event.table)
+                    await self._send(table, *self._encoder.rows(table, begin.file, event))
+                case Begin():
+                    if event.transaction != self._progress.transaction + 1:
+                        raise GenerationLost(f"transaction {self._progress.transaction + 1} is missing")
+                    self._begin = event
+                case Commit():
+                    await self._end(event)
+                case TableDefinition():
+                    self._tables[event.table.fingerprint] = event.table
+                case QueryEvent():
+                    table, begin = self._context(event.table)
+                    await self._send(table, *self._encoder.query(table, begin.file, event))
+                case Heartbeat():
+                    self._progress = Progress(event.position, self._progress.transaction, event.time_us)
+
+    async def commit(self) -> None:
+        """Commit all whole source transactions sent so far, with their progress."""
+        await self._producer.commit(self._progress)
+        metrics.KAFKA_COMMITS.inc()
+        metrics.TRANSACTIONS_PUBLISHED.inc(self._progress.transaction - self._committed.transaction)
+        metrics.PUBLISH_LAG.set(max(0.0, time.time() - self._progress.time_us / 1e6))
+        self._committed = self._progress
+
+    def _context(self, fingerprint: str) -> tuple[Table, Begin]:
+        table = self._tables.get(fingerprint)
+        if table is None or self._begin is None:
+            raise GenerationLost("an event came before its table's definition or its transaction's beginning")
+        return table, self._begin
+
+    async def _send(self, table: Table, key: bytes, value: bytes) -> None:
+        route = self._routes.get((table.schema, table.name)) or await self._route(table)
+        await self._producer.send(*route, key, value)
+        metrics.RECORDS_PUBLISHED.labels(route[0]).inc()
+
+    async def _route(self, table: Table) -> tuple[str, int]:
+        """Find topic and partition of a table: all its changes go to one partition, in order."""
+        topic = names.table_topic(self._settings.publisher.topic, self._settings.name, table)
+        await self._topics.ensure(topic)
+        partition = zlib.crc32(f"{table.schema}.{table.name}".encode()) % await self._producer.partitions(topic)
+        route = self._routes[table.schema, table.name] = topic, partition
+        return route
+
+    async def _end(self, event: Commit) -> None:
+        if self._begin is None:
+            raise GenerationLost("a transaction ended that did not begin")
+        self._progress = Progress(event.position, self._begin.transaction, self._begin.time_us)
+        self._begin = None
+        if self._producer.size >= _COMMIT_BYTES:
+            await self.commit()

@@ -1,0 +1,84 @@
+"""The table behind a row: names, signedness, charsets, labels and the key come from the binlog itself.
+
+What the binlog does not say (display widths, AUTO_INCREMENT, secondary indexes) is taken from information_schema where
+that still describes the very same columns; it decorates the messages and never changes how a row is read.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from databus.errors import SchemaMismatch
+from databus.events import Column, Index, Table
+from databus_binlog import ColumnMap, TableMap
+from databus_reader.types import declared_type, is_unsigned
+
+Lookup = Callable[[str, str], Awaitable[Table | None]]
+
+
+class Schemas:
+    """Tables seen since this generation began."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._by_map: dict[str, Table] = {}
+        self._latest: dict[tuple[str, str], Table] = {}
+
+    def known(self, table_map: TableMap) -> Table | None:
+        """Give the table of this very table map, if it was seen."""
+        return self._by_map.get(table_map.fingerprint)
+
+    async def learn(self, table_map: TableMap) -> Table:
+        """Make the table of a table map that is new. Raises SchemaMismatch when the binlog does not name columns."""
+        if not table_map.has_names:
+            raise SchemaMismatch(
+                f"the binlog does not name the columns of {table_map.schema}.{table_map.name}: "
+                "set binlog_row_metadata=FULL on the server (also for sessions that changed it)"
+            )
+        logged = described_by(table_map)
+        listed = await self._lookup(table_map.schema, table_map.name)
+        table = listed if listed is not None and _same_columns(listed, logged) else logged
+        self._by_map[table_map.fingerprint] = self._latest[table.schema, table.name] = table
+        return table
+
+    async def after_ddl(self, schema: str, name: str) -> Table:
+        """Describe a table as it is now; one that is gone as it was known last, or without columns."""
+        table = await self._lookup(schema, name) or self._latest.get((schema, name))
+        return table or Table(schema=schema, name=name, columns=())
+
+
+def described_by(table_map: TableMap) -> Table:
+    """Describe a table from its table map alone."""
+    columns = tuple(_column(column) for column in table_map.columns)
+    key = table_map.primary_key
+    indexes = (Index("PRIMARY", tuple(columns[place].name for place in key)),) if key else ()
+    return Table(schema=table_map.schema, name=table_map.name, columns=columns, primary_key=key, indexes=indexes)
+
+
+def _column(column: ColumnMap) -> Column:
+    name, raw_type = declared_type(column)
+    return Column(
+        name=column.name,
+        type=name,
+        raw_type=raw_type,
+        nullable=column.nullable,
+        unsigned=is_unsigned(column),
+        charset=column.charset if column.charset not in {None, "binary"} else "",
+        values=column.values or (),
+        invisible=not column.visible,
+    )
+
+
+def _same_columns(listed: Table, logged: Table) -> bool:
+    return listed.primary_key == logged.primary_key and [_shape(c) for c in listed.columns] == [
+        _shape(c) for c in logged.columns
+    ]
+
+
+#: Types that one binlog type stands for, by the name we give it: MariaDB's JSON is a LONGTEXT, its UUID a BINARY(16).
+_ALIASES = {"json": "longtext", "uuid": "binary", "inet6": "binary", "inet4": "binary"}
+_SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
+_SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
+
+
+def _shape(column: Column) -> tuple[object, ...]:
+    kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
+    return column.name, kind, column.nullable, column.unsigned, column.values

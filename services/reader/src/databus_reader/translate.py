@@ -1,0 +1,189 @@
+"""Binlog events become change events: transactions with captured changes, and positions where nothing was captured."""
+
+import msgspec
+
+from databus.errors import FatalError, SchemaMismatch, StatementFormat
+from databus.events import (
+    Action,
+    Begin,
+    Commit,
+    Event,
+    QueryEvent,
+    RowsEvent,
+    Table,
+    TableDefinition,
+)
+from databus.progress import Progress
+from databus.settings import Source
+from databus_binlog import Event as BinlogEvent
+from databus_binlog import GtidSet, Position, Server
+from databus_binlog import events as binlog
+from databus_reader.ddl import TableChange, table_changes, touches
+from databus_reader.schemas import Schemas
+
+
+class Translator:
+    """Turns the binlog of one generation into change events.
+
+    What arrives, in order (MySQL): `GTID, QUERY "BEGIN", {[ROWS_QUERY] TABLE_MAP+ ROWS+}*, XID | QUERY "COMMIT"`, or
+    `GTID, QUERY ddl`. MariaDB sends no BEGIN; a GTID flagged standalone is followed by exactly one QUERY. Only the end
+    of such a group is a position to resume from.
+    """
+
+    def __init__(self, source: Source, server: Server, schemas: Schemas, progress: Progress, start: Position) -> None:
+        self._source = source
+        self._schemas = schemas
+        self._mariadb = server.flavor == "mariadb"
+        self._gtids = GtidSet.parse(server.flavor, start.gtid_set)
+        self._announced: set[str] = set()
+        self._transaction = progress.transaction
+        self._gtid: binlog.Gtid | None = None
+        self._in_group = False
+        self._begun = False
+        self._row = 0
+        self._query: bytes | None = None
+        #: where the last group without captured changes ended; None while a transaction is open or its Commit told it
+        self.moved: Position | None = None
+        #: row images and transactions translated so far
+        self.rows = 0
+        self.transactions = 0
+        #: commit time of the last event, µs since the epoch
+        self.time_us = progress.time_us
+
+    async def translate(self, events: list[BinlogEvent]) -> list[Event]:
+        """Translate a chunk. Raises FatalError where going on would lose or invent a row."""
+        out: list[Event] = []
+        for event in events:
+            match event:
+                case binlog.Rows():
+                    await self._rows(event, out)
+                case binlog.Gtid():
+                    if self._begun:
+                        raise FatalError(f"a transaction before {event.file}:{event.start} has no end")
+                    self._gtid = event
+                    self._in_group = self._mariadb and not event.standalone
+                case binlog.Xid():
+                    self._end(event, event.xid, out)
+                case binlog.Query():
+                    await self._statement(event, out)
+                case binlog.RowsQuery():
+                    self._query = event.query
+                case binlog.XaPrepare():
+                    self._refuse("XA PREPARE", event)
+                    self._end(event, None, out)
+                case binlog.Rotate() if not event.artificial:
+                    self.moved = Position(str(self._gtids), event.next_file, event.position)
+        return out
+
+    async def _rows(self, event: binlog.Rows, out: list[Event]) -> None:
+        table = self._schemas.known(event.table) or await self._schemas.learn(event.table)
+        if event.table.fingerprint and len(event.table.columns) != len(table.columns):
+            raise SchemaMismatch(
+                f"{table.schema}.{table.name}: the row at {event.file}:{event.start} has other columns"
+            )
+        self._begin(event, out)
+        self._announce(table, out)
+        rows = _array_head(event.count) + event.rows
+        out.append(
+            RowsEvent(
+                table=table.fingerprint,
+                action=Action(event.action),
+                row=self._row,
+                start=event.start,
+                end=event.end,
+                rows=msgspec.Raw(rows),
+                query=self._query,
+            )
+        )
+        self.rows += event.count
+        self._row += event.count // 2 if event.action == "update" else event.count
+
+    async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
+        words = event.query[:16].upper().split()
+        verb = words[0].rstrip(b";") if words else b""
+        if verb == b"BEGIN":
+            self._in_group = True
+        elif verb == b"COMMIT":
+            self._end(event, event.xid, out)
+        else:
+            if verb in {b"ROLLBACK", b"XA"}:
+                self._refuse(verb.decode(), event)
+            await self._definition(event, out)
+            if not self._in_group or verb == b"ROLLBACK":
+                self._end(event, event.xid, out)
+
+    def _refuse(self, what: str, event: BinlogEvent) -> None:
+        """Stop where captured rows are open whose fate this event leaves unknown."""
+        if self._begun:
+            raise FatalError(
+                f"{what} after captured rows at {event.file}:{event.start}: it is unknown which of them count"
+            )
+
+    async def _definition(self, event: binlog.Query, out: list[Event]) -> None:
+        """Publish DDL on captured tables; stop at a statement that changed their rows without logging them."""
+        query = event.query.decode("utf-8", "surrogateescape")
+        for change in table_changes(query, event.schema):
+            if self._source.captures(change.schema, change.name):
+                await self._ddl(change, event, out)
+        for schema, name in touches(query, event.schema):
+            if self._source.captures(schema, name):
+                raise StatementFormat(
+                    f"a statement may have changed {schema}.{name} at {event.file}:{event.start} and the binlog has no "
+                    "rows of it: set binlog_format=ROW for all sessions, then take a new dump of the table"
+                )
+
+    async def _ddl(self, change: TableChange, event: binlog.Query, out: list[Event]) -> None:
+        table = await self._schemas.after_ddl(change.schema, change.name)
+        self._begin(event, out)
+        self._announce(table, out)
+        query = change.query.encode("utf-8", "surrogateescape")
+        out.append(
+            QueryEvent(table=table.fingerprint, action=change.action, query=query, start=event.start, end=event.end)
+        )
+
+    def _begin(self, event: binlog.Rows | binlog.Query, out: list[Event]) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        self.moved = None
+        self._row = 0
+        self._transaction += 1
+        committed = self._gtid.commit_time_us if self._gtid else 0
+        self.time_us = committed or event.time * 1_000_000
+        out.append(
+            Begin(
+                transaction=self._transaction,
+                gtid=self._gtid.gtid if self._gtid else "",
+                file=event.file,
+                server_id=event.server_id,
+                thread_id=event.thread_id if isinstance(event, binlog.Query) else 0,
+                time_us=self.time_us,
+            )
+        )
+
+    def _announce(self, table: Table, out: list[Event]) -> None:
+        """Send a table's definition before the first event that refers to it."""
+        if table.fingerprint not in self._announced:
+            self._announced.add(table.fingerprint)
+            out.append(TableDefinition(table))
+
+    def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
+        """End the group: its end is where one may resume."""
+        if self._gtid and self._gtid.gtid:
+            self._gtids.add(self._gtid.gtid)
+        position = Position(str(self._gtids), event.file, event.end)
+        if self._begun:
+            out.append(Commit(position=position, xid=xid))
+            self.transactions += 1
+            self.moved = None
+        else:
+            self.moved = position
+        self._gtid = self._query = None
+        self._in_group = self._begun = False
+
+
+def _array_head(count: int) -> bytes:
+    """Write the head of a msgpack array of `count` members."""
+    if count < 16:
+        return bytes((0x90 | count,))
+    return b"\xdc" + count.to_bytes(2, "big") if count < 2**16 else b"\xdd" + count.to_bytes(4, "big")

@@ -1,0 +1,61 @@
+"""The SQL type of a column in the binlog: `int unsigned`, `varchar(20)`, `datetime(6)`, as MySQL 8 spells them."""
+
+from databus_binlog import ColumnMap
+from databus_binlog.table_map import FieldType as T
+
+_PLAIN = {
+    T.TINY: "tinyint", T.SHORT: "smallint", T.INT24: "mediumint", T.LONG: "int", T.LONGLONG: "bigint",
+    T.FLOAT: "float", T.DOUBLE: "double", T.NEWDECIMAL: "decimal", T.YEAR: "year", T.BIT: "bit",
+    T.DATE: "date", T.NEWDATE: "date", T.TIME: "time", T.TIME2: "time", T.DATETIME: "datetime", T.DATETIME2: "datetime",
+    T.TIMESTAMP: "timestamp", T.TIMESTAMP2: "timestamp",
+    T.ENUM: "enum", T.SET: "set", T.JSON: "json", T.GEOMETRY: "geometry", T.VECTOR: "vector",
+}  # fmt: skip
+#: without and with a character set
+_STRINGS = {
+    T.VARCHAR: ("varbinary", "varchar"),
+    T.VAR_STRING: ("varbinary", "varchar"),
+    T.VARCHAR_COMPRESSED: ("varbinary", "varchar"),
+    T.STRING: ("binary", "char"),
+}
+#: by the bytes of their length
+_BLOBS = {
+    1: ("tinyblob", "tinytext"),
+    2: ("blob", "text"),
+    3: ("mediumblob", "mediumtext"),
+    4: ("longblob", "longtext"),
+}
+#: bytes a character may take, where it is not one
+_WIDTH = {
+    "utf8mb4": 4, "utf8mb3": 3, "utf8": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "ucs2": 2, "gbk": 2, "gb2312": 2,
+    "gb18030": 4, "big5": 2, "sjis": 2, "cp932": 2, "euckr": 2, "ujis": 3, "eucjpms": 3,
+}  # fmt: skip
+
+
+def declared_type(column: ColumnMap) -> tuple[str, str]:
+    """Give DATA_TYPE and COLUMN_TYPE of a column, as far as the binlog tells them."""
+    code, is_text = T(column.type), column.charset not in {None, "binary"}
+    if code in {T.BLOB, T.BLOB_COMPRESSED}:
+        name = _BLOBS[column.metadata][is_text]
+        return name, name
+    if code in _STRINGS:
+        name = _STRINGS[code][is_text]
+        return name, f"{name}({column.metadata // _WIDTH.get(column.charset or '', 1)})"
+    name = _PLAIN[code]
+    return name, name + _arguments(code, column) + (" unsigned" if is_unsigned(column) else "")
+
+
+def is_unsigned(column: ColumnMap) -> bool:
+    """Say whether the type is unsigned; MariaDB says it of YEAR too, where it means nothing."""
+    return bool(column.unsigned) and column.type != T.YEAR
+
+
+def _arguments(code: T, column: ColumnMap) -> str:
+    if code == T.NEWDECIMAL:
+        return f"({column.metadata >> 8},{column.metadata & 0xFF})"
+    if code in {T.TIME2, T.DATETIME2, T.TIMESTAMP2}:
+        return f"({column.metadata})" if column.metadata else ""
+    if code == T.BIT:
+        return f"({column.metadata})"
+    if code in {T.ENUM, T.SET}:
+        return "(" + ",".join("'" + label.replace("'", "''") + "'" for label in column.values or ()) + ")"
+    return ""

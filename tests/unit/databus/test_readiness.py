@@ -1,0 +1,38 @@
+"""Which settings make a server unfit, and that all of them are named at once."""
+
+import pytest
+
+from databus.errors import SourceNotReady
+from databus.readiness import require_ready
+from databus_binlog import Server
+
+GOOD = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_metadata": "FULL"}
+
+
+def server(**variables: str) -> Server:
+    return Server("mariadb", "10.11.1", 1, "", True, GOOD | variables)
+
+
+def test_a_server_that_logs_full_rows_is_ready() -> None:
+    require_ready(server())
+    require_ready(server(log_bin="1", binlog_format="row"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("log_bin", "OFF"),
+        ("binlog_format", "MIXED"),
+        ("binlog_row_image", "MINIMAL"),
+        ("binlog_row_metadata", "NO_LOG"),
+    ],
+)
+def test_each_fault_names_its_setting(variable: str, value: str) -> None:
+    with pytest.raises(SourceNotReady, match=f"^{variable} is {value}: .*set {variable}"):
+        require_ready(server(**{variable: value}))
+
+
+def test_all_faults_come_at_once() -> None:
+    with pytest.raises(SourceNotReady) as caught:
+        require_ready(server(log_bin="OFF", binlog_format="STATEMENT"))
+    assert len(str(caught.value).splitlines()) == 2
