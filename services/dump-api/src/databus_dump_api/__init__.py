@@ -1,0 +1,1 @@
+"""Takes versioned snapshots and serves them over HTTP under leases."""

@@ -1,0 +1,62 @@
+"""Takes versioned snapshots and serves them over HTTP under leases."""
+
+import asyncio
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from starlette.types import ASGIApp
+
+from databus import runtime
+from databus.connections import connect_redis, connect_source
+from databus.runtime import Health
+from databus.settings import Settings
+from databus_dump_api import app, snapshot
+from databus_dump_api.dumps import Dumps
+from databus_dump_api.leases import Leases
+from databus_dump_api.store import Store
+
+
+class Service:
+    """The worker and the HTTP application over the same dumps."""
+
+    _dumps: Dumps
+    _leases: Leases
+
+    def app(self, settings: Settings, health: Health) -> ASGIApp:
+        """Open the storage and build the HTTP application."""
+        store = _store(settings)
+        store.open()
+        self._leases = Leases(settings.redis.url, settings.name, settings.dumps.lease_ttl)
+        self._dumps = Dumps(settings, store, self._leases)
+        return app.build(self._dumps, health, settings.dumps.lease_ttl)
+
+    async def run(self, settings: Settings, health: Health) -> None:
+        """Take what is requested."""
+        await check(settings, health)
+        health.up()
+        async with self._leases:
+            await self._dumps.work()
+
+
+async def check(settings: Settings, _: Health) -> None:
+    """Reach everything a dump needs."""
+    await asyncio.to_thread(_store(settings).require_writable)
+    async with connect_redis(settings.redis), connect_source(settings.source):
+        pass
+    await snapshot.end_offsets(settings, set())
+
+
+def _store(settings: Settings) -> Store:
+    return Store(Path(unquote(urlsplit(settings.dumps.storage).path)))
+
+
+def main() -> None:
+    """Run the service."""
+    service = Service()
+    runtime.main(
+        "dump-api", listen=lambda settings: settings.dumps.listen, run=service.run, check=check, app=service.app
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Leases: expiring keys in Redis, each of which says that somebody reads a dump."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from databus import names
+from databus.errors import RedisUnavailable
+
+
+class Leases:
+    """Gives, renews and counts the leases of one pipeline's dumps. Raises RedisUnavailable."""
+
+    def __init__(self, url: str, pipeline: str, ttl: float) -> None:
+        self._redis = Redis.from_url(url)
+        self._pipeline = pipeline
+        self.ttl = ttl
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._redis.aclose()
+
+    async def ping(self) -> None:
+        """Ask Redis for a sign of life."""
+        with _translated():
+            await self._redis.ping()
+
+    async def take(self, dump: str) -> str:
+        """Give a new lease; whether the dump may still be leased is for the caller to check, afterwards."""
+        lease = secrets.token_hex(8)
+        with _translated():
+            await self._redis.set(self._key(dump, lease), b"", px=self._milliseconds)
+        return lease
+
+    async def renew(self, dump: str, lease: str) -> bool:
+        """Begin the lease's time anew; False if there is no such lease any more."""
+        with _translated():
+            return bool(await self._redis.pexpire(self._key(dump, lease), self._milliseconds))
+
+    async def release(self, dump: str, lease: str) -> bool:
+        """End a lease; False if there was none."""
+        with _translated():
+            return bool(await self._redis.delete(self._key(dump, lease)))
+
+    async def live(self, dump: str) -> bool:
+        """Say whether anybody reads this dump."""
+        with _translated():
+            async for _ in self._redis.scan_iter(match=self._key(dump, "*"), count=1000):
+                return True
+        return False
+
+    @property
+    def _milliseconds(self) -> int:
+        return max(1, round(self.ttl * 1000))
+
+    def _key(self, dump: str, lease: str) -> str:
+        return names.lease_key(self._pipeline, dump, lease)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise RedisUnavailable(f"Redis does not answer: {error} (check redis.url)") from error

@@ -1,0 +1,97 @@
+"""The files of one table: JSON lines, zstd-compressed, in parts of bounded size."""
+
+import os
+import re
+from collections.abc import Sequence
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import BinaryIO
+
+import zstandard
+
+from databus.events import Action, Row, Table
+from databus.formats.databus import Encoder
+from databus.manifest import DumpFile
+
+#: a file system's names end at 255 bytes; the rest is for the number and the suffix
+_LONGEST_STEM = 200
+
+
+class Parts:
+    """Writes a table's rows. All methods block; what is written is durable once `close` has returned."""
+
+    def __init__(self, folder: Path, table: Table, size: int) -> None:
+        self._folder = folder
+        self._table = table
+        self._size = size
+        self._encoder = Encoder()
+        self._part: _Part | None = None
+        self._closed: list[DumpFile] = []
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Write rows as one line."""
+        if self._part is None:
+            name = f"{_stem(self._table)}.{len(self._closed) + 1:05d}.jsonl.zst"
+            self._part = _Part(self._folder / name)
+        self._part.write(self._encoder.rows_value(self._table, Action.INSERT, rows) + b"\n", len(rows))
+        if self._part.written >= self._size:
+            self._end_part()
+
+    def close(self) -> list[DumpFile]:
+        """Finish the last part and describe all of them; a table without rows has none."""
+        self._end_part()
+        return self._closed
+
+    def abandon(self) -> None:
+        """Let go of the file that is open."""
+        if self._part is not None:
+            self._part.file.close()
+
+    def _end_part(self) -> None:
+        if self._part is not None:
+            self._closed.append(self._part.close(f"{self._table.schema}.{self._table.name}"))
+            self._part = None
+
+
+class _Part:
+    """One file; counted and hashed while it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.file: BinaryIO = path.open("xb")
+        self.written = 0
+        self._path = path
+        self._rows = 0
+        self._bytes = 0
+        self._hash = sha256()
+        self._compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+
+    def write(self, line: bytes, rows: int) -> None:
+        self._put(self._compressor.compress(line))
+        self.written += len(line)
+        self._rows += rows
+
+    def close(self, table: str) -> DumpFile:
+        self._put(self._compressor.flush())
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        return DumpFile(
+            name=self._path.name, table=table, rows=self._rows, bytes=self._bytes, sha256=self._hash.hexdigest()
+        )
+
+    def _put(self, compressed: bytes) -> None:
+        self.file.write(compressed)
+        self._hash.update(compressed)
+        self._bytes += len(compressed)
+
+
+def _stem(table: Table) -> str:
+    """Name a table in letters that are safe everywhere; a name that gets too long ends in its hash."""
+    stem = f"{_safe(table.schema)}.{_safe(table.name)}"
+    if len(stem) <= _LONGEST_STEM:
+        return stem
+    return f"{stem[: _LONGEST_STEM - 17]}-{blake2b(stem.encode(), digest_size=8).hexdigest()}"
+
+
+def _safe(name: str) -> str:
+    return re.sub(rb"[^A-Za-z0-9_-]", lambda match: b"%%%02X" % match[0][0], name.encode()).decode()

@@ -1,0 +1,87 @@
+"""Take a snapshot: offsets → definitions → view with its position → rows of each table.
+
+Kafka's offsets are read before the position, so nothing falls between the two; what lies in both, a consumer drops by
+comparing positions. Nothing is ever read again at a later position: what goes wrong fails the dump.
+"""
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from databus import names
+from databus.connections import connect_source, kafka_errors
+from databus.manifest import DumpFile, Manifest, State
+from databus.metrics import DUMP_ROWS
+from databus.settings import Settings
+from databus_dump_api.parts import Parts
+from databus_dump_api.select import select
+from databus_dump_api.tables import Definition, define, require_unchanged
+from databus_dump_api.view import View, open_view
+
+Offsets = dict[str, dict[int, int]]
+
+#: the session is idle for as long as it takes to read the largest table
+_PATIENT = "SET SESSION wait_timeout = 2147483"
+
+
+async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
+    """Write all files of a dump into `folder` and give its complete manifest."""
+    topics = {names.table_topic(settings.publisher.topic, settings.name, table) for table in manifest.tables}
+    offsets = await end_offsets(settings, topics)
+    async with connect_source(settings.source) as catalog:
+        await catalog.query(_PATIENT)
+        definitions = [await define(catalog, table) for table in manifest.tables]
+        files: list[DumpFile] = []
+        async with open_view(settings.source, catalog) as view:
+            for definition in definitions:
+                files += await _write(view, definition, Parts(folder, definition.table, settings.dumps.part_size))
+                await require_unchanged(catalog, definition)
+                await view.let_go()
+    return msgspec.structs.replace(
+        manifest,
+        state=State.COMPLETE,
+        completed=datetime.now(UTC),
+        source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.uuid}".rstrip(),
+        position=view.position,
+        kafka_offsets=offsets,
+        tables=tuple(definition.table for definition in definitions),
+        files=tuple(files),
+    )
+
+
+async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
+    """Read the high watermarks of those topics that exist. Raises KafkaUnavailable."""
+    servers = settings.kafka.bootstrap_servers
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
+    with kafka_errors():
+        try:
+            await admin.start()
+            await consumer.start()
+            # Asked for all topics, for asking for one by its name could create it.
+            existing = [topic for topic in await admin.describe_topics() if topic["topic"] in topics]
+            partitions = [TopicPartition(t["topic"], p["partition"]) for t in existing for p in t["partitions"]]
+            ends = await consumer.end_offsets(partitions)
+        finally:
+            await consumer.stop()
+            await admin.close()
+    offsets: Offsets = {}
+    for partition, end in sorted(ends.items()):
+        offsets.setdefault(partition.topic, {})[partition.partition] = end
+    return offsets
+
+
+async def _write(view: View, definition: Definition, parts: Parts) -> list[DumpFile]:
+    try:
+        async with aclosing(view.batches(select(definition.table))) as batches:
+            async for rows in batches:
+                await asyncio.to_thread(parts.write, rows)
+                DUMP_ROWS.inc(len(rows))
+        return await asyncio.to_thread(parts.close)
+    finally:
+        parts.abandon()

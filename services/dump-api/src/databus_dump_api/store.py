@@ -1,0 +1,124 @@
+"""Dumps on disk: `<root>/<id>/manifest.json` beside the files it names.
+
+A manifest is replaced atomically and is on the disk before anybody sees its new state, so that a crash leaves each dump
+in one of its states. What was under way then is failed at the next start, and what was being deleted goes on to be.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from databus.errors import FatalError, InvalidSettings
+from databus.manifest import Manifest, State
+
+_MANIFEST = "manifest.json"
+
+
+class Store:
+    """All dumps of one service. Nobody else may write below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._manifests: dict[str, Manifest] = {}
+
+    def open(self) -> None:
+        """Read all manifests and end what a crash has left unfinished. Blocks; done once, before anything else."""
+        self.require_writable()
+        for folder in filter(Path.is_dir, self._root.iterdir()):
+            self._recover(folder)
+
+    def require_writable(self) -> None:
+        """Raise InvalidSettings unless files can be written. Blocks."""
+        probe = self._root / f".probe-{secrets.token_hex(4)}"
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise InvalidSettings(f"dumps.storage: cannot write to {self._root}: {error.strerror}") from error
+
+    def get(self, dump: str) -> Manifest | None:
+        """Give a dump's manifest."""
+        return self._manifests.get(dump)
+
+    def newest_first(self) -> list[Manifest]:
+        """Give all manifests."""
+        return sorted(self._manifests.values(), key=lambda manifest: manifest.created, reverse=True)
+
+    def folder(self, dump: str) -> Path:
+        """Say where a dump's files are."""
+        return self._root / dump
+
+    def new_id(self, created: datetime) -> str:
+        """Make an id that sorts by time."""
+        return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
+
+    async def save(self, manifest: Manifest) -> None:
+        """Make a manifest durable, then visible."""
+        await asyncio.to_thread(self._write, manifest)
+        self._manifests[manifest.id] = manifest
+
+    async def fail(self, manifest: Manifest, error: str) -> None:
+        """Remove a dump's files and keep why it failed."""
+        await asyncio.to_thread(self._remove_files, manifest.id)
+        await self.save(_failed(manifest, error))
+
+    async def remove(self, manifest: Manifest) -> None:
+        """Delete a dump for good; once its manifest says `deleted`, a crash does not bring it back."""
+        await self.save(msgspec.structs.replace(manifest, state=State.DELETED))
+        await asyncio.to_thread(shutil.rmtree, self.folder(manifest.id))
+        del self._manifests[manifest.id]
+
+    def _recover(self, folder: Path) -> None:
+        path = folder / _MANIFEST
+        try:
+            manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            if not any(folder.iterdir()):  # a crash before the first manifest, or in the middle of a deletion
+                folder.rmdir()
+            return
+        except msgspec.DecodeError as error:
+            raise FatalError(f"{path}: not a manifest ({error}): restore it, or remove the folder") from error
+        if manifest.state is State.DELETED:
+            shutil.rmtree(folder)
+            return
+        if manifest.state in (State.PENDING, State.RUNNING):
+            self._remove_files(manifest.id)
+            manifest = _failed(manifest, "interrupted: the service ended meanwhile; request a new dump")
+            self._write(manifest)
+        self._manifests[manifest.id] = manifest
+
+    def _write(self, manifest: Manifest) -> None:
+        folder = self.folder(manifest.id)
+        folder.mkdir(exist_ok=True)
+        temporary = folder / f".{_MANIFEST}"
+        with temporary.open("wb") as file:
+            file.write(msgspec.json.encode(manifest))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(folder / _MANIFEST)
+        for directory in (folder, self._root):
+            _sync(directory)
+
+    def _remove_files(self, dump: str) -> None:
+        for path in self.folder(dump).iterdir():
+            if path.name != _MANIFEST:
+                path.unlink()
+
+
+def _failed(manifest: Manifest, error: str) -> Manifest:
+    return msgspec.structs.replace(manifest, state=State.FAILED, completed=datetime.now(UTC), error=error)
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

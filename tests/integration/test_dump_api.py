@@ -1,0 +1,489 @@
+"""Dumps over HTTP: snapshots of real databases, downloads, leases and deletion."""
+
+import asyncio
+import hashlib
+import json
+import random
+import sys
+import tracemalloc
+from base64 import b64decode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+import pytest
+import zstandard
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from conftest import Execute, MakePipeline, connected
+from databus.catalog import read_table
+from databus.connections import connect_source
+from databus.errors import SchemaMismatch
+from databus.manifest import Manifest, State
+from databus.runtime import Health
+from databus.settings import Settings
+from databus_binlog import Position, Rows
+from databus_dump_api.__main__ import Service
+from databus_dump_api.dumps import Dumps
+from databus_dump_api.leases import Leases
+from databus_dump_api.problems import Problem
+from databus_dump_api.select import select
+from databus_dump_api.store import Store
+from databus_dump_api.tables import define, require_unchanged
+from databus_dump_api.view import open_view
+from devstack import Server
+
+Cells = list[bytes | None]
+
+
+class Api(httpx.AsyncClient):
+    """A client of a service that runs in this process."""
+
+    settings: Settings
+    app: Any
+
+    async def dumped(self, *tables: str, state: str = "complete") -> dict[str, Any]:
+        """Request a dump and wait for its end."""
+        answer = await self.post("/v1/dumps", json={"tables": tables} if tables else None)
+        assert answer.status_code == 202, answer.text
+        manifest: dict[str, Any] = {}
+
+        async def ended() -> bool:
+            manifest.update((await self.get(answer.headers["Location"])).json())
+            return manifest["state"] in ("complete", "failed")
+
+        await eventually(ended)
+        assert manifest["state"] == state, manifest["error"]
+        return manifest
+
+    async def rows(self, manifest: dict[str, Any], table: str) -> list[Cells]:
+        """Download all rows of a table."""
+        rows: list[Cells] = []
+        for file in manifest["files"]:
+            if file["table"] == table:
+                answer = await self.get(path_of(manifest, file["name"]))
+                lines = zstandard.ZstdDecompressor().decompressobj().decompress(answer.content).splitlines()
+                rows += [
+                    [None if c is None else b64decode(c) for c in row]
+                    for line in lines
+                    for row in json.loads(line)["Rows"]
+                ]
+        return rows
+
+
+def cells(row: list[str | None]) -> Cells:
+    return [None if cell is None else b64decode(cell) for cell in row]
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    for _ in range(1200):
+        if await condition():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+def path_of(manifest: dict[str, Any], name: str) -> str:
+    return f"/v1/dumps/{manifest['id']}/files/{quote(name)}"
+
+
+@pytest.fixture
+async def serve(
+    source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
+) -> AsyncIterator[Callable[..., Any]]:
+    """Run a service over the test's schema, in this process."""
+
+    @asynccontextmanager
+    async def running(**overrides: dict[str, Any]) -> AsyncIterator[Api]:
+        login = {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
+        settings = Settings.model_validate(
+            {
+                "name": schema,
+                "source": login | {"include": [f"{schema}.*"], "exclude": ["*.hidden"]} | overrides.get("source", {}),
+                "redis": {"url": redis_server.url},
+                "kafka": {"bootstrap_servers": [kafka.url]},
+                "dumps": {"storage": f"file://{tmp_path}"} | overrides.get("dumps", {}),
+            }
+        )
+        service, health = Service(), Health()
+        app = service.app(settings, health)
+        work = asyncio.create_task(service.run(settings, health))
+        async with Api(transport=httpx.ASGITransport(app), base_url="http://dumps") as api:
+            api.settings, api.app = settings, app
+            yield api
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled(), work.exception()
+
+    yield running
+
+
+@pytest.fixture
+async def api(serve: Callable[..., Any]) -> AsyncIterator[Api]:
+    async with serve() as running:
+        yield running
+
+
+# --- snapshots --------------------------------------------------------------------------------------------------------
+
+
+async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Server, schema: str) -> None:
+    async with connected(source) as execute:
+        await execute(f"USE {schema}")
+        await execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL, note TEXT)")
+        await execute("CREATE TABLE log (n INT PRIMARY KEY)")
+        for first in range(0, 5000, 100):
+            rows = ", ".join(f"({number}, 100, REPEAT('x', 500))" for number in range(first, first + 100))
+            await execute(f"INSERT INTO accounts VALUES {rows}")
+    begun, stop = asyncio.Event(), asyncio.Event()
+    writer = asyncio.create_task(transfer(source, schema, begun, stop))
+    await begun.wait()
+    manifest = await api.dumped()
+    stop.set()
+    last = await writer
+
+    balances = [int(row[1] or 0) for row in await api.rows(manifest, f"{schema}.accounts")]
+    assert (len(balances), sum(balances)) == (5000, 500_000)
+    log = [int(row[0] or 0) for row in await api.rows(manifest, f"{schema}.log")]
+    assert log == list(range(1, len(log) + 1))
+    assert await logged_after(api.settings, manifest["position"]) == list(range(len(log) + 1, last + 1))
+    assert len(log) < last
+
+
+async def transfer(source: Server, schema: str, begun: asyncio.Event, stop: asyncio.Event) -> int:
+    """Move money between accounts and log each transaction's number, until told to stop."""
+    dice = random.Random(3)
+    number = 0
+    async with connected(source) as execute:
+        await execute(f"USE {schema}")
+        while not stop.is_set():
+            number += 1
+            giver, taker = dice.sample(range(5000), 2)
+            await execute("BEGIN")
+            await execute("UPDATE accounts SET balance = balance - 1 WHERE id = %s", giver)
+            await execute("UPDATE accounts SET balance = balance + 1 WHERE id = %s", taker)
+            await execute("INSERT INTO log VALUES (%s)", number)
+            await execute("COMMIT")
+            begun.set()
+    return number
+
+
+async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int]:
+    """Read the numbers that the binlog has after a position."""
+    numbers = []
+    async with connect_source(settings.source) as session:
+        stream = await session.dump(
+            msgspec.convert(position, Position),
+            server_id=random.SystemRandom().randrange(10_000, 2**31),
+            wanted=lambda schema, table: (schema, table) == (settings.name, "log"),
+            follow=False,
+        )
+        async for events in stream:
+            for event in events:
+                if isinstance(event, Rows):
+                    rows = msgspec.msgpack.decode(b"\xdd" + event.count.to_bytes(4, "big") + event.rows)
+                    numbers += [int(row[0]) for row in rows]
+    return numbers
+
+
+async def test_kafka_offsets_are_where_to_go_on(api: Api, schema: str, execute: Execute, kafka: Server) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE new (id INT PRIMARY KEY)")
+    topic = f"{schema}.{schema}.t"
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 2, 1)])
+    await producer.start()
+    for _ in range(3):
+        await producer.send_and_wait(topic, b"change", partition=1)
+    await producer.stop()
+    await admin.close()
+    assert (await api.dumped())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+
+
+async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    source = api.settings.source
+    with pytest.raises(SchemaMismatch, match="changed by DDL"):
+        async with connect_source(source) as session:
+            table = await read_table(session, schema, "t")
+            assert table
+            definition = await define(session, table)
+            async with open_view(source, session) as view:
+                await execute("ALTER TABLE t ADD COLUMN late INT DEFAULT 7")
+                assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
+                await require_unchanged(session, definition)
+
+
+async def test_a_table_that_took_anothers_name_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    source = api.settings.source
+    async with connect_source(source) as session:
+        table = await read_table(session, schema, "t")
+        assert table
+        definition = await define(session, table)
+        await asyncio.sleep(1.1)  # servers tell the time of a creation in whole seconds
+        await execute("CREATE TABLE ghost LIKE t")
+        await execute("RENAME TABLE t TO old, ghost TO t")
+        with pytest.raises(SchemaMismatch, match="changed by DDL"):
+            await require_unchanged(session, definition)
+
+
+async def test_ddl_waits_for_the_table_being_read_and_not_for_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("SET lock_wait_timeout = 10")
+    async with connect_source(api.settings.source) as session:
+        table = await read_table(session, schema, "t")
+        assert table
+        async with open_view(api.settings.source, session) as view:
+            assert [rows async for rows in view.batches(select(table))] == []
+            alter = asyncio.create_task(execute("ALTER TABLE t ADD COLUMN late INT"))
+            query = (
+                "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%' AND state LIKE '%lock'"
+            )
+            while await session.query(query) != [(1,)]:
+                assert not alter.done()
+            await view.let_go()
+            await alter
+
+
+async def test_a_table_without_a_consistent_view_is_refused(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=MyISAM")
+    error = (await api.dumped(state="failed"))["error"]
+    assert f"{schema}.t is stored by MyISAM" in error
+    assert "source.exclude" in error
+
+
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
+async def test_a_missing_grant_is_named(
+    serve: Callable[..., Any], source: Server, schema: str, execute: Execute
+) -> None:
+    user = f"u_{schema}"
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute(f"CREATE USER {user} IDENTIFIED BY 'secret'")
+    await execute(f"GRANT SELECT ON {schema}.* TO {user}")
+    try:
+        async with serve(source={"user": user, "password": "secret"}) as api:
+            error = (await api.dumped(state="failed"))["error"]
+    finally:
+        await execute(f"DROP USER {user}")
+    assert "GRANT RELOAD" in error
+    assert "secret" not in error
+
+
+async def test_memory_does_not_grow_with_the_table(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)")
+    await execute("INSERT INTO t (text) VALUES (REPEAT('x', 10000))")
+    for _ in range(13):
+        await execute("INSERT INTO t (text) SELECT text FROM t")
+    tracemalloc.start()
+    try:
+        manifest = await api.dumped()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(file["rows"] for file in manifest["files"]) == 8192
+    assert peak < 20 * 2**20
+
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pattern", ["{0}.missing", "{0}.hidden", "mysql.*", "other.*"])
+async def test_a_table_that_is_not_captured_is_named_in_a_problem(
+    api: Api, schema: str, execute: Execute, pattern: str
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE hidden (id INT PRIMARY KEY)")
+    unknown = pattern.format(schema)
+    answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.t", unknown]})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
+    assert f"no captured table matches {unknown}:" in answer.json()["detail"]
+    assert (await api.get("/v1/dumps")).json() == {"dumps": []}
+
+
+@pytest.mark.parametrize("body", ['{"tables": "t"}', '{"tables": []}', '{"table": ["a.b"]}', "{"])
+async def test_a_malformed_request_is_a_problem(api: Api, body: str) -> None:
+    answer = await api.post("/v1/dumps", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
+    assert answer.json()["detail"].startswith("body")
+
+
+async def test_a_file_is_what_its_manifest_says(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE `a/b c` (id INT PRIMARY KEY, name VARCHAR(10))")
+    await execute("INSERT INTO `a/b c` VALUES (3, NULL), (1, 'Zoë'), (2, '')")
+    manifest = await api.dumped(f"{schema}.a*")
+    assert [table["name"] for table in manifest["tables"]] == ["a/b c"]
+    [file] = manifest["files"]
+    assert (file["table"], file["rows"]) == (f"{schema}.a/b c", 3)
+    answer = await api.get(path_of(manifest, file["name"]))
+    assert answer.headers["ETag"] == f'"{file["sha256"]}"'
+    assert hashlib.sha256(answer.content).hexdigest() == file["sha256"]
+    assert int(answer.headers["Content-Length"]) == file["bytes"] == len(answer.content)
+    rest = await api.get(path_of(manifest, file["name"]), headers={"Range": "bytes=5-"})
+    assert (rest.status_code, rest.content) == (206, answer.content[5:])
+    rows = await api.rows(manifest, f"{schema}.a/b c")
+    assert rows == [[b"1", "Zoë".encode()], [b"2", b""], [b"3", None]]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "../manifest.json", "%2e%2e%2fsecret", "..%2f..%2fsecret", "t"])
+async def test_only_files_of_the_manifest_are_served(api: Api, tmp_path: Path, execute: Execute, name: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    manifest = await api.dumped()
+    answer = await api.get(f"/v1/dumps/{manifest['id']}/files/{name}")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+async def test_the_openapi_page_describes_every_answer(api: Api) -> None:
+    document = (await api.get("/openapi.json")).json()
+    assert {"Manifest", "DumpFile", "Table", "Position", "Document", "Lease"} <= set(document["components"]["schemas"])
+    routes = [route for path in document["paths"].values() for route in path.values()]
+    assert len(routes) == 8
+    assert all(route["summary"] and route["description"] for route in routes)
+    assert (await api.get("/docs")).status_code == 200
+
+
+# --- leases and deletion ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def dump(api: Api, execute: Execute) -> dict[str, Any]:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    return await api.dumped()
+
+
+async def test_a_leased_dump_cannot_be_deleted(api: Api, dump: dict[str, Any], tmp_path: Path) -> None:
+    path = f"/v1/dumps/{dump['id']}"
+    taken = await api.post(f"{path}/leases")
+    assert (taken.status_code, taken.json()["expires_in"]) == (201, 60)
+    lease = taken.headers["Location"]
+    refused = await api.delete(path)
+    assert (refused.status_code, refused.headers["Content-Type"]) == (409, "application/problem+json")
+    assert "is being read" in refused.json()["detail"]
+    assert (await api.put(lease)).status_code == 200
+    assert (await api.delete(lease)).status_code == 204
+    assert (await api.put(lease)).status_code == 404
+    assert (await api.delete(path)).status_code == 204
+    assert (await api.get(path)).status_code == 404
+    assert not (tmp_path / dump["id"]).exists()
+
+
+async def test_an_expired_lease_holds_nothing(serve: Callable[..., Any], execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with serve(dumps={"lease_ttl": "200ms"}) as api:
+        path = f"/v1/dumps/{(await api.dumped())['id']}"
+        await api.post(f"{path}/leases")
+        assert (await api.delete(path)).status_code == 409
+
+        async def deleted() -> bool:
+            return (await api.delete(path)).status_code == 204
+
+        await eventually(deleted)
+
+
+@pytest.mark.parametrize("client_stays", [True, False])
+async def test_a_download_holds_a_lease_until_it_ends(api: Api, dump: dict[str, Any], client_stays: bool) -> None:
+    during: list[int] = []
+    gone = asyncio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body" and not during:
+            during.append((await api.delete(f"/v1/dumps/{dump['id']}")).status_code)
+            if not client_stays:
+                gone.set()
+                await asyncio.Event().wait()
+
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    path = path_of(dump, dump["files"][0]["name"])
+    scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
+             "headers": [], "root_path": "", "scheme": "http", "http_version": "1.1"}  # fmt: skip
+    await api.app(scope, receive, send)
+    assert during == [409]
+    assert (await api.delete(f"/v1/dumps/{dump['id']}")).status_code == 204
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_of_a_lease_and_a_deletion_at_the_same_moment_one_wins(api: Api, tmp_path: Path) -> None:
+    dice = random.Random(7)
+    store = Store(tmp_path)
+    outcomes = set()
+    async with Leases(api.settings.redis.url, api.settings.name, ttl=60) as leases:
+        dumps = Dumps(api.settings, store, leases)
+        for number in range(200):
+            dump = f"d{number}"
+            await store.save(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
+            actions = [("lease", dumps.lease(dump)), ("delete", dumps.delete(dump))]
+            dice.shuffle(actions)
+            answers = await asyncio.gather(*(action for _, action in actions), return_exceptions=True)
+            refused = [answer for answer in answers if isinstance(answer, BaseException)]
+            assert all(isinstance(answer, Problem) for answer in refused)
+            won = {name for (name, _), answer in zip(actions, answers, strict=True) if answer not in refused}
+            assert len(won) < 2
+            assert (tmp_path / dump).exists() is ("delete" not in won)
+            outcomes |= won
+    assert outcomes == {"lease", "delete"}
+
+
+async def test_retention_keeps_the_newest_and_what_is_read(serve: Callable[..., Any], execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with serve(dumps={"keep": 2}) as api:
+        first, second = (await api.dumped())["id"], (await api.dumped())["id"]
+        lease = (await api.post(f"/v1/dumps/{first}/leases")).headers["Location"]
+        third = (await api.dumped())["id"]
+        assert await kept(api) == [third, second, first]
+        await api.delete(lease)
+        fourth = (await api.dumped())["id"]
+
+        async def retired() -> bool:
+            return await kept(api) == [fourth, third]
+
+        await eventually(retired)
+
+
+async def kept(api: Api) -> list[str]:
+    return [dump["id"] for dump in (await api.get("/v1/dumps")).json()["dumps"]]
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    ("overrides", "code", "named"),
+    [
+        ({}, 0, "databus-dump-api: ready"),
+        ({"source": {"password": "wrong", "password_file": None}}, 78, "source.password"),
+        ({"redis": {"url": "redis://127.0.0.1:1/0"}}, 75, "redis.url"),
+        ({"kafka": {"bootstrap_servers": ["127.0.0.1:1"]}}, 75, "kafka.bootstrap_servers"),
+        ({"dumps": {"storage": "file:///proc/dumps"}}, 78, "dumps.storage"),
+    ],
+)
+async def test_check_names_what_is_missing(
+    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, named: str
+) -> None:
+    config = make_pipeline(source, schema).config
+    settings = json.loads(config.read_text())
+    for section, values in overrides.items():
+        settings[section] |= values
+    config.write_text(json.dumps(settings))
+    arguments = ("-m", "databus_dump_api", "--config", str(config), "--check")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    output = (await process.communicate())[0].decode()
+    assert process.returncode == code, output
+    assert named in output.splitlines()[-1]
+    assert "Traceback" not in output

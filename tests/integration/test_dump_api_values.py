@@ -1,0 +1,100 @@
+"""A value read by a snapshot has the text that the binlog's decoder gives it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from conftest import Execute
+from databus.catalog import read_table
+from databus.connections import connect_source
+from databus.events import Row
+from databus.settings import Source
+from databus_binlog import Rows
+from databus_dump_api.select import select
+from databus_dump_api.view import open_view
+from devstack import Server as Database
+
+LABELS = ", ".join(f"'m{number}'" for number in range(64))
+#: column type, SQL value, its text
+BOTH: list[tuple[str, str, bytes | None]] = [
+    ("TINYINT", "-128", b"-128"),
+    ("BIGINT UNSIGNED", "18446744073709551615", b"18446744073709551615"),
+    ("INT(8) UNSIGNED ZEROFILL", "42", b"42"),
+    ("DECIMAL(65,30)", "-1.5", b"-1." + b"5".ljust(30, b"0")),
+    ("DECIMAL(8,2) ZEROFILL", "1.5", b"1.50"),
+    ("FLOAT", "1.1", b"1.1"),
+    ("FLOAT", "3.4e38", b"3.4e38"),
+    ("FLOAT(7,3)", "1.5", b"1.5"),
+    ("DOUBLE", "0.1", b"0.1"),
+    ("DOUBLE", "1e300", b"1e300"),
+    ("DOUBLE", "5e-324", b"5e-324"),
+    ("DOUBLE", "123456789012345680000", b"1.2345678901234568e20"),
+    ("DOUBLE(10,2) ZEROFILL", "1.25", b"1.25"),
+    ("BIT(64)", f"b'{'1' * 64}'", b"18446744073709551615"),
+    ("BIT(3)", "b'101'", b"5"),
+    ("ENUM('a', 'b')", "'b'", b"2"),
+    (f"SET({LABELS})", "18446744073709551615", b"18446744073709551615"),
+    ("YEAR", "0", b"0000"),
+    ("YEAR", "2155", b"2155"),
+    ("DATE", "'2021-00-00'", b"2021-00-00"),
+    ("TIME(6)", "'-838:59:58.000001'", b"-838:59:58.000001"),
+    ("TIME", "'00:00:01'", b"00:00:01"),
+    ("DATETIME(3)", "'0000-00-00 00:00:00'", b"0000-00-00 00:00:00.000"),
+    ("TIMESTAMP(2) NULL", "'2021-02-03 04:05:06.78'", b"2021-02-03 02:05:06.78"),
+    ("CHAR(5)", "'ab  '", b"ab"),
+    ("VARCHAR(10) CHARACTER SET latin1", "'Zoë'", "Zoë".encode()),
+    ("VARCHAR(10) CHARACTER SET gbk", "'客户'", "客户".encode()),
+    ("VARCHAR(10) CHARACTER SET utf16", "'🦊'", "🦊".encode()),
+    ("BINARY(4)", "'ab'", b"ab\0\0"),
+    ("VARBINARY(4)", "X'00FF'", b"\0\xff"),
+    ("BLOB", "X'FF00'", b"\xff\0"),
+    ("POINT", "ST_GeomFromText('POINT(1 2)')", bytes.fromhex("000000000101000000000000000000f03f0000000000000040")),
+    ("INT", "NULL", None),
+]
+MARIADB: list[tuple[str, str, bytes | None]] = [
+    ("UUID", "'123e4567-e89b-12d3-a456-426655440000'", bytes.fromhex("123e4567e89b12d3a456426655440000")),
+    ("INET4", "'1.0.0.0'", b"\1\0\0\0"),
+    ("INET6", "'ff00::'", b"\xff" + bytes(15)),
+    ("YEAR(2)", "'05'", b"2005"),
+    ("JSON", """'{"b":1}'""", b'{"b":1}'),
+]
+MYSQL: list[tuple[str, str, bytes | None]] = [
+    ("DOUBLE", "'-0'", b"-0"),
+    ("JSON", """'{"b": [1, 52.0, "é"], "a": null}'""", '{"a": null, "b": [1, 52.0, "é"]}'.encode()),
+]
+
+
+@pytest.fixture
+def settings(source: Database) -> Source:
+    return Source.model_validate(
+        {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
+    )
+
+
+async def test_t25_snapshot_and_binlog_give_the_same_text(
+    source: Database, settings: Source, schema: str, execute: Execute
+) -> None:
+    cases = BOTH + (MARIADB if source.kind == "mariadb" else MYSQL)
+    columns = ", ".join(f"c{place} {kind}" for place, (kind, _, _) in enumerate(cases))
+    values = ", ".join(value for _, value, _ in cases)
+    await execute("SET sql_mode = '', time_zone = '+02:00'")
+    await execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
+    async with connect_source(settings) as session, connect_source(settings) as log:
+        before = await log.current_position()
+        await execute(f"INSERT INTO t VALUES (1, {values})")
+        table = await read_table(session, schema, "t")
+        assert table
+        async with open_view(settings, session) as view:
+            [[snapshot]] = [rows async for rows in view.batches(select(table))]
+        stream = await log.dump(before, server_id=9001, wanted=lambda found, _: found == schema, follow=False)
+        [binlog] = [row async for events in stream for event in events for row in rows_of(event)]
+    told = [(kind, text) for (kind, _, _), text in zip(cases, snapshot[1:], strict=True)]
+    assert told == [(kind, text) for kind, _, text in cases]
+    assert snapshot == binlog
+
+
+def rows_of(event: Any) -> list[Row]:
+    if not isinstance(event, Rows):
+        return []
+    return msgspec.msgpack.decode(b"\xdd" + event.count.to_bytes(4, "big") + event.rows)

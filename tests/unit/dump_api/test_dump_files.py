@@ -1,0 +1,138 @@
+"""Files and manifests of dumps, without servers."""
+
+import hashlib
+import json
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from databus.errors import FatalError
+from databus.events import Column, Row, Table
+from databus.manifest import Manifest, State
+from databus_dump_api.parts import Parts
+from databus_dump_api.select import select
+from databus_dump_api.store import Store
+
+CREATED = datetime(2026, 11, 21, 11, 53, 46, tzinfo=UTC)
+ORDERS = Table(
+    schema="shop",
+    name="orders",
+    columns=(Column(name="id", type="int", raw_type="int(11)"), Column(name="f", type="float", raw_type="float")),
+    primary_key=(0,),
+)
+
+
+def rows_of(path: Path) -> list[Row]:
+    lines = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes()).splitlines()
+    return [[c and b64decode(c) for c in row] for line in lines for row in json.loads(line)["Rows"]]
+
+
+def names_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def test_parts_are_bounded_and_add_up_to_the_table(tmp_path: Path) -> None:
+    parts = Parts(tmp_path, ORDERS, size=3000)
+    rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
+    for row in rows:
+        parts.write([row])
+    files = parts.close()
+    assert [file.name for file in files] == [f"shop.orders.{n:05d}.jsonl.zst" for n in range(1, len(files) + 1)]
+    assert len(files) > 2
+    assert [row for file in files for row in rows_of(tmp_path / file.name)] == rows
+    for file in files:
+        content = (tmp_path / file.name).read_bytes()
+        assert (file.bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert sum(file.rows for file in files) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("../../etc/passwd", "shop.%2E%2E%2F%2E%2E%2Fetc%2Fpasswd.00001.jsonl.zst"),
+        ("größe", "shop.gr%C3%B6%C3%9Fe.00001.jsonl.zst"),
+        ("a_B-9", "shop.a_B-9.00001.jsonl.zst"),
+    ],
+)
+def test_a_tables_name_is_safe_in_a_file_name(tmp_path: Path, name: str, file: str) -> None:
+    parts = Parts(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), size=1)
+    parts.write([[b"1", None]])
+    assert [found.name for found in parts.close()] == [file] == names_in(tmp_path)
+
+
+def test_the_longest_names_fit_and_stay_apart(tmp_path: Path) -> None:
+    names = ["客" * 64, "客" * 63 + "户"]
+    written = []
+    for name in names:
+        parts = Parts(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), size=1)
+        parts.write([[b"1", None]])
+        written += parts.close()
+    assert len({file.name for file in written}) == 2
+
+
+def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
+    assert Parts(tmp_path, ORDERS, size=1).close() == []
+    assert names_in(tmp_path) == []
+
+
+def test_identifiers_are_quoted_and_rows_ordered() -> None:
+    strange = Table(schema="a`b", name="c.d", columns=(Column(name="`", type="int", raw_type="int"),), primary_key=(0,))
+    assert select(strange).sql == "SELECT ```` FROM `a``b`.`c.d` FORCE INDEX (PRIMARY) ORDER BY ````"
+
+
+def test_a_float_reads_as_the_decoder_writes_it() -> None:
+    assert select(ORDERS).row((b"7", b"1.100000023841858")) == [b"7", b"1.1"]
+
+
+def manifest(dump: str, state: State, age: int = 0) -> Manifest:
+    return Manifest(id=dump, pipeline="shop", state=state, created=CREATED - timedelta(seconds=age))
+
+
+def reopened(root: Path) -> Store:
+    store = Store(root)
+    store.open()
+    return store
+
+
+@pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
+async def test_an_interrupted_dump_is_failed_and_its_files_removed(tmp_path: Path, state: State) -> None:
+    await Store(tmp_path).save(manifest("a", state))
+    (tmp_path / "a" / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
+    store = reopened(tmp_path)
+    found = store.get("a")
+    assert found
+    assert found.state is State.FAILED
+    assert found.error
+    assert found.error.startswith("interrupted")
+    assert names_in(tmp_path / "a") == ["manifest.json"]
+    assert reopened(tmp_path).get("a") == found
+
+
+async def test_a_complete_dump_outlives_its_service(tmp_path: Path) -> None:
+    whole = manifest("a", State.COMPLETE)
+    await Store(tmp_path).save(whole)
+    assert reopened(tmp_path).get("a") == whole
+
+
+async def test_a_deletion_that_was_begun_is_finished(tmp_path: Path) -> None:
+    await Store(tmp_path).save(manifest("a", State.DELETED))
+    (tmp_path / "a" / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
+    assert reopened(tmp_path).get("a") is None
+    assert names_in(tmp_path) == []
+
+
+async def test_a_damaged_manifest_is_never_taken_for_no_dump(tmp_path: Path) -> None:
+    await Store(tmp_path).save(manifest("a", State.COMPLETE))
+    (tmp_path / "a" / "manifest.json").write_bytes(b'{"id": "a"')
+    with pytest.raises(FatalError, match=r"a/manifest\.json: not a manifest"):
+        reopened(tmp_path)
+
+
+async def test_dumps_are_listed_newest_first(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for dump, age in (("b", 2), ("c", 1), ("a", 3)):
+        await store.save(manifest(dump, State.COMPLETE, age))
+    assert [found.id for found in store.newest_first()] == ["c", "b", "a"]
