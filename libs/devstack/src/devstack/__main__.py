@@ -1,6 +1,7 @@
 """The command line: start, stop and show the servers of a folder."""
 
 import argparse
+import asyncio
 import logging
 import os
 import shlex
@@ -12,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from devstack import jars
+from devstack import demo, jars, playground
 from devstack.progress import Progress
 from devstack.server import KINDS, VARIABLES, DevstackError, Kind
 from devstack.stack import Stack
@@ -30,18 +31,60 @@ _EPILOG = "A server given by one of these variables is used instead of starting 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     options = _parser().parse_args(arguments)
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its complaints about a broker that is just starting
+    for noisy in ("aiokafka", "asyncmy"):  # complaints about a broker that is just starting, warnings of the load
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
         return int(options.run(options))
-    except DevstackError as error:
-        print(f"devstack: {error}", file=sys.stderr)
+    except (DevstackError, ExceptionGroup) as error:
+        print(f"devstack: {_cause(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
 
 
+def _cause(error: Exception) -> DevstackError:
+    """Find the error of ours that ended a group of tasks; anything else is a defect and shows where it came from."""
+    if isinstance(error, ExceptionGroup):
+        ours, others = error.split(DevstackError)
+        if others or ours is None:
+            raise error
+        return _cause(ours.exceptions[0])
+    if not isinstance(error, DevstackError):
+        raise error
+    return error
+
+
 def up(options: argparse.Namespace) -> int:
-    """Start servers side by side; those that start stay, also when another one fails."""
+    """Start servers side by side, and the services where they are asked for."""
+    return _start_servers(options) or (_start_services(options) if options.services else 0)
+
+
+def _start_services(options: argparse.Namespace) -> int:
+    """Start the sample pipeline over the servers and print where everything is."""
+    console = Console()
+    pipeline = asyncio.run(playground.start(Stack(options.home), options.home))
+    table = Table("", "address")
+    for name, address in playground.addresses(pipeline).items():
+        table.add_row(name, address)
+    console.print(table)
+    return 0
+
+
+def run_demo(options: argparse.Namespace) -> int:
+    """Run the demo in a folder of its own, with servers of its own."""
+    console, home = Console(), options.home / "demo"
+    stack = Stack(home / "servers")
+    try:
+        outcome = asyncio.run(demo.Demo(stack, home / "pipeline", console).run(options.transactions))
+    finally:
+        for kind in KINDS:
+            stack.stop(kind)
+    demo.show(outcome, console)
+    return 0 if outcome.equal else 1
+
+
+def _start_servers(options: argparse.Namespace) -> int:
+    """Start servers; those that start stay, also when another one fails."""
     failures = []
     with Progress() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
         stack = Stack(options.home, progress.say)
@@ -63,7 +106,8 @@ def _start(stack: Stack, kind: Kind, progress: Progress) -> None:
 
 
 def down(options: argparse.Namespace) -> int:
-    """Stop servers of this folder."""
+    """Stop the services and servers of this folder."""
+    playground.stop(options.home)
     with Progress() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
         stack = Stack(options.home, progress.say)
         for _ in pool.map(stack.stop, options.kinds):
@@ -123,6 +167,15 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text, parents=[common])
         command.add_argument("kinds", nargs="*", type=_kind, default=KINDS, metavar="SERVER", help=_SERVERS)
         command.set_defaults(run=run)
+        if run is up:
+            help_services = "start the four services too, over a sample shop"
+            command.add_argument("--services", action="store_true", help=help_services)
+    text = "run the whole pipeline on a shop under load and prove the lake equal to it"
+    command = commands.add_parser("demo", help=text, description=text, parents=[common])
+    command.add_argument(
+        "--transactions", type=int, default=3000, metavar="N", help="of the load (default: %(default)s)"
+    )
+    command.set_defaults(run=run_demo)
     text = "show which servers run, and where"
     commands.add_parser("status", help=text, description=text, parents=[common]).set_defaults(run=status)
     text = 'print `export NAME=value` for each running server: eval "$(devstack env)"'

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import httpx
 
-from devstack.ports import free_ports
+from devstack.ports import HOST, free_ports
 from devstack.process import Process, spawn, tail
 from devstack.server import DevstackError, Server
 
@@ -17,7 +17,7 @@ Service = Literal["reader", "publisher", "dump-api", "spark-sink"]
 SERVICES: tuple[Service, ...] = get_args(Service)
 
 _SECTIONS = {"reader": "reader", "publisher": "publisher", "dump-api": "dumps", "spark-sink": "spark"}
-_READY_SECONDS = 90
+_READY_SECONDS = 240  # Spark on two busy cores
 
 
 class Pipeline:
@@ -38,20 +38,22 @@ class Pipeline:
         self.name = name
         self.config = self.home / "databus.yaml"
         self.lake = self.home / "lake"
-        if not self.config.exists():
-            self._write_config(source, redis, kafka, include, overrides or {})
+        self.source, self.redis, self.kafka = source, redis, kafka
+        self._write_config(include, overrides or {})
 
-    def start(self, service: Service, *arguments: str) -> None:
-        """Start a service and wait until it is ready; one that runs is kept."""
-        if not self.pid(service):
-            self.spawn(service, *arguments)
-        self.wait(service)
+    def start_all(self, *services: Service) -> None:
+        """Start services side by side and wait until all are ready; those that run are kept."""
+        for service in services:
+            if not self.pid(service):
+                self.spawn(service)
+        for service in services:
+            self.wait(service)
 
     def spawn(self, service: Service, *arguments: str) -> Process:
         """Start a service and return at once."""
         program = Path(sys.executable).parent / f"databus-{service}"
         process = spawn([str(program), "--config", str(self.config), *arguments], self.log(service))
-        process.save(self._pid_file(service))
+        process.save(_pid_file(self.home, service))
         return process
 
     def wait(self, service: Service) -> None:
@@ -72,17 +74,17 @@ class Pipeline:
 
     def stop(self, service: Service) -> None:
         """End a service in good order."""
-        if process := self._process(service):
+        if process := _running(self.home, service):
             process.end(grace=30)
 
     def kill(self, service: Service) -> None:
         """Kill a service with SIGKILL."""
-        if process := self._process(service):
+        if process := _running(self.home, service):
             process.kill()
 
     def pid(self, service: Service) -> int | None:
         """Give the process id of a service that runs."""
-        process = self._process(service)
+        process = _running(self.home, service)
         return process.pid if process else None
 
     def url(self, service: Service) -> str:
@@ -94,41 +96,52 @@ class Pipeline:
         """Give the file a service logs to."""
         return self.home / f"{service}.log"
 
-    def _process(self, service: Service) -> Process | None:
-        process = Process.load(self._pid_file(service))
-        return process if process and process.alive else None
-
-    def _pid_file(self, service: Service) -> Path:
-        return self.home / f"{service}.json"
-
-    def _write_config(
-        self,
-        source: Server,
-        redis: Server,
-        kafka: Server,
-        include: tuple[str, ...],
-        overrides: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        self.home.mkdir(parents=True, mode=0o700)
+    def _write_config(self, include: tuple[str, ...], overrides: Mapping[str, Mapping[str, Any]]) -> None:
+        self.home.mkdir(parents=True, mode=0o700, exist_ok=True)
         secret = self.home / "password"
         secret.touch(mode=0o600)
-        secret.write_text(source.password)
-        reader, publisher, dumps, spark = (f"127.0.0.1:{port}" for port in free_ports(4))
+        secret.write_text(self.source.password)
+        listen = {section: {"listen": address} for section, address in self._addresses().items()}
         config: dict[str, Any] = {
             "name": self.name,
             "source": {
-                "hosts": [f"{source.host}:{source.port}"],
-                "user": source.user,
+                "hosts": [f"{self.source.host}:{self.source.port}"],
+                "user": self.source.user,
                 "password_file": str(secret),
                 "include": include,
             },
-            "redis": {"url": redis.url},
-            "kafka": {"bootstrap_servers": [kafka.url]},
-            "reader": {"listen": reader},
-            "publisher": {"listen": publisher},
-            "dumps": {"listen": dumps, "storage": f"file://{self.home}/dumps"},
-            "spark": {"listen": spark, "lake": f"file://{self.lake}", "dump_api": f"http://{dumps}"},
+            "redis": {"url": self.redis.url},
+            "kafka": {"bootstrap_servers": [self.kafka.url]},
+            "reader": listen["reader"],
+            "publisher": listen["publisher"],
+            "dumps": listen["dumps"] | {"storage": f"file://{self.home}/dumps"},
+            "spark": listen["spark"]
+            | {"lake": f"file://{self.lake}", "dump_api": f"http://{listen['dumps']['listen']}"},
         }
         for section, values in overrides.items():
             config[section] |= values
         self.config.write_text(json.dumps(config, indent=2))
+
+    def _addresses(self) -> dict[str, str]:
+        """Give each service's address: that of an earlier run, else a free one."""
+        if self.config.exists():
+            kept = json.loads(self.config.read_text())
+            return {section: kept[section]["listen"] for section in _SECTIONS.values()}
+        ports = free_ports(len(SERVICES))
+        return {section: f"{HOST}:{port}" for section, port in zip(_SECTIONS.values(), ports, strict=True)}
+
+
+def stop_services(home: Path) -> None:
+    """End all services of a folder in good order."""
+    for service in reversed(SERVICES):
+        if process := _running(home, service):
+            process.end(grace=30)
+
+
+def _running(home: Path, service: Service) -> Process | None:
+    process = Process.load(_pid_file(home, service))
+    return process if process and process.alive else None
+
+
+def _pid_file(home: Path, service: Service) -> Path:
+    return home / f"{service}.json"

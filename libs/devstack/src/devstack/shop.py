@@ -14,8 +14,7 @@ SCHEMA = "shop"
 TABLES = ("customers", "products", "orders", "order_lines")
 
 _DEFINITIONS = f"""
-DROP DATABASE IF EXISTS {SCHEMA};
-CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4;
+CREATE OR REPLACE DATABASE {SCHEMA} CHARACTER SET utf8mb4;
 USE {SCHEMA};
 CREATE TABLE customers (
   id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
@@ -54,6 +53,7 @@ CREATE TABLE order_lines (
   PRIMARY KEY (order_id, line)
 )"""
 
+_PRODUCTS = 60
 _NAMES = ("Anne", "Zoë", "李雷", "Jürgen", "O'Neil", "नेहा", "🦊 Fox", "Sørensen", "back\\slash", "Ада")
 
 
@@ -69,6 +69,13 @@ async def connect(server: Server) -> Any:
     )
 
 
+async def exists(server: Server) -> bool:
+    """Say whether the shop is there."""
+    connection = await connect(server)
+    async with connection, connection.cursor() as cursor:
+        return bool(await cursor.execute("SHOW DATABASES LIKE %s", (SCHEMA,)))
+
+
 async def create(server: Server) -> None:
     """Create the shop anew, with products and a few customers."""
     connection = await connect(server)
@@ -76,14 +83,14 @@ async def create(server: Server) -> None:
         for statement in _DEFINITIONS.split(";\n"):
             await cursor.execute(statement)
         rng = random.Random(1)
-        for number in range(60):
+        for number in range(_PRODUCTS):
             picture = None if number % 3 else rng.randbytes(200)
+            title, weight = f"{rng.choice(_NAMES)}'s “thing” {number}", rng.uniform(0, 50) if number % 4 else None
             await cursor.execute(
                 f"INSERT INTO {SCHEMA}.products (sku, title, kind, price, weight, stock, picture)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s)",
-                (f"SKU{number:05}", f"{rng.choice(_NAMES)}'s “thing” {number}", rng.randint(1, 3), rng.randint(1, 99999) / 100,
-                 rng.uniform(0, 50) if number % 4 else None, 1_000_000, picture),
-            )  # fmt: skip
+                " VALUES (%s, %s, %s, %s, %s, 1000000, %s)",
+                (f"SKU{number:05}", title, rng.randint(1, 3), rng.randint(1, 99999) / 100, weight, picture),
+            )
 
 
 @dataclass
@@ -143,7 +150,7 @@ class Load:
             (customer, f"{self._random.randint(100, 999_999) / 100:.2f}"),
         )
         order = cursor.lastrowid
-        products = sorted(self._random.sample(range(1, 61), count))  # in order: two loads must not deadlock
+        products = sorted(self._random.sample(range(1, _PRODUCTS + 1), count))  # in order: two loads must not deadlock
         lines = [
             (order, line, product, self._random.randint(1, 200), "9.99") for line, product in enumerate(products, 1)
         ]
@@ -154,12 +161,8 @@ class Load:
         return 1 + 2 * count
 
     async def _ship(self, cursor: Any) -> int:
-        order = self._random.choice(self.orders)
-        return int(
-            await cursor.execute(
-                "UPDATE orders SET status = 3, shipped = NOW(), total = total + 0.01 WHERE id = %s", (order,)
-            )
-        )
+        statement = "UPDATE orders SET status = 3, shipped = NOW(), total = total + 0.01 WHERE id = %s"
+        return int(await cursor.execute(statement, (self._random.choice(self.orders),)))
 
     async def _cancel(self, cursor: Any) -> int:
         order = self.orders.pop(self._random.randrange(len(self.orders)))
@@ -167,26 +170,26 @@ class Load:
         return int(lines) + int(await cursor.execute("DELETE FROM orders WHERE id = %s", (order,)))
 
     async def _edit(self, cursor: Any) -> int:
-        """Change a customer, move an order's line to another key, or remove a customer."""
+        """Change a customer, move an order's lines to other keys, or remove a customer."""
         customer = self._random.choice(self.customers)
         match self._random.randrange(3):
             case 0:
-                changed = await cursor.execute(
-                    "UPDATE customers SET notes = %s WHERE id = %s", (str(self._random.random()), customer)
+                statement, key = (
+                    "UPDATE customers SET notes = MD5(RAND()), credit = ROUND(credit / 3, 2) WHERE id = %s",
+                    customer,
                 )
             case 1:
-                changed = await cursor.execute("UPDATE order_lines SET line = line + 100 WHERE order_id = %s AND line < 100", (self._random.choice(self.orders),))  # fmt: skip
+                key = self._random.choice(self.orders)
+                statement = "UPDATE order_lines SET line = line + 100 WHERE order_id = %s AND line < 100"
             case _:
                 self.customers.remove(customer)
-                changed = await cursor.execute("DELETE FROM customers WHERE id = %s", (customer,))
-        return int(changed)
+                statement, key = "DELETE FROM customers WHERE id = %s", customer
+        return int(await cursor.execute(statement, (key,)))
 
 
 async def alter(server: Server) -> None:
     """Add a column while the load runs, and use it."""
     connection = await connect(server)
     async with connection, connection.cursor() as cursor:
-        await cursor.execute(
-            f"ALTER TABLE {SCHEMA}.orders ADD COLUMN coupon VARCHAR(20) NULL DEFAULT 'none' AFTER status"
-        )
+        await cursor.execute(f"ALTER TABLE {SCHEMA}.orders ADD COLUMN coupon VARCHAR(20) NULL DEFAULT '-' AFTER status")
         await cursor.execute(f"UPDATE {SCHEMA}.orders SET coupon = CONCAT('C', id) WHERE id % 3 = 0")

@@ -1,0 +1,89 @@
+"""How an outsider sees a pipeline: dumps over REST, progress in Kafka, the sink's metrics."""
+
+import asyncio
+import hashlib
+import json
+import re
+from typing import Any
+
+import httpx
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from devstack import shop
+from devstack.pipeline import Pipeline
+from devstack.server import DevstackError, Server
+
+_PATIENCE_SECONDS = 300
+_POLL_SECONDS = 0.2
+_SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="0",topic="([^"]+)"\} (\S+)$', re.MULTILINE)
+
+
+async def take_dump(pipeline: Pipeline) -> dict[str, Any]:
+    """Request a dump over REST and wait for it."""
+    async with (
+        httpx.AsyncClient(base_url=pipeline.url("dump-api"), timeout=30) as http,
+        asyncio.timeout(_PATIENCE_SECONDS),
+    ):
+        dump = (await http.post("/v1/dumps", json={})).raise_for_status().json()
+        while dump["state"] in {"pending", "running"}:
+            await asyncio.sleep(_POLL_SECONDS)
+            dump = (await http.get(f"/v1/dumps/{dump['id']}")).raise_for_status().json()
+    if dump["state"] != "complete":
+        raise DevstackError(f"the dump failed: {dump['error']}; see {pipeline.log('dump-api')}")
+    return dict(dump)
+
+
+async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
+    """Download a file of a dump, verify its checksum, and give its size."""
+    digest, size = hashlib.sha256(), 0
+    url = f"{pipeline.url('dump-api')}/v1/dumps/{dump}/files/{file['name']}"
+    async with httpx.AsyncClient(timeout=30) as http, http.stream("GET", url) as answer:
+        answer.raise_for_status()
+        async for part in answer.aiter_raw():
+            digest.update(part)
+            size += len(part)
+    if digest.hexdigest() != file["sha256"]:
+        raise DevstackError(f"{file['name']} of dump {dump} has another checksum than its manifest says")
+    return size
+
+
+async def until_published(source: Server, pipeline: Pipeline) -> None:
+    """Wait until the pipeline's progress in Kafka has reached the end of the binlog."""
+    connection = await shop.connect(source)
+    async with connection, connection.cursor() as cursor:
+        await cursor.execute("SHOW MASTER STATUS")
+        file, offset, *_ = await cursor.fetchone()
+    end = (int(file.rpartition(".")[2]), int(offset))
+    topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
+    async with _consumer(pipeline) as consumer, asyncio.timeout(_PATIENCE_SECONDS):
+        consumer.assign([topic])
+        await consumer.seek_to_beginning(topic)
+        async for record in consumer:
+            position = json.loads(record.value)["position"] or {"file": ".0", "offset": 0}
+            if (int(position["file"].rpartition(".")[2]), position["offset"]) >= end:
+                return
+
+
+async def until_in_lake(pipeline: Pipeline) -> None:
+    """Wait until the sink has read every topic to its end."""
+    async with _consumer(pipeline) as consumer:
+        topics = [name for name in await consumer.topics() if name.startswith(f"{pipeline.name}.")]
+        ends = await consumer.end_offsets([TopicPartition(topic, 0) for topic in topics])
+    async with (
+        httpx.AsyncClient(base_url=pipeline.url("spark-sink"), timeout=30) as http,
+        asyncio.timeout(_PATIENCE_SECONDS),
+    ):
+        while True:
+            try:
+                metrics = (await http.get("/metrics")).text
+            except httpx.TransportError:
+                await asyncio.to_thread(pipeline.wait, "spark-sink")  # tells why, if it has ended
+                continue
+            read = {topic: float(offset) for topic, offset in _SINK_OFFSET.findall(metrics)}
+            if all(read.get(partition.topic, 0) >= end for partition, end in ends.items()):
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _consumer(pipeline: Pipeline) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, isolation_level="read_committed", group_id=None)
