@@ -148,11 +148,11 @@ class Demo:
 
 def show(outcome: Outcome, console: Console) -> None:
     """Print what was found."""
-    table = Table("table", "rows", "changes logged", "missing", "invented", "different", "equal")
+    table = Table("table", "rows", "changes", "missing", "invented", "different", "equal")
     for found in outcome.comparisons:
         numbers = (found.rows, outcome.changes[found.table], found.missing, found.invented, found.different)
         verdict = "[green]yes[/]" if found.equal else "[red]NO[/]"
-        table.add_row(f"{shop.SCHEMA}.{found.table}", *(f"{number:,}" for number in numbers), verdict)
+        table.add_row(found.table, *(f"{number:,}" for number in numbers), verdict)
     console.print(table)
     console.print(f"Last commit in Kafka after {outcome.kafka_lag:.1f} s, in the lake after {outcome.lake_lag:.1f} s.")
 

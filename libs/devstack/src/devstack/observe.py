@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import json
 import re
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -47,21 +49,31 @@ async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
     return size
 
 
+async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
+    """Give every progress record that the pipeline has committed, and then each new one."""
+    topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
+    async with _consumer(pipeline) as consumer:
+        consumer.assign([topic])
+        await consumer.seek_to_beginning(topic)
+        async for record in consumer:
+            yield json.loads(record.value)
+
+
 async def until_published(source: Server, pipeline: Pipeline) -> None:
-    """Wait until the pipeline's progress in Kafka has reached the end of the binlog."""
+    """Wait until the pipeline's progress has reached the end of the binlog."""
     connection = await shop.connect(source)
     async with connection, connection.cursor() as cursor:
         await cursor.execute("SHOW MASTER STATUS")
         file, offset, *_ = await cursor.fetchone()
-    end = (int(file.rpartition(".")[2]), int(offset))
-    topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
-    async with _consumer(pipeline) as consumer, asyncio.timeout(_PATIENCE_SECONDS):
-        consumer.assign([topic])
-        await consumer.seek_to_beginning(topic)
-        async for record in consumer:
-            position = json.loads(record.value)["position"] or {"file": ".0", "offset": 0}
-            if (int(position["file"].rpartition(".")[2]), position["offset"]) >= end:
+    async with asyncio.timeout(_PATIENCE_SECONDS), aclosing(progress(pipeline)) as records:
+        async for record in records:
+            position = record["position"]
+            if position and (_number(position["file"]), position["offset"]) >= (_number(file), int(offset)):
                 return
+
+
+def _number(file: str) -> int:
+    return int(file.rpartition(".")[2])
 
 
 async def until_in_lake(pipeline: Pipeline) -> None:

@@ -191,5 +191,5 @@ async def alter(server: Server) -> None:
     """Add a column while the load runs, and use it."""
     connection = await connect(server)
     async with connection, connection.cursor() as cursor:
-        await cursor.execute(f"ALTER TABLE {SCHEMA}.orders ADD COLUMN coupon VARCHAR(20) NULL DEFAULT '-' AFTER status")
+        await cursor.execute(f"ALTER TABLE {SCHEMA}.orders ADD COLUMN coupon VARCHAR(20) NULL AFTER status")
         await cursor.execute(f"UPDATE {SCHEMA}.orders SET coupon = CONCAT('C', id) WHERE id % 3 = 0")

@@ -1,0 +1,29 @@
+"""The demo's story with both ends of the pipe killed under load: the lake still equals the database."""
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+from rich.console import Console
+
+from devstack import Stack, observe
+from devstack.demo import Demo
+from devstack.pipeline import Pipeline, Service
+
+VICTIMS: tuple[Service, ...] = ("publisher", "reader", "reader", "publisher")
+
+
+async def kill_by_turns(pipeline: Pipeline) -> None:
+    """Kill a service each time Kafka shows that the pipeline is under way again."""
+    async with aclosing(observe.progress(pipeline)) as records:
+        for victim in VICTIMS:
+            await anext(records)
+            await asyncio.to_thread(pipeline.kill, victim)
+            pipeline.spawn(victim)
+
+
+async def test_every_table_is_equal_though_reader_and_publisher_are_killed(devstack: Stack, tmp_path: Path) -> None:
+    outcome = await Demo(devstack, tmp_path / "demo", Console(), kill_by_turns).run(1500)
+    assert [comparison.table for comparison in outcome.comparisons if not comparison.equal] == []
+    assert all(comparison.rows > 0 for comparison in outcome.comparisons)
+    assert all(logged > 0 for logged in outcome.changes.values())
