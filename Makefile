@@ -53,6 +53,9 @@ chart: ## Lint and render the chart with the helm on PATH
 	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values && helm template databus charts/databus -f $$values >/dev/null; done
 
+bench: setup ## Measure the decoder against python-mysql-replication (bench-results/)
+	$(BIN)/python tests/bench/decode.py
+
 lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade
 	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt

@@ -1,0 +1,72 @@
+# The image of one service: docker build --build-arg SERVICE=reader .   (reader, publisher, dump-api or spark-sink)
+ARG SERVICE=reader
+
+# ---- what builds, and never ships ----
+FROM python:3.13-slim AS tools
+RUN apt-get update && apt-get install -y --no-install-recommends g++ libc6-dev zlib1g-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+COPY requirements/build.txt requirements/
+RUN pip install --require-hashes -r requirements/build.txt
+
+FROM tools AS dependencies
+ARG SERVICE
+COPY requirements/${SERVICE}.txt requirements/
+RUN pip wheel --no-build-isolation --require-hashes -r requirements/${SERVICE}.txt -w /wheels
+
+FROM tools AS code
+COPY libs/binlog libs/binlog
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/binlog
+COPY libs/databus libs/databus
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus
+ARG SERVICE
+COPY services/${SERVICE} services/${SERVICE}
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./services/${SERVICE}
+
+FROM python:3.13-slim AS jars
+RUN apt-get update && apt-get install -y --no-install-recommends maven && rm -rf /var/lib/apt/lists/*
+COPY services/spark-sink/pom.xml .
+RUN mvn -q -B -ntp dependency:copy-dependencies -DoutputDirectory=/jars
+
+FROM eclipse-temurin:17-jre AS jre
+# Some builds of it are links into the rest of the image.
+RUN cp -RL /opt/java/openjdk /jre
+
+# ---- what ships: one stage per service ----
+FROM python:3.13-slim AS runtime
+RUN useradd --uid 10001 --user-group --no-log-init --create-home --home-dir /var/lib/databus databus \
+ && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake
+WORKDIR /var/lib/databus
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+
+FROM runtime AS reader
+ENTRYPOINT ["databus-reader"]
+EXPOSE 9101
+
+FROM runtime AS publisher
+ENTRYPOINT ["databus-publisher"]
+EXPOSE 9102
+
+FROM runtime AS dump-api
+ENTRYPOINT ["databus-dump-api"]
+EXPOSE 8080
+
+FROM runtime AS spark-sink
+COPY --from=jre /jre /opt/java/openjdk
+ENV JAVA_HOME=/opt/java/openjdk PATH=/opt/java/openjdk/bin:$PATH
+COPY --from=jars /jars /opt/databus/jars
+ENTRYPOINT ["databus-spark-sink"]
+EXPOSE 9103
+
+# The code is the last layer but one, and small: a new version of it leaves the dependencies' layer as it is.
+FROM ${SERVICE}
+RUN --mount=type=bind,from=dependencies,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --root-user-action=ignore --no-index --no-deps /wheels/*.whl
+RUN --mount=type=bind,from=code,source=/wheels,target=/wheels \
+    pip install --no-cache-dir --root-user-action=ignore --no-index --no-deps /wheels/*.whl
+USER 10001:10001
+ARG SERVICE
+ARG VERSION=dev
+LABEL org.opencontainers.image.title="databus-${SERVICE}" \
+      org.opencontainers.image.description="MySQL Databus: ${SERVICE}" \
+      org.opencontainers.image.version="${VERSION}"

@@ -1,0 +1,167 @@
+{{/*
+A component: its Deployment, its Service and, where it keeps files, its claim.
+root: the chart's context; name; port; values: its part of the values; folder: where it keeps files, if it does
+*/}}
+{{- define "databus.component" -}}
+{{- $fullname := include "databus.fullname" .root }}
+{{- $name := printf "%s-%s" $fullname .name }}
+{{- with .root }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "databus.labels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $.name }}
+spec:
+  replicas: 1
+  strategy:
+    type: Recreate
+  selector:
+    matchLabels:
+      {{- include "databus.selectorLabels" . | nindent 6 }}
+      app.kubernetes.io/component: {{ $.name }}
+  template:
+    metadata:
+      labels:
+        {{- include "databus.labels" . | nindent 8 }}
+        app.kubernetes.io/component: {{ $.name }}
+      annotations:
+        checksum/config: {{ include "databus.config" . | sha256sum }}
+        {{- with .Values.sourcePassword.value }}
+        checksum/secret: {{ sha256sum . }}
+        {{- end }}
+        {{- with .Values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      {{- with .Values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      serviceAccountName: {{ include "databus.serviceAccountName" . }}
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: 30
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 10001
+        runAsGroup: 10001
+        fsGroup: 10001
+        fsGroupChangePolicy: OnRootMismatch
+        seccompProfile:
+          type: RuntimeDefault
+      containers:
+        - name: {{ $.name }}
+          image: {{ with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}-{{ $.name }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          securityContext:
+            allowPrivilegeEscalation: false
+            readOnlyRootFilesystem: true
+            capabilities:
+              drop: [ALL]
+          {{- with .Values.env }}
+          env:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          ports:
+            - name: http
+              containerPort: {{ $.port }}
+          livenessProbe:
+            httpGet:
+              path: /healthz
+              port: http
+            periodSeconds: 10
+            timeoutSeconds: 5
+            failureThreshold: 6
+          readinessProbe:
+            httpGet:
+              path: /readyz
+              port: http
+            periodSeconds: 5
+            timeoutSeconds: 5
+          {{- with $.values.resources }}
+          resources:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          volumeMounts:
+            - name: config
+              mountPath: /etc/databus
+              readOnly: true
+            - name: password
+              mountPath: /run/secrets/databus
+              readOnly: true
+            - name: tmp
+              mountPath: /tmp
+            {{- with $.folder }}
+            - name: files
+              mountPath: {{ . }}
+            {{- end }}
+      volumes:
+        - name: config
+          configMap:
+            name: {{ $fullname }}
+        - name: password
+          secret:
+            secretName: {{ include "databus.secretName" . }}
+            defaultMode: 0440
+            items:
+              - key: {{ .Values.sourcePassword.secretKey }}
+                path: password
+        - name: tmp
+          emptyDir: {}
+        {{- if $.folder }}
+        - name: files
+          persistentVolumeClaim:
+            claimName: {{ $.values.persistence.existingClaim | default $name }}
+        {{- end }}
+      {{- with .Values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "databus.labels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $.name }}
+spec:
+  selector:
+    {{- include "databus.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $.name }}
+  ports:
+    - name: http
+      port: {{ $.port }}
+      targetPort: http
+{{- end }}
+{{- if and .folder (not .values.persistence.existingClaim) }}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "databus.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: {{ .name }}
+  annotations:
+    helm.sh/resource-policy: keep
+spec:
+  accessModes: [ReadWriteOnce]
+  {{- with .values.persistence.storageClassName }}
+  storageClassName: {{ . }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ .values.persistence.size }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,48 @@
+{{- define "databus.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{/* 52 characters leave room for the longest component, "-spark-sink". */}}
+{{- define "databus.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- $default := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- default $default .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "databus.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "databus.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "databus.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "databus.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: databus
+{{- end }}
+
+{{- define "databus.serviceAccountName" -}}
+{{- default (ternary (include "databus.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "databus.secretName" -}}
+{{- default (printf "%s-source" (include "databus.fullname" .)) .Values.sourcePassword.secretName }}
+{{- end }}
+
+{{/* databus.yaml: the user's configuration and what the chart decides. */}}
+{{- define "databus.config" -}}
+{{- $own := dict
+  "source" (dict "password_file" "/run/secrets/databus/password")
+  "reader" (dict "listen" "0.0.0.0:9101")
+  "publisher" (dict "listen" "0.0.0.0:9102")
+  "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
+  "spark" (dict "listen" "0.0.0.0:9103" "lake" "file:///var/lib/databus/lake")
+}}
+{{- if .Values.dumpApi.enabled }}
+  {{- $_ := set $own.spark "dump_api" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
+{{- else if and .Values.sparkSink.enabled (not .Values.config.spark.dump_api) }}
+  {{- fail "sparkSink begins with a dump: enable dumpApi, or set config.spark.dump_api to the address of another one" }}
+{{- end }}
+{{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
+{{- end }}
