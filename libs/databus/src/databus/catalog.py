@@ -72,15 +72,16 @@ def _column(name: str, kind: str, raw_type: str, nullable: str, charset: str, ex
         type=kind.lower(),
         raw_type=raw_type,
         nullable=nullable == "YES",
-        unsigned="unsigned" in raw_type.lower().split("(")[-1],
+        unsigned=kind.lower() not in _LABELLED and "unsigned" in raw_type.lower(),
         charset=charset,
-        values=labels(raw_type) if kind.lower() in {"enum", "set"} else (),
+        values=labels(raw_type) if kind.lower() in _LABELLED else (),
         auto_increment="auto_increment" in extra,
         generated="generated" in extra and "default_generated" not in extra,
         invisible="invisible" in extra,
     )
 
 
+_LABELLED = {"enum", "set"}
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a", "t": "\t"}

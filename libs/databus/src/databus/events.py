@@ -107,7 +107,7 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, tag=3):
     end: int
     #: msgpack array of `Row`; an update alternates before and after images
     rows: msgspec.Raw
-    #: the statement, where the server logs it
+    #: the statement, where the server logs it, on the first of its events
     query: bytes | None = None
 
 

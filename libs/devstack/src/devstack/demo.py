@@ -86,7 +86,7 @@ class Demo:
     async def _load(self, source: Server, pipeline: Pipeline, transactions: int) -> None:
         """Change the shop while a dump is taken, the sink starts, and a column is added."""
         loads = [shop.Load(source, seed) for seed in range(_LOADS)]
-        half = asyncio.Event()
+        half, calm = asyncio.Event(), asyncio.Event()
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -103,15 +103,19 @@ class Demo:
                     half.set()
 
             async with asyncio.TaskGroup() as tasks:
-                for load in loads:
-                    tasks.create_task(load.run(transactions // _LOADS, done))
+                tasks.create_task(self._run(loads, transactions, calm, done))
                 tasks.create_task(self._dump_and_sink(pipeline))
                 tasks.create_task(self._alter(source, half))
                 if self._disturb:
-                    tasks.create_task(self._disturb(pipeline))
-        self.say(
-            f"The load is done: {sum(load.changes for load in loads):,} row changes in {transactions:,} transactions"
-        )
+                    await self._disturb(pipeline)
+                calm.set()
+
+    async def _run(
+        self, loads: list[shop.Load], transactions: int, calm: asyncio.Event, done: Callable[[], None]
+    ) -> None:
+        await asyncio.gather(*(load.run(transactions // _LOADS, calm, done) for load in loads))
+        changes, committed = sum(load.changes for load in loads), sum(load.transactions for load in loads)
+        self.say(f"The load is done: {changes:,} row changes in {committed:,} transactions")
 
     async def _dump_and_sink(self, pipeline: Pipeline) -> None:
         dump = await observe.take_dump(pipeline)

@@ -1,5 +1,6 @@
 """A sample shop and the load on it: every kind of change, in transactions of one row and of many."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -105,13 +106,13 @@ class Load:
     changes: int = 0
     transactions: int = 0
 
-    async def run(self, transactions: int, done: Callable[[], None] = lambda: None) -> None:
-        """Commit this many transactions, calling `done` after each."""
+    async def run(self, transactions: int, calm: asyncio.Event, done: Callable[[], None]) -> None:
+        """Commit at least this many transactions, and more until it is `calm`; `done` is called after each."""
         connection = await connect(self.server)
         self._random = random.Random(self.seed)
         async with connection, connection.cursor() as cursor:
             await cursor.execute(f"USE {SCHEMA}")
-            for _ in range(transactions):
+            while self.transactions < transactions or not calm.is_set():
                 await cursor.execute("BEGIN")
                 changed = await self._step(cursor)
                 await cursor.execute("COMMIT")

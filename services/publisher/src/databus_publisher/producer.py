@@ -65,12 +65,19 @@ class Producer:
         """Count a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
 
+    async def abort(self) -> None:
+        """Abort what was sent since the last commit."""
+        if self._open:
+            await self._kafka.abort_transaction()
+        self._batches.clear()
+        self._deliveries.clear()
+        self._open, self.size = False, 0
+
     async def close(self) -> None:
         """Abort what is open, so that consumers need not wait for our successor to do it, and disconnect."""
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
-                if self._open:
-                    await self._kafka.abort_transaction()
+                await self.abort()
                 await self._kafka.stop()
         except (KafkaError, TimeoutError):
             log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")

@@ -26,13 +26,15 @@ class Publication:
         self._encoder = Encoder()
         self._tables: dict[str, Table] = {}
         self._routes: dict[tuple[str, str], tuple[str, int]] = {}
-        self._progress = self._committed = progress
+        self._progress = progress
+        #: what the last commit reached
+        self.committed = progress
         self._begin: Begin | None = None
 
     @property
     def committable(self) -> bool:
         """Whether there is something to commit and no source transaction is open."""
-        return self._begin is None and self._progress is not self._committed
+        return self._begin is None and self._progress is not self.committed
 
     async def add(self, events: list[Event]) -> None:
         """Send the records of events, in order."""
@@ -59,9 +61,9 @@ class Publication:
         """Commit all whole source transactions sent so far, with their progress."""
         await self._producer.commit(self._progress)
         metrics.KAFKA_COMMITS.inc()
-        metrics.TRANSACTIONS_PUBLISHED.inc(self._progress.transaction - self._committed.transaction)
+        metrics.TRANSACTIONS_PUBLISHED.inc(self._progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - self._progress.time_us / 1e6))
-        self._committed = self._progress
+        self.committed = self._progress
 
     def _context(self, fingerprint: str) -> tuple[Table, Begin]:
         table = self._tables.get(fingerprint)

@@ -10,7 +10,7 @@ from databus.pipe import PublisherEnd
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_publisher.producer import open_producer
+from databus_publisher.producer import Producer, open_producer
 from databus_publisher.progress import read_progress
 from databus_publisher.publication import Publication
 from databus_publisher.topics import open_topics
@@ -22,31 +22,38 @@ _BLOCK_MS = 500
 
 
 async def run(settings: Settings, health: Health) -> None:
-    """Publish for ever. Whatever breaks, a new generation begins from the progress in Kafka."""
+    """Publish for ever: a producer of our own, and one generation of the pipe after the other."""
     async with connect_redis(settings.redis) as redis:
         pipe = PublisherEnd(redis, settings.name)
-        while True:
-            try:
-                await _publish_generation(settings, pipe, health)
-            except GenerationLost as lost:
-                log.info("%s; opening a new one", lost)
+        with kafka_errors():
+            async with open_topics(settings) as topics, open_producer(settings) as producer:
+                await topics.ensure_progress()
+                progress = await read_progress(settings) or Progress()
+                while True:
+                    publication = Publication(settings, producer, topics, progress)
+                    await _open(pipe, producer, progress)
+                    health.up()
+                    try:
+                        await _publish(pipe, publication)
+                    except GenerationLost as lost:
+                        log.info("%s; opening a new one", lost)
+                    await producer.abort()
+                    progress = publication.committed
 
 
-async def _publish_generation(settings: Settings, pipe: PublisherEnd, health: Health) -> None:
-    """Open a generation at Kafka's progress and publish its entries until it is lost."""
-    with kafka_errors():
-        async with open_topics(settings) as topics, open_producer(settings) as producer:
-            await topics.ensure_progress()
-            progress = await read_progress(settings) or Progress()
-            await producer.commit(progress)  # proves that Kafka does not fence us, before anybody is disturbed
-            await pipe.open(progress)
-            metrics.GENERATIONS_OPENED.inc()
-            log.info("generation opened after transaction %d", progress.transaction)
-            health.up()
-            await _publish(pipe, Publication(settings, producer, topics, progress))
+async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
+    """Open a generation at the progress, which is committed once more before.
+
+    A publisher that was replaced while it slept is fenced by Kafka at this commit, and so disturbs nobody.
+    """
+    await producer.commit(progress)
+    await pipe.open(progress)
+    metrics.GENERATIONS_OPENED.inc()
+    log.info("generation opened after transaction %d", progress.transaction)
 
 
 async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
+    """Publish the entries of the open generation until it is lost."""
     while True:
         entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
         for entry in entries:

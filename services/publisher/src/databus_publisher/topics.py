@@ -28,6 +28,9 @@ class Topics:
         await self._create(topic, self._settings.publisher.partitions, {})
 
     async def _create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+        (found,) = await self._admin.describe_topics([topic])
+        if not found["error_code"]:
+            return  # who may not create topics may still write to them
         factor = self._settings.publisher.replication_factor
         # aiokafka lets -1, the broker's default, pass only beside an explicit (here: empty) assignment.
         wanted = NewTopic(topic, partitions, factor, {} if factor == -1 else None, config)

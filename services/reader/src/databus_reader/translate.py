@@ -2,7 +2,7 @@
 
 import msgspec
 
-from databus.errors import FatalError, SchemaMismatch, StatementFormat
+from databus.errors import FatalError, StatementFormat
 from databus.events import (
     Action,
     Begin,
@@ -77,10 +77,6 @@ class Translator:
 
     async def _rows(self, event: binlog.Rows, out: list[Event]) -> None:
         table = self._schemas.known(event.table) or await self._schemas.learn(event.table)
-        if event.table.fingerprint and len(event.table.columns) != len(table.columns):
-            raise SchemaMismatch(
-                f"{table.schema}.{table.name}: the row at {event.file}:{event.start} has other columns"
-            )
         self._begin(event, out)
         self._announce(table, out)
         rows = _array_head(event.count) + event.rows
@@ -95,22 +91,20 @@ class Translator:
                 query=self._query,
             )
         )
+        self._query = None
         self.rows += event.count
         self._row += event.count // 2 if event.action == "update" else event.count
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
-        words = event.query[:16].upper().split()
-        verb = words[0].rstrip(b";") if words else b""
-        if verb == b"BEGIN":
+        words = event.query[:32].upper().split()
+        if words == [b"BEGIN"]:
             self._in_group = True
-        elif verb == b"COMMIT":
+            return
+        if words[:1] in ([b"ROLLBACK"], [b"XA"]):
+            self._refuse(words[0].decode(), event)
+        await self._definition(event, out)
+        if not self._in_group or words in ([b"COMMIT"], [b"ROLLBACK"]):
             self._end(event, event.xid, out)
-        else:
-            if verb in {b"ROLLBACK", b"XA"}:
-                self._refuse(verb.decode(), event)
-            await self._definition(event, out)
-            if not self._in_group or verb == b"ROLLBACK":
-                self._end(event, event.xid, out)
 
     def _refuse(self, what: str, event: BinlogEvent) -> None:
         """Stop where captured rows are open whose fate this event leaves unknown."""
