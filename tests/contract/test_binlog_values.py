@@ -187,3 +187,13 @@ async def test_character_sets_agree_with_the_server(queries):
             for pair, text in zip(pairs, texts, strict=True):
                 if text is not None and b"?" not in (printed := bytes.fromhex(text)):
                     assert pair.decode(codec).encode() == printed, (name, pair)
+
+
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
+async def test_a_vector_is_its_floats_and_confuses_no_charset(execute, queries, read_rows):
+    await execute("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), v VECTOR(2), b VARCHAR(9) CHARACTER SET latin1)")
+    start = await queries.current_position()
+    await execute("INSERT INTO v VALUES (1, 'é', STRING_TO_VECTOR('[1,-2.5]'), 'é')")
+    (rows,) = await read_rows(start)
+    assert rows.images() == [[b"1", "é".encode(), struct.pack("<2f", 1, -2.5), "é".encode()]]
+    assert rows.table.columns[2].dimensions == 2

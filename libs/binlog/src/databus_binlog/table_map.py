@@ -173,8 +173,8 @@ class _Extra:
     def __init__(self, flavor: Flavor, collations: Mapping[int, str], types: list[FieldType]) -> None:
         self._collations = collations
         self._count = len(types)
-        # MariaDB counts GEOMETRY (collation 63) among the character columns, MySQL does not
-        character = _CHARACTER | ({_T.GEOMETRY} if flavor == "mariadb" else set())
+        # Beside text, MariaDB 10.11 lists the collation (63, binary) of GEOMETRY columns, MySQL 9.7 that of VECTOR.
+        character = _CHARACTER | {_T.GEOMETRY if flavor == "mariadb" else _T.VECTOR}
         self._numeric = [i for i, t in enumerate(types) if t in _NUMERIC]
         self._character = [i for i, t in enumerate(types) if t in character]
         self._labelled = [i for i, t in enumerate(types) if t in _LABELLED]
