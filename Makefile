@@ -22,7 +22,7 @@ demo: setup ## Run the whole pipeline on a real MariaDB and prove the lake equal
 	$(BIN)/devstack demo
 
 up: setup ## Start servers and services, leave them running, print their URLs
-	$(BIN)/devstack up --services
+	$(BIN)/devstack up --services mariadb redis kafka
 
 down: ## Stop what `make up` started
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi

@@ -61,12 +61,14 @@ def up(options: argparse.Namespace) -> int:
 
 def _start_services(options: argparse.Namespace) -> int:
     """Start the sample pipeline over the servers and print where everything is."""
-    console = Console()
-    pipeline = asyncio.run(playground.start(Stack(options.home), options.home))
+    with Progress() as progress:
+        progress.say("services", "starting reader, publisher, dump-api and spark-sink")
+        pipeline = asyncio.run(playground.start(Stack(options.home), options.home))
+        progress.say("services", "ready")
     table = Table("", "address")
     for name, address in playground.addresses(pipeline).items():
         table.add_row(name, address)
-    console.print(table)
+    Console().print(table)
     return 0
 
 
