@@ -1,0 +1,1 @@
+"""Keeps a change log and a live mirror of the tables in a lake."""

@@ -1,0 +1,19 @@
+"""`databus-spark-sink`."""
+
+from databus.runtime import main as run_service
+from databus_spark_sink.service import check, run, run_until_idle
+
+
+def main() -> None:
+    """Run the service."""
+    run_service(
+        "spark-sink",
+        listen=lambda settings: settings.spark.listen,
+        run=run,
+        until_idle=run_until_idle,
+        check=check,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""`databus` messages become typed rows, by Spark's own functions: no row passes through Python.
+
+In the JSON's schema the cells are declared binary, so that Spark's reader undoes the base64 by itself.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from databus.errors import SchemaMismatch
+from databus.events import Action, Column, Table
+from databus_binlog import Position
+from databus_spark_sink.lake import Columns
+from databus_spark_sink.types import can_fail, identifier, lake_type, literal, value
+
+_VALUE = (
+    "Table struct<Schema: string, Name: string, PKColumns: array<int>, "
+    "Columns: array<struct<Name: string, RawType: string, EnumValues: array<string>, SetValues: array<string>>>>, "
+    "Action string, Query binary, Rows array<array<binary>>, _corrupt string"
+)
+_KEY = "Pos struct<Name: string, Pos: bigint>"
+#: schema and name of a table
+Name: TypeAlias = tuple[str, str]
+
+_STRICT = {"columnNameOfCorruptRecord": "_corrupt"}
+
+_ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
+_DDL_ACTIONS = (Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE)
+
+#: What the change log knows of a row image beside its values.
+METADATA: Columns = {
+    "_action": "string",
+    "_file": "string",
+    "_position": "bigint",
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    "_row": "int",
+    "_time": "timestamp",
+    "_query": "string",
+    "_original": "map<string,string>",
+}
+
+_WHOLE = f"""
+    m is not null and m._corrupt is null
+    and m.Table.Schema is not null and m.Table.Name is not null and m.Table.Columns is not null
+    and case
+        when m.Action in {tuple(map(str, _ROW_ACTIONS))} then
+            m.Rows is not null and (m.Action <> 'update' or size(m.Rows) % 2 = 0)
+            and forall(m.Rows, row -> row is not null and size(row) = size(m.Table.Columns))
+        when m.Action in {tuple(map(str, _DDL_ACTIONS))} then m.Query is not null
+        else false end"""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A DDL statement in a batch."""
+
+    offset: int
+    action: Action
+
+
+@dataclass(frozen=True)
+class Version:
+    """One schema of a table, and what of a batch has it."""
+
+    table: Table
+    #: value of `version` in its messages
+    key: str
+    #: offsets of its first and last message
+    first: int
+    last: int
+    #: number of row images
+    images: int
+    statements: tuple[Statement, ...]
+
+
+def messages(records: DataFrame, after: Position) -> DataFrame:
+    """Parse Kafka records and drop what the snapshot at `after` holds.
+
+    Gives the metadata columns without the row's, `m` (the message), `images` (their number), `version` (equal for
+    equal schemas) and `whole` (whether it is in the format; what is not stays, to be complained about).
+    """
+    number, offset = file_number(after.file), after.offset
+    parsed = records.select(
+        sql.col("topic").alias("_topic"),
+        sql.col("partition").alias("_partition"),
+        sql.col("offset").alias("_offset"),
+        sql.col("timestamp").alias("_time"),
+        sql.from_json(sql.col("key").cast("string"), _KEY)["Pos"].alias("pos"),
+        sql.from_json(sql.col("value").cast("string"), _VALUE, _STRICT).alias("m"),
+    )
+    located = parsed.select(
+        "_topic", "_partition", "_offset", "_time", "m", sql.expr("pos.Name as _file"), sql.expr("pos.Pos as _position")
+    ).withColumn("number", sql.expr("try_cast(substring_index(_file, '.', -1) as bigint)"))
+    return (
+        located.withColumn("whole", sql.expr(f"number is not null and _position is not null and {_WHOLE}"))
+        .where(f"not whole or number > {number} or (number = {number} and _position > {offset})")
+        .withColumn("images", sql.expr("coalesce(size(m.Rows), 0)"))
+        .withColumn("version", sql.expr("md5(to_json(struct(m.Table)))"))
+        .drop("number")
+    )
+
+
+def lines(spark: SparkSession, files: list[str]) -> DataFrame:
+    """Parse the lines of a snapshot's files (decompressed)."""
+    return spark.read.text(files).select(sql.from_json("value", _VALUE, _STRICT).alias("m"))
+
+
+def file_number(file: str) -> int:
+    """Read the number of a binlog file: `mysql-bin.000003` is 3."""
+    return int(file.rpartition(".")[2])
+
+
+def versions(parsed: DataFrame) -> dict[Name, list[Version]]:
+    """List the schemas in a batch by table, in the order of their first message.
+
+    Raises SchemaMismatch if a message is not in the format.
+    """
+    found: dict[Name, list[Version]] = defaultdict(list)
+    groups = parsed.groupBy("version").agg(
+        sql.first("m.Table"),
+        sql.min("_offset").alias("first"),
+        sql.max("_offset"),
+        sql.sum("images"),
+        sql.expr("sort_array(collect_list(struct(_offset, m.Action)) filter (where m.Query is not null))"),
+        sql.expr("min_by(struct(_topic, _partition, _offset), _offset) filter (where not whole)"),
+    )
+    for key, row, first, last, images, statements, broken in groups.orderBy("first").collect():
+        if broken:
+            raise SchemaMismatch(
+                f"topic {broken[0]}, partition {broken[1]}, offset {broken[2]}: not a message in the databus format "
+                "(are publisher.format and publisher.topic those of this pipeline?)"
+            )
+        table = _table(row)
+        ddl = tuple(Statement(offset, Action(action)) for offset, action in statements)
+        found[table.schema, table.name].append(Version(table, key, first, last, images, ddl))
+    return found
+
+
+def _table(row: Any) -> Table:
+    return Table(
+        schema=row.Schema,
+        name=row.Name,
+        columns=tuple(
+            Column(
+                name=column.Name,
+                type="",
+                raw_type=column.RawType,
+                values=tuple(column.EnumValues or column.SetValues or ()),
+            )
+            for column in row.Columns
+        ),
+        primary_key=tuple(row.PKColumns or ()),
+    )
+
+
+def lake_columns(table: Table) -> Columns:
+    """Give a table's columns with their types in the lake."""
+    return {column.name: lake_type(column) for column in table.columns}
+
+
+def rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
+    """Type the row images of messages that have one schema; a column of `into` that the schema lacks is NULL."""
+    cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
+    return cells.selectExpr(*_typed(table, into))
+
+
+def changes(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
+    """Type row images like `rows`, and DDL statements with NULL in every column, as entries of the change log."""
+    # An outer explode keeps a statement, which has no rows.
+    cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
+    own = {
+        "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
+        "_query": "cast(m.Query as string)",
+        "_original": _original(table),
+    }
+    metadata = (f"cast({own.get(name, name)} as {kind}) as {name}" for name, kind in METADATA.items())
+    return cells.selectExpr(*metadata, *_typed(table, into))
+
+
+def _typed(table: Table, into: Columns) -> list[str]:
+    """Build the SQL that makes `into`'s columns from `cells`."""
+    place = {column.name.lower(): place for place, column in enumerate(table.columns)}
+    typed = []
+    for name, kind in into.items():
+        known = place.get(name.lower())
+        cell = "null" if known is None else value(table.columns[known], f"cells[{known}]")
+        typed.append(f"cast({cell} as {kind}) as {identifier(name)}")
+    return typed
+
+
+def _original(table: Table) -> str:
+    """Build the SQL of a map: column → text of each cell that its type cannot hold; NULL if there is none."""
+    entries = []
+    for place, column in enumerate(table.columns):
+        if can_fail(column):
+            cell = f"cells[{place}]"
+            text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
+            entries.append(f"struct({literal(column.name)} as key, {text} as value)")
+    empty = "cast(array() as array<struct<key: string, value: string>>)"
+    lost = f"filter(array({', '.join(entries)}), entry -> entry.value is not null)" if entries else empty
+    return f"map_from_entries(nullif({lost}, {empty}))"

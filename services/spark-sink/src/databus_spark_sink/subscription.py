@@ -1,0 +1,69 @@
+"""Which of Kafka's topics are read, and from where: the dump's offsets, else a topic's beginning."""
+
+import re
+from collections import defaultdict
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from databus import names
+from databus.connections import kafka_errors
+from databus.errors import ChangesLost
+from databus.manifest import Manifest
+from databus.settings import Settings
+from databus_spark_sink.lake import Lake
+
+#: Spark's number for "the earliest there is"
+_EARLIEST = -2
+
+
+def topic_pattern(settings: Settings) -> str:
+    """Build the regular expression of the topics to subscribe to; a table created later has one that matches."""
+    return names.table_topics(settings.publisher.topic, settings.name, settings.spark.tables)
+
+
+async def starting_offsets(settings: Settings, place: Lake, manifest: Manifest) -> str:
+    """Give Spark's `startingOffsets`, with every partition there is. Raises ChangesLost or KafkaUnavailable."""
+    if place.streaming:
+        return "earliest"  # the checkpoint knows better, and Kafka may have dropped what the dump began with
+    beginnings = await _beginnings(settings)
+    pattern = re.compile(topic_pattern(settings))
+    starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in beginnings.items()}
+    for topic, offsets in manifest.kafka_offsets.items():
+        if not pattern.fullmatch(topic):
+            continue
+        for partition, offset in offsets.items():
+            if offset < beginnings.get(topic, {}).get(partition, offset + 1):
+                raise ChangesLost(
+                    f"topic {topic}, partition {partition}: Kafka does not hold offset {offset}, where dump "
+                    f"{manifest.id} goes on: raise the topic's retention and request a new dump"
+                )
+            starts[topic][partition] = offset
+    return msgspec.json.encode(starts).decode()
+
+
+async def _beginnings(settings: Settings) -> dict[str, dict[int, int]]:
+    """Read the earliest offset of each partition of the topics to subscribe to."""
+    pattern = re.compile(topic_pattern(settings))
+    servers = settings.kafka.bootstrap_servers
+    admin, consumer = AIOKafkaAdminClient(bootstrap_servers=servers), AIOKafkaConsumer(bootstrap_servers=servers)
+    with kafka_errors():
+        try:
+            await admin.start()
+            await consumer.start()
+            topics = [topic for topic in await admin.describe_topics() if pattern.fullmatch(topic["topic"])]
+            partitions = [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
+            offsets = await consumer.beginning_offsets(partitions)
+        finally:
+            await consumer.stop()
+            await admin.close()
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for partition, offset in offsets.items():
+        found[partition.topic][partition.partition] = offset
+    return found
+
+
+async def ping(settings: Settings) -> None:
+    """Connect to Kafka. Raises KafkaUnavailable."""
+    await _beginnings(settings)

@@ -1,0 +1,284 @@
+"""The sink on a real Spark and a real Kafka; the lake is read by delta-rs, which knows nothing of Spark."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from databus.errors import SchemaMismatch
+from databus.events import Action, Row, Table
+from databus.runtime import Health
+from databus.settings import Settings
+from databus.settings import Spark as SparkSection
+from databus_binlog import Position
+from databus_spark_sink import decode, service
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.session import open_session
+from devstack import Server
+from devstack.jars import resolve
+from sink_support import Cells, Dumps, Feed, read, serving, table
+
+#: py4j leaves the connection of a thread that has ended to the garbage collector
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
+ITEMS = table("items", "id int(11)", "name varchar(20)")
+
+
+@pytest.fixture(scope="session")
+def jars(pytestconfig: pytest.Config) -> Path:
+    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
+
+
+@pytest.fixture(scope="session")
+def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    place = Lake(tmp_path_factory.mktemp("spark").as_uri())
+    with pytest.MonkeyPatch.context() as patch:
+        # Short runs are over before the optimising compiler has earned its keep.
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+        spark = open_session(SparkSection(jars=jars), place)
+    yield spark
+    spark.stop()
+
+
+class Sink:
+    """A sink with a lake, a publisher and a dump-api of its own."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, feed: Feed, dumps: Dumps) -> None:
+        self.settings, self.feed, self.dumps = settings, feed, dumps
+        self.lake = Lake(settings.spark.lake)
+        self.spark = spark
+
+    async def run(self) -> None:
+        """Bring the lake up to what Kafka holds."""
+        await service.keep(self.settings, Health(), self.spark, self.lake, until_idle=True)
+
+    def dump(self, rows: dict[Table, list[Row]]) -> None:
+        """Have a dump of these rows, taken now."""
+        self.dumps.manifests.insert(
+            0, self.dumps.manifest(self.feed.position, rows, kafka_offsets=dict(self.feed.offsets))
+        )
+
+    def mirror(self, of: Table) -> list[Cells]:
+        """Read a mirror, ordered by its first column."""
+        return read(self.lake.mirror("shop", of.name), "SELECT * FROM t ORDER BY 1")
+
+    def changes(self, of: Table, columns: str = "*") -> list[Any]:
+        """Read columns of a change log, in order."""
+        query = f"SELECT {columns} FROM t ORDER BY _offset, _row"
+        return [tuple(row.values()) for row in read(self.lake.changes("shop", of.name), query)]
+
+
+@pytest.fixture
+async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -> AsyncIterator[Sink]:
+    name = f"sink-{secrets.token_hex(3)}"
+    dumps = Dumps(tmp_path, name)
+    async with serving(dumps) as url, Feed(name, kafka.url) as feed:
+        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "dump_api": url}
+        yield Sink(spark, Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, spark=section), feed, dumps)
+
+
+async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> None:
+    feed = sink.feed
+    await feed.send((ITEMS, INSERT, [[b"1", b"one"], [b"2", b"two"]]))
+    offsets = dict(feed.offsets)  # read before the position: what comes between them lies in both
+    await feed.send((ITEMS, UPDATE, [[b"1", b"one"], [b"1", b"uno"]]), (ITEMS, DELETE, [[b"2", b"two"]]))
+    manifest = sink.dumps.manifest(feed.position, {ITEMS: [[b"1", b"uno"], [b"3", None]]}, kafka_offsets=offsets)
+    sink.dumps.manifests.append(manifest)
+    await feed.send((ITEMS, INSERT, [[b"66", b"aborted"]]), commit=False)
+    await feed.send((ITEMS, INSERT, [[b"2", b"again"]]))
+    feed.position = Position(file="mysql-bin.000010", offset=4)
+    await feed.send((ITEMS, UPDATE, [[b"3", None], [b"3", b"tres"]]))
+
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "uno"}, {"id": 2, "name": "again"}, {"id": 3, "name": "tres"}]
+    assert sink.changes(ITEMS, "_action, _file, _position, id, name") == [
+        ("insert", "mysql-bin.000009", 350, 2, "again"),
+        ("update_before", "mysql-bin.000010", 54, 3, None),
+        ("update_after", "mysql-bin.000010", 54, 3, "tres"),
+    ]
+    assert sink.dumps.leases == ["taken dump-1", "released dump-1"]
+
+
+TYPES: dict[str, tuple[bytes, Any]] = {
+    "odd`;=,name bigint(20) unsigned": (b"18446744073709551615", Decimal(2**64 - 1)),
+    "small tinyint(4)": (b"-128", -128),
+    "medium mediumint(8) unsigned": (b"16777215", 16777215),
+    "born year(4)": (b"0", 0),
+    "price decimal(20,6)": (b"-12345678901234.567890", Decimal("-12345678901234.567890")),
+    "huge decimal(65,30)": (b"9" * 35 + b"." + b"9" * 30, "9" * 35 + "." + "9" * 30),
+    "ratio float": (b"0.5", 0.5),
+    "exact double": (b"0.1", 0.1),
+    "flags bit(64)": (b"18446744073709551615", Decimal(2**64 - 1)),
+    "flag bit(1)": (b"1", 1),
+    "day date": (b"1000-01-01", date(1000, 1, 1)),
+    "zero date": (b"0000-00-00", None),
+    "partial datetime": (b"2021-00-00 00:00:00", None),
+    "at datetime(6)": (b"2024-02-29 23:59:59.999999", datetime(2024, 2, 29, 23, 59, 59, 999999)),
+    "stamp timestamp(3)": (b"2038-01-19 03:14:07.125", datetime(2038, 1, 19, 3, 14, 7, 125000, tzinfo=UTC)),
+    "span time(6)": (b"-838:59:59.000000", "-838:59:59.000000"),
+    "word varchar(20)": ("Grüße 👋 'q' \\".encode(), "Grüße 👋 'q' \\"),
+    "empty text": (b"", ""),
+    "doc json": (b'{"a": [1, null]}', '{"a": [1, null]}'),
+    "size enum('small','it\\s','x large')": (b"2", "it\\s"),
+    "invalid enum('a','b')": (b"0", ""),
+    "tags set('a','b','c')": (b"5", "a,c"),
+    "picture blob": (b"\x00\xff\x10'", b"\x00\xff\x10'"),
+    "fixed binary(4)": (b"a\x00\x00\x00", b"a\x00\x00\x00"),
+    "place point": (b"\x00\x00\x00\x00\x01\x01", b"\x00\x00\x00\x00\x01\x01"),
+}
+
+
+async def test_every_type_keeps_its_value_in_snapshot_and_stream(sink: Sink) -> None:
+    everything = table("types", "id int(11)", *TYPES)
+    texts = [text for text, _ in TYPES.values()]
+    sink.dump({everything: [[b"1", *texts], [b"2", *[None] * len(texts)]]})
+    await sink.feed.send((everything, INSERT, [[b"3", *texts], [b"4", *[None] * len(texts)]]))
+
+    await sink.run()
+
+    loaded, loaded_null, streamed, streamed_null = ([*row.values()][1:] for row in sink.mirror(everything))
+    assert loaded == streamed == [value for _, value in TYPES.values()]
+    assert set(loaded_null) == set(streamed_null) == {None}
+    assert [dict(original or []) for (original,) in sink.changes(everything, "_original")] == [
+        {"zero": "0000-00-00", "partial": "2021-00-00 00:00:00"},
+        {},
+    ]
+
+
+async def test_updates_deletes_and_changed_keys_are_followed_in_order(sink: Sink) -> None:
+    lines = table("lines", "order_id int(11)", "n varchar(9)", "text varchar(9)", key=(0, 1))
+    sink.dump({lines: [[b"1", b"a", b"x"], [b"1", b"b", b"y"], [b"2", b"a", b"z"]]})
+    await sink.feed.send(
+        (lines, UPDATE, [[b"1", b"b", b"y"], [b"1", b"c", b"y"], [b"1", b"a", b"x"], [b"1", b"b", b"x"]]),
+        (lines, DELETE, [[b"2", b"a", b"z"]]),
+        (lines, INSERT, [[b"2", b"a", b"new"], [b"9", b"z", b"gone"]]),
+        (lines, DELETE, [[b"9", b"z", b"gone"]]),
+    )
+
+    await sink.run()
+
+    assert [tuple(row.values()) for row in sink.mirror(lines)] == [(1, "b", "x"), (1, "c", "y"), (2, "a", "new")]
+    actions = [action for (action,) in sink.changes(lines, "_action")]
+    assert actions == [*["update_before", "update_after"] * 2, "delete", "insert", "insert", "delete"]
+
+
+async def test_columns_added_and_widened_within_a_batch_are_followed(sink: Sink) -> None:
+    wider = table("items", "id bigint(20)", "name varchar(20)", "price decimal(8,2)", "seen datetime(6)")
+    widest = table("items", "id bigint(20)", "name varchar(20)", "price decimal(12,2)", "seen datetime(6)")
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await sink.feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.feed.send((wider, Action.ALTER, b"ALTER TABLE shop.items ADD price decimal(8,2), ADD seen datetime(6)"))
+    await sink.feed.send((wider, INSERT, [[b"3", b"three", b"3.50", b"2024-01-02 03:04:05.000006"]]))
+    await sink.feed.send((widest, INSERT, [[b"4", None, b"1234567890.12", None]]))
+
+    await sink.run()
+
+    mirrored = sink.spark.read.format("delta").load(str(sink.lake.mirror("shop", "items"))).orderBy("id").collect()
+    assert [tuple(row) for row in mirrored] == [
+        (1, "one", None, None),
+        (2, "two", None, None),
+        (3, "three", Decimal("3.50"), datetime(2024, 1, 2, 3, 4, 5, 6)),
+        (4, None, Decimal("1234567890.12"), None),
+    ]
+
+
+async def test_a_batch_that_is_run_again_changes_nothing(sink: Sink) -> None:
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await sink.feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    await sink.feed.send((ITEMS, UPDATE, [[b"2", b"two"], [b"3", b"three"]]))
+    await sink.run()
+    tables = [DeltaTable(path) for path in (sink.lake.mirror("shop", "items"), sink.lake.changes("shop", "items"))]
+    versions, log = [of.version() for of in tables], sink.changes(ITEMS)
+
+    # As if the process had been killed after the last Delta commit.
+    (sink.lake.checkpoint / "commits" / "1").unlink()
+    (sink.lake.checkpoint / "commits" / ".1.crc").unlink()
+    await sink.run()
+
+    assert (sink.lake.checkpoint / "commits" / "1").exists()
+    assert [DeltaTable(of.table_uri).version() for of in tables] == versions
+    assert sink.changes(ITEMS) == log
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 3]
+
+
+async def test_truncated_and_recreated_tables_begin_empty_again(sink: Sink) -> None:
+    born = table("born", "id int(11)", "name varchar(20)")
+    sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"]]})
+    await sink.feed.send(
+        (ITEMS, INSERT, [[b"3", b"three"]]),
+        (ITEMS, Action.TRUNCATE, b"TRUNCATE shop.items"),
+        (ITEMS, INSERT, [[b"4", b"four"]]),
+        (born, Action.CREATE, b"CREATE TABLE shop.born"),
+        (born, INSERT, [[b"1", b"old"]]),
+        (born, Action.CREATE, b"CREATE TABLE IF NOT EXISTS shop.born"),
+        (born, Action.DROP, b"DROP TABLE shop.born"),
+    )
+    await sink.run()
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [4]
+    assert sink.mirror(born) == [{"id": 1, "name": "old"}], "a dropped table's rows stay"
+
+    await sink.feed.send((born, Action.CREATE, b"CREATE TABLE shop.born"), (born, INSERT, [[b"2", b"new"]]))
+    await sink.run()
+    assert sink.mirror(born) == [{"id": 2, "name": "new"}]
+    assert [a for (a,) in sink.changes(born, "_action")] == ["create", "insert", "create", "drop", "create", "insert"]
+
+
+async def test_a_table_that_cannot_be_mirrored_has_a_change_log(sink: Sink) -> None:
+    keyless = table("keyless", "name varchar(20)", key=())
+    unseen = table("unseen", "id int(11)")  # neither in the dump nor created since
+    sink.dump({ITEMS: [], keyless: [[b"a"]]})
+    await sink.feed.send((keyless, INSERT, [[b"b"], [b"b"]]), (unseen, INSERT, [[b"7"]]))
+
+    await sink.run()
+
+    assert sink.mirror(ITEMS) == []
+    assert sink.changes(keyless, "_row, name") == [(0, "b"), (1, "b")]
+    assert sink.changes(unseen, "id") == [(7,)]
+    assert not sink.lake.mirror("shop", "keyless").exists()
+    assert not sink.lake.mirror("shop", "unseen").exists()
+
+
+WRONG = {
+    "no JSON": "?",
+    "no base64": '{"Table":T,"Action":"insert","Rows":[["?","b"]]}',
+    "a cell too few": '{"Table":T,"Action":"insert","Rows":[["MQ=="]]}',
+    "an update without its after image": '{"Table":T,"Action":"update","Rows":[["MQ==",null]]}',
+    "no rows": '{"Table":T,"Action":"insert","Query":"MQ=="}',
+    "no table": '{"Action":"insert","Rows":[["MQ==",null]]}',
+    "an unknown action": '{"Table":T,"Action":"upsert","Rows":[["MQ==",null]]}',
+}
+COLUMNS = '{"Schema":"shop","Name":"t","Columns":[{"Name":"a","RawType":"int"},{"Name":"b","RawType":"blob"}]}'
+KEY = '{"Pos":{"Name":"mysql-bin.000009","Pos":999},"Action":"DML"}'
+
+
+def test_a_message_that_is_not_in_the_format_is_never_passed_over(spark: SparkSession) -> None:
+    right = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
+    records = [(KEY, value) for value in (right, *WRONG.values())] + [("{}", right)]
+    parsed = decode.messages(_records(spark, records), Position(file="mysql-bin.000009", offset=1))
+
+    found = dict(parsed.select("_offset", "whole").collect())
+
+    assert found == {0: True} | dict.fromkeys(range(1, len(records)), False)
+
+
+def _records(spark: SparkSession, messages: list[tuple[str, str]]) -> DataFrame:
+    rows = ", ".join(
+        f"('{key}', '{value.replace(':T', f':{COLUMNS}')}', {offset}L)" for offset, (key, value) in enumerate(messages)
+    )
+    return spark.sql(f"SELECT *, 't' topic, 0 partition, now() timestamp FROM VALUES {rows} AS v(key, value, offset)")
+
+
+async def test_an_undecodable_message_stops_the_sink_and_is_named(sink: Sink) -> None:
+    sink.dump({ITEMS: []})
+    await sink.feed.send_raw(ITEMS, KEY.encode(), b"?")
+    with pytest.raises(SchemaMismatch, match=r"shop.items, partition 0, offset 0: not a message in the databus format"):
+        await sink.run()

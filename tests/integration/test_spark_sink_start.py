@@ -1,0 +1,76 @@
+"""How the sink begins: finding a dump, downloading it, and saying what is missing."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from databus.errors import DumpApiUnavailable, DumpUnusable
+from databus.manifest import State
+from databus_binlog import Position
+from databus_spark_sink.dump_api import DumpApi
+from sink_support import Dumps, serving, table
+
+ITEMS = table("items", "id int(11)", "name varchar(20)")
+
+
+@pytest.fixture
+def dumps(tmp_path: Path) -> Dumps:
+    return Dumps(tmp_path, "shop")
+
+
+@pytest.fixture
+async def api(dumps: Dumps) -> AsyncIterator[DumpApi]:
+    async with serving(dumps) as url, DumpApi(url, poll=0.01) as api:
+        yield api
+
+
+async def test_a_requested_dump_is_waited_for(dumps: Dumps, api: DumpApi) -> None:
+    done = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: [[b"1", b"one"]]})
+    dumps.on_request = [msgspec.structs.replace(done, state=state) for state in (State.PENDING, State.RUNNING)] + [done]
+    assert await api.take(["shop.*"]) == done
+
+    dumps.on_request = [msgspec.structs.replace(done, state=State.FAILED, error="shop.items was changed by DDL")]
+    with pytest.raises(DumpUnusable, match=r"dump-1 is failed: shop\.items was changed by DDL"):
+        await api.take(["shop.*"])
+
+
+async def test_a_download_goes_on_where_it_was_cut_and_is_verified(dumps: Dumps, api: DumpApi, tmp_path: Path) -> None:
+    rows = [[b"%d" % number, b"x" * 20] for number in range(100)]
+    manifest = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: rows})
+    (file,), path = manifest.files, tmp_path / "part"
+    content = (tmp_path / file.name).read_bytes()
+    path.write_bytes(content[:50])
+
+    async with api.leased(manifest.id):
+        await api.download(manifest.id, file, path)
+        assert path.read_bytes() == content
+        assert dumps.ranges == ["bytes=50-"]
+
+        path.write_bytes(b"?" + content[1:])
+        with pytest.raises(DumpUnusable, match=f"{file.name} is not what its manifest says"):
+            await api.download(manifest.id, file, path)
+        assert not path.exists(), "the next try begins afresh"
+    assert dumps.leases == ["taken dump-1", "released dump-1"]
+
+
+async def test_a_dump_api_that_is_away_is_a_reason_to_wait() -> None:
+    async with DumpApi("http://127.0.0.1:1") as api:
+        with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check spark\.dump_api\)"):
+            await api.dumps()
+
+
+async def test_check_says_in_one_line_that_the_jars_are_missing(tmp_path: Path) -> None:
+    config = tmp_path / "databus.yaml"
+    config.write_text(yaml.safe_dump({"name": "shop", "spark": {"jars": str(tmp_path)}}))
+    command = [sys.executable, "-m", "databus_spark_sink", "--config", str(config), "--check"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, stderr = await process.communicate()
+
+    assert process.returncode == 78
+    (line,) = stderr.decode().splitlines()
+    assert f"spark.jars: {tmp_path} holds no spark-sql-kafka*.jar, the connector for Kafka" in line

@@ -1,0 +1,183 @@
+"""What tests of the sink use: a publisher's messages, dumps served as dump-api does, a reader of the lake."""
+
+import asyncio
+import hashlib
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+import zstandard
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from deltalake import DeltaTable, QueryBuilder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from databus import names
+from databus.events import Action, Column, QueryEvent, Row, RowsEvent, Table
+from databus.formats.databus import Encoder
+from databus.manifest import DumpFile, Manifest, State
+from databus_binlog import Position
+
+Cells = dict[str, Any]
+
+
+def table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
+    """Describe a table; a column is `name raw_type`, an ENUM's or SET's labels are read from its type."""
+    described = []
+    for name_and_type in columns:
+        column, raw_type = name_and_type.split(" ", 1)
+        kind = raw_type.split("(")[0].split(" ")[0]
+        labels = tuple(raw_type[len(kind) + 1 : -1].replace("'", "").split(",")) if kind in ("enum", "set") else ()
+        described.append(Column(name=column, type=kind, raw_type=raw_type, values=labels))
+    return Table(schema="shop", name=name, columns=tuple(described), primary_key=tuple(key))
+
+
+class Feed:
+    """A publisher: each `send` is a Kafka transaction, positions grow."""
+
+    def __init__(self, name: str, bootstrap: str) -> None:
+        self.name = name
+        self.position = Position(file="mysql-bin.000009", offset=100)
+        #: topic → partition → offset after the last record, as a manifest has it
+        self.offsets: dict[str, dict[int, int]] = {}
+        self._bootstrap = bootstrap
+        self._encoder = Encoder()
+
+    async def __aenter__(self) -> "Feed":
+        identity = names.transactional_id(self.name)
+        self._producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap, transactional_id=identity)
+        self._admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        await self._producer.start()
+        await self._admin.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.stop()
+        await self._admin.delete_topics(list(self.offsets))
+        await self._admin.close()
+
+    async def send(self, *events: tuple[Table, Action, Sequence[Row] | bytes], commit: bool = True) -> None:
+        """Publish row images or DDL."""
+        await self._producer.begin_transaction()
+        for of, action, content in events:
+            self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
+            await self._put(of, *self._encode(of, action, content))
+        await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
+
+    async def send_raw(self, of: Table, key: bytes, value: bytes) -> None:
+        """Publish a record as it is."""
+        async with self._producer.transaction():
+            await self._put(of, key, value)
+
+    async def _put(self, of: Table, key: bytes, value: bytes) -> None:
+        topic = names.table_topic("{name}.{schema}.{table}", self.name, of)
+        if topic not in self.offsets:
+            await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+        record = await self._producer.send_and_wait(topic, value, key, partition=0)
+        self.offsets[topic] = {0: record.offset + 1}
+
+    def _encode(self, of: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[bytes, bytes]:
+        file, end = self.position.file, self.position.offset
+        if isinstance(content, bytes):
+            return self._encoder.query(of, file, QueryEvent(of.fingerprint, action, content, end - 40, end))
+        rows = msgspec.Raw(msgspec.msgpack.encode(content))
+        return self._encoder.rows(of, file, RowsEvent(of.fingerprint, action, 0, end - 40, end, rows))
+
+
+class Dumps:
+    """Serves dumps from a folder with dump-api's routes."""
+
+    def __init__(self, folder: Path, pipeline: str) -> None:
+        self.folder = folder
+        self.pipeline = pipeline
+        self.manifests: list[Manifest] = []
+        #: what a request for a dump gives, in order of the requests for its state
+        self.on_request: list[Manifest] = []
+        #: leases that were taken and given back
+        self.leases: list[str] = []
+        self.ranges: list[str] = []
+
+    def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
+        """Write a dump's files, two rows a line, and describe it."""
+        files = []
+        for of, content in rows.items():
+            if content:
+                lines = (Encoder().rows_value(of, Action.INSERT, content[i : i + 2]) for i in range(0, len(content), 2))
+                packed = zstandard.compress(b"".join(line + b"\n" for line in lines))
+                name = f"{of.schema}.{of.name}.00001.jsonl.zst"
+                (self.folder / name).write_bytes(packed)
+                digest = hashlib.sha256(packed).hexdigest()
+                described = f"{of.schema}.{of.name}"
+                files.append(DumpFile(name=name, table=described, rows=len(content), bytes=len(packed), sha256=digest))
+        return Manifest(
+            id=f"dump-{len(self.manifests) + 1}",
+            pipeline=self.pipeline,
+            created=datetime.now(UTC),
+            position=position,
+            tables=tuple(rows),
+            files=tuple(files),
+            **{"state": State.COMPLETE} | more,
+        )
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/v1/dumps", self._list),
+            Route("/v1/dumps", self._request, methods=["POST"]),
+            Route("/v1/dumps/{dump}", self._show),
+            Route("/v1/dumps/{dump}/leases", self._lease, methods=["POST"]),
+            Route("/v1/dumps/{dump}/leases/{lease}", self._release, methods=["DELETE"]),
+            Route("/v1/dumps/{dump}/files/{name}", self._file),
+        ]
+
+    async def _list(self, _: Request) -> Response:
+        return _json({"dumps": self.manifests})
+
+    async def _request(self, request: Request) -> Response:
+        assert await request.json() == {"tables": ["shop.*"]}
+        return _json(self.on_request.pop(0))
+
+    async def _show(self, _: Request) -> Response:
+        return _json(self.on_request.pop(0))
+
+    async def _lease(self, request: Request) -> Response:
+        self.leases.append(f"taken {request.path_params['dump']}")
+        return _json({"lease": "l1", "expires_in": 60.0})
+
+    async def _release(self, request: Request) -> Response:
+        self.leases.append(f"released {request.path_params['dump']}")
+        return Response(status_code=204)
+
+    async def _file(self, request: Request) -> Response:
+        assert [line.split()[0] for line in self.leases].count("taken") == 1
+        self.ranges.append(request.headers["range"])
+        return FileResponse(self.folder / request.path_params["name"])
+
+
+def _json(content: object) -> Response:
+    return Response(msgspec.json.encode(content), media_type="application/json")
+
+
+@asynccontextmanager
+async def serving(dumps: Dumps) -> AsyncIterator[str]:
+    """Serve dumps over HTTP; gives the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(Starlette(routes=dumps.routes()), log_config=None, lifespan="off"))
+        task = asyncio.create_task(server.serve(sockets=[bound]))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        server.should_exit = True
+        await task
+
+
+def read(path: Path, query: str = "SELECT * FROM t") -> list[Cells]:
+    """Read a lake table with delta-rs; a row is column → value."""
+    batch = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
+    columns = [column.to_pylist() for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
