@@ -67,12 +67,18 @@ clean: down ## Remove the virtual environment, builds and the state of local ser
 	rm -rf $(VENV) .devstack .mypy_cache .pytest_cache .ruff_cache bench-results libs/*/build services/*/build
 	find libs services -name '*.egg-info' -prune -exec rm -rf {} +
 
-$(VENV)/uv:
+$(VENV)/uv: requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make setup: install Python 3.11 or later, or name it: make PYTHON=…" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make setup: install Python's venv module (python3-venv)" >&2; exit 1; }
+	@printf '#include <Python.h>\n#include <zlib.h>\n#include <charconv>\n' | \
+	  g++ -std=c++17 -fsyntax-only -I"$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')" -x c++ - 2>/dev/null || \
+	  { echo "make setup: install a C++17 compiler, Python's and zlib's headers (g++, python3-dev, zlib1g-dev)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r <(grep -A 40 '^uv==' requirements/dev.txt | awk 'NR == 1 || /--hash/ {print} NR > 1 && !/--hash/ {exit}')
+	@awk '/^uv==/ {found = 1; print; next} found && /--hash/ {print; next} found {exit}' requirements/dev.txt >$(VENV)/uv.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	@touch $@
 
-$(VENV)/installed: $(VENV)/uv requirements/dev.txt $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/binlog/setup.py libs/binlog/src/databus_binlog/*.p[yx][xdi])
-	$(UV) pip install --quiet --require-hashes -r requirements/dev.txt
-	$(UV) pip install --quiet --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
+$(VENV)/installed: $(VENV)/uv $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/binlog/setup.py libs/binlog/src/databus_binlog/*.p[yx][xdi])
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
 	@touch $@

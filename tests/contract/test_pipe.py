@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.asyncio import Redis
 
+from databus import names
 from databus.errors import GenerationLost, RedisUnavailable
 from databus.pipe import PublisherEnd, ReaderEnd
 from databus.progress import Progress
@@ -43,10 +44,10 @@ async def test_entries_arrive_in_order_and_are_forgotten_when_taken(publisher: P
     assert [await reader.append(payload) for payload in (b"one", b"two", b"three")] == [3, 6, 11]
     first = await publisher.take(count=2, block_ms=None)
     assert [entry.payload for entry in first] == [b"one", b"two"]
-    await publisher.trim(6)
+    await publisher.trim()
     assert await reader.backlog() == 5
     assert [entry.payload for entry in await publisher.take(count=9, block_ms=1000)] == [b"three"]
-    await publisher.trim(5)
+    await publisher.trim()
     assert await reader.backlog() == 0
     assert await publisher.take(count=9, block_ms=1) == []
 
@@ -90,7 +91,7 @@ async def test_a_reader_that_starts_ends_the_generation(publisher: PublisherEnd,
 async def test_lost_writes_are_noticed_at_both_ends(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:
-    stream, generation = f"databus:{{{pipeline}}}:stream", f"databus:{{{pipeline}}}:generation"
+    stream, generation = names.stream_key(pipeline), names.generation_key(pipeline)
     await publisher.open(START)
     await reader.claim()
     await reader.append(b"one")
@@ -100,8 +101,9 @@ async def test_lost_writes_are_noticed_at_both_ends(
     await redis.hset(generation, "next", "1")
     with pytest.raises(GenerationLost):
         await reader.append(b"three")
-    await redis.xadd(stream, {"token": b"?", "claim": b"?", "payload": b"three"}, id="3-0")
-    with pytest.raises(GenerationLost):
+    token, claim = await redis.hmget(generation, "token", "claim")
+    await redis.xadd(stream, {"token": token, "claim": claim, "payload": b"three"}, id="3-0")
+    with pytest.raises(GenerationLost, match="entry 1 is missing"):
         await publisher.take(count=9, block_ms=None)
 
 
@@ -124,3 +126,22 @@ async def test_a_redis_that_is_away_is_retryable(pipeline: str) -> None:
     async with Redis.from_url("redis://127.0.0.1:1/0") as nobody:
         with pytest.raises(RedisUnavailable, match=r"redis\.url"):
             await ReaderEnd(nobody, pipeline).retire()
+
+
+async def test_what_makes_room_works_when_redis_has_no_memory_left(
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"one")
+    await redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(RedisUnavailable):
+            await reader.append(b"two")
+        assert [entry.payload for entry in await publisher.take(count=9, block_ms=None)] == [b"one"]
+        await publisher.trim()
+        assert await reader.backlog() == 0
+        await publisher.open(START)
+        assert await reader.claim() == START
+    finally:
+        await redis.config_set("maxmemory", 0)

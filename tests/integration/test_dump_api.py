@@ -26,6 +26,8 @@ from databus.catalog import read_table
 from databus.connections import connect_source
 from databus.errors import SchemaMismatch
 from databus.manifest import Manifest, State
+from databus.names import progress_topic
+from databus.progress import Progress, encode_progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import Position, Rows
@@ -93,14 +95,42 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
     return f"/v1/dumps/{manifest['id']}/files/{quote(name)}"
 
 
+class Begun(Health):
+    """Tells when the service does its work: what is cancelled while it connects leaves aiokafka's connections open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event = asyncio.Event()
+
+    def up(self) -> None:
+        super().up()
+        self.event.set()
+
+
+async def create(kafka: Server, topic: str, partitions: int = 1) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, partitions, 1)])
+    await admin.close()
+
+
+async def publish(kafka: Server, topic: str, *values: bytes, partition: int = 0) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
+        for value in values:
+            await producer.send_and_wait(topic, value, key=b"key", partition=partition)
+
+
 @pytest.fixture
 async def serve(
     source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Any]]:
-    """Run a service over the test's schema, in this process."""
+    """Run a service over the test's schema, in this process; its pipeline has begun."""
 
     @asynccontextmanager
-    async def running(**overrides: dict[str, Any]) -> AsyncIterator[Api]:
+    async def running(begun: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:
+        if begun:
+            await create(kafka, progress_topic(schema))
+            await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
         login = {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
         settings = Settings.model_validate(
             {
@@ -111,9 +141,12 @@ async def serve(
                 "dumps": {"storage": f"file://{tmp_path}"} | overrides.get("dumps", {}),
             }
         )
-        service, health = Service(), Health()
+        service, health = Service(), Begun()
         app = service.app(settings, health)
         work = asyncio.create_task(service.run(settings, health))
+        up = asyncio.create_task(health.event.wait())
+        await asyncio.wait([work, up], return_when=asyncio.FIRST_COMPLETED)
+        assert up.done(), work.exception()
         async with Api(transport=httpx.ASGITransport(app), base_url="http://dumps") as api:
             api.settings, api.app = settings, app
             yield api
@@ -196,16 +229,62 @@ async def test_kafka_offsets_are_where_to_go_on(api: Api, schema: str, execute: 
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("CREATE TABLE new (id INT PRIMARY KEY)")
     topic = f"{schema}.{schema}.t"
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
-    producer = AIOKafkaProducer(bootstrap_servers=kafka.url)
-    await admin.start()
-    await admin.create_topics([NewTopic(topic, 2, 1)])
-    await producer.start()
-    for _ in range(3):
-        await producer.send_and_wait(topic, b"change", partition=1)
-    await producer.stop()
-    await admin.close()
+    await create(kafka, topic, partitions=2)
+    await publish(kafka, topic, b"one", b"two", b"three", partition=1)
     assert (await api.dumped())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+
+
+@asynccontextmanager
+async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
+    """Let commits be in the log for two seconds before the engine knows of them: no replica acknowledges them."""
+    kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
+    wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
+    async with connected(mariadb) as execute:
+        for setting, value in wanted.items():
+            await execute(f"SET GLOBAL rpl_semi_sync_master_{setting} = {value}")
+        try:
+            yield
+        finally:
+            for setting, value in kept.items():
+                await execute(f"SET GLOBAL rpl_semi_sync_master_{setting} = {value}")
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_view_has_what_the_log_had_before_it(api: Api, source: Server, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with connect_source(api.settings.source) as session, slow_commits(source):
+        table = await read_table(session, schema, "t")
+        assert table
+        before = await session.current_position()
+        commit = asyncio.create_task(execute("INSERT INTO t VALUES (1)"))
+        while await session.current_position() == before:
+            assert not commit.done()
+        assert await session.query(f"SELECT * FROM {schema}.t") == []
+        async with open_view(api.settings.source, session) as view:
+            assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
+        await commit
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_no_dump_is_taken_before_the_pipeline_has_a_position(
+    serve: Callable[..., Any], kafka: Server, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with serve(begun=False) as api:
+        await refused(api)
+        await create(kafka, progress_topic(schema))
+        await refused(api)
+        await publish(kafka, progress_topic(schema), encode_progress(Progress()))
+        await refused(api)
+        await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
+        await api.dumped()
+
+
+async def refused(api: Api) -> None:
+    answer = await api.post("/v1/dumps")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
+    assert "start reader and publisher" in answer.json()["detail"]
+    assert int(answer.headers["Retry-After"]) > 0
 
 
 async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
@@ -467,6 +546,7 @@ async def kept(api: Api) -> list[str]:
         ({}, 0, "databus-dump-api: ready"),
         ({"source": {"password": "wrong", "password_file": None}}, 78, "source.password"),
         ({"redis": {"url": "redis://127.0.0.1:1/0"}}, 75, "redis.url"),
+        ({"redis": {"url": "localhost:6379"}}, 78, "redis.url"),
         ({"kafka": {"bootstrap_servers": ["127.0.0.1:1"]}}, 75, "kafka.bootstrap_servers"),
         ({"dumps": {"storage": "file:///proc/dumps"}}, 78, "dumps.storage"),
     ],
@@ -474,16 +554,35 @@ async def kept(api: Api) -> list[str]:
 async def test_check_names_what_is_missing(
     make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, named: str
 ) -> None:
-    config = make_pipeline(source, schema).config
+    found, output = await ended(make_pipeline(source, schema).config, overrides, "--check")
+    assert found == code, output
+    assert named in output.splitlines()[-1]
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_an_address_of_redis_that_is_none_is_one_line(
+    make_pipeline: MakePipeline, source: Server, schema: str
+) -> None:
+    code, output = await ended(make_pipeline(source, schema).config, {"redis": {"url": "localhost:6379"}})
+    assert code == 78
+    [line] = output.splitlines()
+    assert "redis.url" in line
+
+
+def configure(config: Path, overrides: dict[str, Any]) -> None:
     settings = json.loads(config.read_text())
     for section, values in overrides.items():
         settings[section] |= values
     config.write_text(json.dumps(settings))
-    arguments = ("-m", "databus_dump_api", "--config", str(config), "--check")
+
+
+async def ended(config: Path, overrides: dict[str, Any], *arguments: str) -> tuple[int | None, str]:
+    """Run the program to its end; gives its exit code and what it said."""
+    configure(config, overrides)
+    command = ("-m", "databus_dump_api", "--config", str(config), *arguments)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
-    output = (await process.communicate())[0].decode()
-    assert process.returncode == code, output
-    assert named in output.splitlines()[-1]
-    assert "Traceback" not in output
+    output, _ = await process.communicate()
+    return process.returncode, output.decode()

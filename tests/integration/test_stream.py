@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+import databus_binlog
 from devstack import Server
 from devstack.pipeline import Pipeline
 from support import Changes, Consume, Execute, MakePipeline, connected
@@ -48,6 +49,56 @@ async def test_rows_of_every_action_arrive_with_their_table(
     assert dropped["Key"]["Action"] == "DDL"
     positions = [message["Key"]["Pos"]["Pos"] for message in found]
     assert positions == sorted(positions)
+
+
+async def test_a_message_describes_its_table_as_the_server_does(
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute(
+        "CREATE TABLE t (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, e ENUM('a','b,''c') NOT NULL,"
+        " c CHAR(3) CHARACTER SET latin1, v VARCHAR(20), d DECIMAL(7,3), j JSON, ts TIMESTAMP(2) NULL,"
+        " b BIT(3), bin BINARY(4), KEY by_v (v, d))"
+    )
+    start(pipeline)
+    await execute("INSERT INTO t (e, v) VALUES (2, 'x')")
+    (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    async with databus_binlog.connect(
+        host=source.host, port=source.port, user=source.user, password=source.password
+    ) as s:
+        listed = {name: raw for name, raw, *_ in await s.query(f"SHOW COLUMNS FROM {schema}.t")}
+    columns = message["Table"]["Columns"]
+    assert {column["Name"]: column["RawType"] for column in columns} == listed
+    assert [column["IsAuto"] for column in columns] == [True] + [False] * 8
+    assert columns[1]["EnumValues"] == ["a", "b,'c"]
+    assert [(index["Name"], index["Columns"]) for index in message["Table"]["Indexes"]] == [
+        ("PRIMARY", ["id"]),
+        ("by_v", ["v", "d"]),
+    ]
+
+
+async def test_xa_transactions_are_published_when_committed_in_one_phase(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    for statement in ("XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA COMMIT 'x' ONE PHASE"):
+        await execute(statement)
+    await execute("INSERT INTO t VALUES (2)")
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(2)
+    assert [message["Rows"] for message in found] == [[[b"1"]], [[b"2"]]]
+
+
+async def test_a_prepared_xa_transaction_stops_the_reader_for_good(
+    pipeline: Pipeline, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    for statement in ("XA START 'y'", "INSERT INTO t VALUES (1)", "XA END 'y'", "XA PREPARE 'y'", "XA COMMIT 'y'"):
+        await execute(statement)
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
+    pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
+    assert pipeline.log("reader").read_text().count("XA PREPARE after captured rows") == 2
 
 
 async def test_a_pipeline_goes_on_where_it_was_stopped(
@@ -119,20 +170,65 @@ async def test_ddl_and_rows_of_other_tables_are_none_of_its_business(
     assert message["Rows"] == [[b"2"]]
 
 
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO t VALUES (1)", "REPLACE INTO t VALUES (1)", "CREATE TABLE u AS SELECT * FROM t"]
+)
 async def test_a_statement_that_hides_its_rows_stops_the_reader(
-    pipeline: Pipeline, schema: str, execute: Execute
+    pipeline: Pipeline, schema: str, execute: Execute, statement: str
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start(pipeline)
     await execute("SET SESSION binlog_format = 'STATEMENT'")
+    await execute(statement)
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
+    log = pipeline.log("reader").read_text()
+    assert "a statement may have changed" in log
+    assert schema in log
+    assert "Traceback" not in log
+
+
+async def test_a_temporary_table_that_hides_a_captured_one_is_none_of_its_business(
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    async with connected(source) as run:
+        await run(f"USE {schema}")
+        await run("SET SESSION binlog_format = 'MIXED'")
+        await run("CREATE TEMPORARY TABLE t (id INT)")
+        await run("INSERT INTO t VALUES (1)")
+        await run("UPDATE t SET id = 2")
+        await run("TRUNCATE TABLE t")
+        await run("DROP TEMPORARY TABLE t")
+        await run("CREATE TEMPORARY TABLE t (id INT)")
+        await run("REPLACE INTO t VALUES (3)")
+        await run("SELECT GET_LOCK(%s, 0)", schema)
+    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends gives its locks up after its tables
+    await execute("INSERT INTO t VALUES (4)")
+    (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    assert message["Rows"] == [[b"4"]]
+
+
+async def test_a_table_made_from_a_query_arrives_with_its_rows(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (1)")
-    ended = asyncio.to_thread(until_ended, pipeline)
-    assert await asyncio.wait_for(ended, 30)
-    assert f"a statement may have changed {schema}.t" in pipeline.log("reader").read_text()
-    assert "Traceback" not in pipeline.log("reader").read_text()
+    start(pipeline)
+    await execute("CREATE TABLE u AS SELECT * FROM t")
+    created, filled = await (await changes(f"{pipeline.name}.{schema}.u")).until(2)
+    assert (created["Action"], filled["Action"], filled["Rows"]) == ("create", "insert", [[b"1"]])
 
 
-def until_ended(pipeline: Pipeline) -> bool:
-    while pipeline.pid("reader"):
-        pass
-    return True
+async def test_dropping_a_schema_drops_its_tables(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    await execute("INSERT INTO t VALUES (1)")
+    await execute("CREATE TABLE u (id INT PRIMARY KEY)")
+    await execute(f"DROP DATABASE {schema}")
+    await execute(f"CREATE DATABASE {schema}")
+    found = await (await changes(f"{pipeline.name}.{schema}.t", f"{pipeline.name}.{schema}.u")).until(4)
+    actions = {name: [m["Action"] for m in found if m["Table"]["Name"] == name] for name in ("t", "u")}
+    assert actions == {"t": ["insert", "drop"], "u": ["create", "drop"]}

@@ -28,9 +28,6 @@ spec:
         app.kubernetes.io/component: {{ $.name }}
       annotations:
         checksum/config: {{ include "databus.config" . | sha256sum }}
-        {{- with .Values.sourcePassword.value }}
-        checksum/secret: {{ sha256sum . }}
-        {{- end }}
         {{- with .Values.podAnnotations }}
         {{- toYaml . | nindent 8 }}
         {{- end }}

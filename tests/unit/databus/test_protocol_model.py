@@ -41,6 +41,8 @@ class Reader:
 class Publisher:
     epoch: int
     acceptance: Acceptance | None = None
+    #: committed its progress once more, and so may open a generation
+    unfenced: bool = False
     progress: frozenset[int] = frozenset()
 
 
@@ -109,18 +111,18 @@ class World:
                 self.epoch += 1  # InitProducerId: fences the others, aborts what they left open
                 self.sent = []
                 self.publishers[actor] = Publisher(self.epoch, progress=self.progress)
+        elif publisher.unfenced:
+            # A slow one may open after it was replaced: what it takes then, it cannot commit.
+            publisher.unfenced, publisher.acceptance = False, Acceptance(self.token())
+            self.redis = Redis(token=publisher.acceptance.token, start=publisher.progress)
         elif publisher.epoch != self.epoch and "fencing" not in self.without:
             self.publishers[actor] = None
         elif publisher.acceptance is None or publisher.acceptance.token != self.redis.token:
-            self.open(publisher)
+            if "abort" not in self.without:
+                self.sent = []
+            publisher.unfenced = True
         else:
             self.take(publisher, publisher.acceptance)
-
-    def open(self, publisher: Publisher) -> None:
-        if "abort" not in self.without:
-            self.sent = []
-        publisher.acceptance = Acceptance(self.token())
-        self.redis = Redis(token=publisher.acceptance.token, start=publisher.progress)
 
     def take(self, publisher: Publisher, acceptance: Acceptance) -> None:
         found = next(((e, i) for e, i in self.redis.stream if e.number >= acceptance.next), None)
@@ -166,7 +168,7 @@ def violations(walks: int, without: set[str]) -> tuple[int, int]:
 def test_nothing_is_lost_or_invented_whatever_breaks() -> None:
     violated, finished = violations(800, set())
     assert violated == 0
-    assert finished > 100
+    assert finished > 50
 
 
 def test_the_check_at_the_receiving_end_suffices() -> None:

@@ -75,3 +75,32 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="No such file"):
         load(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("DATABUS__SOURCES__USER", "x", "DATABUS__SOURCES__USER overrides nothing"),
+        ("DATABUS__SOURCE__HOST", "x", "there is no source.host"),
+        ("DATABUS__SOURCE__HOSTS", "db1:3306", "JSON"),
+    ],
+)
+def test_an_override_that_cannot_be_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InvalidSettings, match=said):
+        load(write(tmp_path, "name: shop"))
+
+
+@pytest.mark.parametrize("text", ["1: x", 'name: shop\nkafka: {bootstrap_servers: ["k:99999"]}'])
+def test_odd_values_are_one_clear_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        load(write(tmp_path, text))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_each_pipeline_is_a_replica_of_its_own(tmp_path: Path) -> None:
+    ids = {load(write(tmp_path, f"name: {name}")).server_id for name in ("shop", "stock")}
+    assert len(ids) == 2
+    assert load(write(tmp_path, "name: shop\nreader: {server_id: 7}")).server_id == 7

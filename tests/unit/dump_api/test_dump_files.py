@@ -17,6 +17,7 @@ from databus_dump_api.select import select
 from databus_dump_api.store import Store
 
 CREATED = datetime(2026, 11, 21, 11, 53, 46, tzinfo=UTC)
+DUMP = "20261121T115346Z-3f2a"
 ORDERS = Table(
     schema="shop",
     name="orders",
@@ -99,36 +100,44 @@ def reopened(root: Path) -> Store:
 
 @pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
 async def test_an_interrupted_dump_is_failed_and_its_files_removed(tmp_path: Path, state: State) -> None:
-    await Store(tmp_path).save(manifest("a", state))
-    (tmp_path / "a" / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
+    await Store(tmp_path).save(manifest(DUMP, state))
+    (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
     store = reopened(tmp_path)
-    found = store.get("a")
+    found = store.get(DUMP)
     assert found
     assert found.state is State.FAILED
     assert found.error
     assert found.error.startswith("interrupted")
-    assert names_in(tmp_path / "a") == ["manifest.json"]
-    assert reopened(tmp_path).get("a") == found
+    assert names_in(tmp_path / DUMP) == ["manifest.json"]
+    assert reopened(tmp_path).get(DUMP) == found
 
 
 async def test_a_complete_dump_outlives_its_service(tmp_path: Path) -> None:
-    whole = manifest("a", State.COMPLETE)
+    whole = manifest(DUMP, State.COMPLETE)
     await Store(tmp_path).save(whole)
-    assert reopened(tmp_path).get("a") == whole
+    assert reopened(tmp_path).get(DUMP) == whole
 
 
 async def test_a_deletion_that_was_begun_is_finished(tmp_path: Path) -> None:
-    await Store(tmp_path).save(manifest("a", State.DELETED))
-    (tmp_path / "a" / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
-    assert reopened(tmp_path).get("a") is None
+    await Store(tmp_path).save(manifest(DUMP, State.DELETED))
+    (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
+    assert reopened(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
 
 
 async def test_a_damaged_manifest_is_never_taken_for_no_dump(tmp_path: Path) -> None:
-    await Store(tmp_path).save(manifest("a", State.COMPLETE))
-    (tmp_path / "a" / "manifest.json").write_bytes(b'{"id": "a"')
-    with pytest.raises(FatalError, match=r"a/manifest\.json: not a manifest"):
+    await Store(tmp_path).save(manifest(DUMP, State.COMPLETE))
+    (tmp_path / DUMP / "manifest.json").write_bytes(b'{"id": ')
+    with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
         reopened(tmp_path)
+
+
+async def test_what_is_not_a_dump_is_let_alone(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir(mode=0)
+    (tmp_path / "20261121T115346Z-3f2a-copy").mkdir()
+    await Store(tmp_path).save(manifest(DUMP, State.COMPLETE))
+    assert [found.id for found in reopened(tmp_path).newest_first()] == [DUMP]
+    assert len(names_in(tmp_path)) == 3
 
 
 async def test_dumps_are_listed_newest_first(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ _LOST = {0, 2006, 2013, 2055}
 _LOGIN = {1045, 1130, 1698, 3118, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
 _PURGED = ("purged", "could not find", "missing transactions", "is missing the gtid", "not in the master's")
-_DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id")
+_DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id", "same server_id")
 _POSITION = ("truncated in the middle", "bogus data", "impossible position", "position > file size", "read past")
 
 
@@ -106,7 +106,7 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     """Say what an error packet means. `grant` is the privilege the refused command needs."""
     text = message.strip().lower()
     said = f"(server error {code}: {message.strip()})"
-    if code == 1236:
+    if code in {1236, 4052}:  # 4052 is MariaDB's own for a replica that another one has pushed out
         return _dump_refused(text, said)
     if code in _LOST:
         return Disconnected(f"connection to the server lost {said}")

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from databus_binlog.decoder import Decoder
-from databus_binlog.errors import BinlogError, Disconnected
+from databus_binlog.errors import Disconnected
 from databus_binlog.events import Event
 
 BUFFER_SIZE = 1 << 20
@@ -27,7 +27,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._buffer = memoryview(bytearray(BUFFER_SIZE))
         self._ready: deque[tuple[list[Event], int]] = deque()
         self._unread = 0
-        self._failure: BinlogError | None = None
+        self._failure: Exception | None = None
         self._arrival = asyncio.Event()  # something to return or to raise
         self._lost = asyncio.Event()
         self._closed = False
@@ -69,7 +69,7 @@ class EventStream(asyncio.BufferedProtocol):
         """Decode what came; stop reading while the consumer is far behind."""
         try:
             events = self._decoder.feed(self._buffer, nbytes)
-        except BinlogError as failure:
+        except Exception as failure:  # noqa: BLE001 - raised to the consumer; asyncio would only log it and hang up
             self._fail(failure)
             return
         if events:
@@ -93,7 +93,7 @@ class EventStream(asyncio.BufferedProtocol):
         if not (self._closed or self._failure or self._decoder.finished):
             self._failure = Disconnected(f"connection to the server lost: {exc or 'it hung up'}")
 
-    def _fail(self, failure: BinlogError) -> None:
+    def _fail(self, failure: Exception) -> None:
         self._failure = failure
         self._arrival.set()
         self._transport.abort()

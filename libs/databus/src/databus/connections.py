@@ -1,5 +1,6 @@
 """Connections to the neighbours, their errors turned into ours."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -16,8 +17,9 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
 )
 from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError
+from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 import databus_binlog
 from databus.errors import (
@@ -35,6 +37,8 @@ from databus.settings import RedisSection, Source
 from databus_binlog import Session
 from databus_binlog.errors import AccessDenied, BinlogError, DuplicateServerId, MissingPrivilege, PositionPurged
 from databus_binlog.errors import Retryable as BinlogRetryable
+
+_REDIS_SECONDS = 10
 
 
 @asynccontextmanager
@@ -60,19 +64,44 @@ async def connect_source(source: Source) -> AsyncIterator[Session]:
 
 @asynccontextmanager
 async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
-    """Connect to Redis. Raises RedisUnavailable, or InvalidSettings where it refuses the login."""
+    """Connect to Redis; its errors, now or later, leave as RedisUnavailable, InvalidSettings or FatalError."""
     try:
-        redis: Redis = Redis.from_url(section.url, socket_connect_timeout=5)
+        redis = Redis.from_url(section.url, socket_connect_timeout=5)
     except ValueError as error:
         raise InvalidSettings(f"redis.url: {error}") from error
-    async with redis:
-        try:
-            await redis.ping()
-        except AuthenticationError as error:
-            raise InvalidSettings(f"redis.url: Redis refuses the login: {error}") from error
-        except RedisConnectionError as error:
-            raise RedisUnavailable(f"Redis does not answer: {error} (check redis.url)") from error
-        yield redis
+    with redis_errors():
+        async with redis:
+            try:
+                async with asyncio.timeout(_REDIS_SECONDS):
+                    await redis.ping()
+            except TimeoutError as error:
+                raise RedisUnavailable("Redis does not answer (check redis.url)") from error
+            yield redis
+
+
+@contextmanager
+def redis_errors() -> Iterator[None]:
+    """Turn errors of redis-py into ours."""
+    try:
+        yield
+    except RedisError as error:
+        raise redis_error(error) from error
+
+
+#: what Redis answers while it, or its cluster, is not well
+_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN")
+
+
+def redis_error(error: RedisError) -> DatabusError:
+    """Tell a Redis that is away or unwell from one that refuses us for good."""
+    text = str(error)
+    if isinstance(error, AuthenticationError | NoPermissionError) or text.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
+        advice = "set user and password in it" if "NOAUTH" in text else "check user and password"
+        return InvalidSettings(f"redis.url: Redis refuses the login: {text} ({advice})")
+    away = isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError)
+    if away or text.startswith(_PASSING):
+        return RedisUnavailable(f"Redis does not serve: {text} (check redis.url)")
+    return FatalError(f"Redis refuses: {text} (check redis.url; Redis 7 or newer is needed)")
 
 
 #: Kafka will say the same tomorrow

@@ -20,6 +20,9 @@ DatabusError
     └── RecordTooLarge          Kafka refuses a record of this size
 """
 
+#: What is left to do where the binlog does not tell what happened.
+START_AFRESH = "to go on behind it, delete the pipeline's progress topic and take a new dump"
+
 
 class DatabusError(Exception):
     """Root of all errors of ours; its message is one line that says what to do."""

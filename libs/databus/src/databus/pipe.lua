@@ -3,9 +3,11 @@
 -- The pipe's state: KEYS[1] is the generation's hash, KEYS[2] the stream. What each step means: pipe.py.
 -- An entry's number is its stream id less one, so a reader of the stream sees holes in the ids.
 
+local LOST = { err = 'LOST the generation is gone or claimed by another' }
+
 local function open(keys, args) -- token, start
   redis.call('DEL', keys[1], keys[2])
-  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'bytes', 0)
+  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0)
   return redis.status_reply('OK')
 end
 
@@ -18,34 +20,33 @@ local function claim(keys, args) -- claim
 end
 
 local function append(keys, args) -- token, claim, number, payload
-  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next')
-  if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then
-    return redis.error_reply('LOST the generation is gone or claimed by another')
-  end
+  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken')
+  if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
   local following = tonumber(args[3]) + 1
   redis.call('XADD', keys[2], following .. '-0', 'token', args[1], 'claim', args[2], 'payload', args[4])
   redis.call('HSET', keys[1], 'next', following)
-  return redis.call('HINCRBY', keys[1], 'bytes', #args[4])
+  return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
 
 local function backlog(keys, args) -- token, claim
-  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'bytes')
-  if generation[1] ~= args[1] or generation[2] ~= args[2] then
-    return redis.error_reply('LOST the generation is gone or claimed by another')
-  end
-  return tonumber(generation[3])
+  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'appended', 'taken')
+  if generation[1] ~= args[1] or generation[2] ~= args[2] then return LOST end
+  return tonumber(generation[3]) - tonumber(generation[4])
 end
 
-local function trim(keys, args) -- token, number of the first entry to keep, change of the bytes
-  if redis.call('HGET', keys[1], 'token') ~= args[1] then
-    return redis.error_reply('LOST the generation is gone')
-  end
+local function trim(keys, args) -- token, number of the first entry to keep, bytes taken so far
+  if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
-  return redis.call('HINCRBY', keys[1], 'bytes', args[3])
+  redis.call('HSET', keys[1], 'taken', args[3])
+  return redis.status_reply('OK')
 end
 
-redis.register_function('@LIBRARY@_open', open)
-redis.register_function('@LIBRARY@_claim', claim)
+-- What makes room, or is small and makes room possible, must work when memory is short; an append must not.
+local function register(name, callback)
+  redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = { 'allow-oom' } }
+end
+register('open', open)
+register('claim', claim)
+register('backlog', backlog)
+register('trim', trim)
 redis.register_function('@LIBRARY@_append', append)
-redis.register_function('@LIBRARY@_backlog', backlog)
-redis.register_function('@LIBRARY@_trim', trim)

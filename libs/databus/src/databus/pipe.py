@@ -9,16 +9,16 @@ sooner.
 
 import secrets
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import NamedTuple, cast
 
 from redis.asyncio import Redis
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import ReadOnlyError, RedisError, ResponseError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError, ResponseError
 
 from databus import names
-from databus.errors import GenerationLost, RedisUnavailable
+from databus.connections import redis_error
+from databus.errors import GenerationLost
 from databus.progress import Progress, decode_progress, encode_progress
 
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
@@ -61,6 +61,11 @@ class _End:
         self._redis = redis
         self._generation_key = names.generation_key(pipeline)
         self._stream_key = names.stream_key(pipeline)
+
+    async def probe(self) -> None:
+        """Call a function of the pipe to see that this Redis has functions and lets us use them."""
+        with suppress(GenerationLost):
+            await self._call("backlog", b"", b"")
 
     async def _call(self, function: str, *args: bytes | str | int) -> object:
         """Call a function of pipe.lua; load the library first where Redis does not know it (any more)."""
@@ -121,12 +126,13 @@ class PublisherEnd(_End):
     """Opens generations and takes their entries."""
 
     _acceptance = Acceptance(b"")
+    _taken = 0
 
     async def open(self, progress: Progress) -> None:
         """Begin a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
         await self._call("open", token, encode_progress(progress))
-        self._acceptance = Acceptance(token)
+        self._acceptance, self._taken = Acceptance(token), 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
         """Take up to `count` entries, in order; empty if none came within `block_ms` (None: do not wait).
@@ -145,13 +151,14 @@ class PublisherEnd(_End):
         ]
         for entry in entries:
             self._acceptance.accept(entry)
+            self._taken += len(entry.payload)
         if not entries and block_ms is not None:
-            await self.trim(0)
+            await self.trim()
         return entries
 
-    async def trim(self, freed: int) -> None:
-        """Forget the entries taken so far, `freed` bytes of payload. Raises GenerationLost if another one is open."""
-        await self._call("trim", self._acceptance.token, self._acceptance.next, -freed)
+    async def trim(self) -> None:
+        """Forget the entries taken so far. Raises GenerationLost if another generation is open."""
+        await self._call("trim", self._acceptance.token, self._acceptance.next, self._taken)
 
 
 def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:
@@ -164,9 +171,7 @@ def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, 
 
 
 def _translate(error: RedisError) -> Exception:
-    """Tell a lost generation from a Redis that is away from a defect of ours."""
+    """Tell a lost generation from trouble with Redis."""
     if isinstance(error, ResponseError) and str(error).startswith("LOST"):
         return GenerationLost(str(error).removeprefix("LOST "))
-    if isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError) or "LOADING" in str(error):
-        return RedisUnavailable(f"Redis does not answer: {error} (check redis.url)")
-    return error
+    return redis_error(error)

@@ -8,12 +8,11 @@ read again by its successor.
 import argparse
 import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,12 +27,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from databus.errors import DatabusError, InvalidSettings, RetryableError
-from databus.settings import Settings, load
+from databus.settings import Settings, config_path, load
 
 log = logging.getLogger("databus")
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
+#: longer than any client of ours takes to disconnect, and well below Kubernetes' 30 s
+_STOP_SECONDS = 8.0
 
 
 @dataclass
@@ -71,11 +72,10 @@ def main(
     (settings, health) where it has more to serve than health and metrics.
     """
     parser = argparse.ArgumentParser(prog=f"databus-{name}")
-    default = Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
     parser.add_argument(
         "--config",
         type=Path,
-        default=default,
+        default=config_path(),
         metavar="FILE",
         help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
     )
@@ -112,16 +112,27 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
     with _listening(listen) as bound:
         web = asyncio.create_task(server.serve(sockets=[bound]))
         work = asyncio.create_task(_retrying(run, settings, health))
-        loop = asyncio.get_running_loop()
+        told = asyncio.Event()
         for stop in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(stop, work.cancel)
+            asyncio.get_running_loop().add_signal_handler(stop, told.set)
         try:
-            with suppress(asyncio.CancelledError):
-                await work
+            await _until_ended(work, told)
             log.info("stopped")
         finally:
             server.should_exit = True
             await web
+
+
+async def _until_ended(work: "asyncio.Task[None]", told: asyncio.Event) -> None:
+    """Wait for the end of the work; cancel it when told to stop. Raises the work's error."""
+    waiting = asyncio.create_task(told.wait())
+    await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    while not work.done():
+        work.cancel()  # more than once: a client that is disconnecting may take it for one of its own
+        await asyncio.wait({work}, timeout=_STOP_SECONDS)
+    if not work.cancelled():
+        work.result()
 
 
 async def _retrying(run: Work, settings: Settings, health: Health) -> None:
@@ -131,12 +142,18 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         try:
             return await run(settings, health)
         except RetryableError as error:
-            if health.ready:
-                pause = _FIRST_PAUSE
-            health.down(str(error))
-            log.warning("%s; next try in %.1f s", error, pause)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            reason = str(error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            reason = "a connection ended by itself"  # aiokafka tells so when one closes while it is set up
+        if health.ready:
+            pause = _FIRST_PAUSE
+        health.down(reason)
+        log.warning("%s; next try in %.1f s", reason, pause)
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 async def _once(work: Work, settings: Settings, health: Health) -> None:

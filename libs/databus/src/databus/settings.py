@@ -4,13 +4,16 @@ Any value can be overridden by an environment variable `DATABUS__SECTION__KEY`, 
 `password_file`. It is validated as a whole, all errors at once, each with the key's path; an unknown key is an error.
 """
 
+import os
 import re
+import zlib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,7 +23,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
 
@@ -42,10 +45,18 @@ def _duration(value: object) -> object:
     return value
 
 
+def _port_in_range(address: str) -> str:
+    if int(address.rpartition(":")[2]) >= 2**16:
+        raise ValueError("a port ends at 65535")
+    return address
+
+
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
 Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
-HostPort = Annotated[str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$")]
+HostPort = Annotated[
+    str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"), AfterValidator(_port_in_range)
+]
 TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$")]
 FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///")]
 
@@ -57,7 +68,8 @@ class _Section(BaseModel):
 class Source(_Section):
     """The database and what of it is captured."""
 
-    hosts: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:3306"]
+    #: one server for now; a list because a failover will need more
+    hosts: Annotated[list[HostPort], Field(min_length=1, max_length=1)] = ["127.0.0.1:3306"]
     user: str = "databus"
     password: SecretStr = SecretStr("")
     password_file: Path | None = None
@@ -78,7 +90,7 @@ class Source(_Section):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the first server."""
+        """Host and port of the server."""
         host, _, port = self.hosts[0].rpartition(":")
         return host.strip("[]"), int(port)
 
@@ -88,6 +100,17 @@ class Source(_Section):
         if schema.lower() in _SYSTEM_SCHEMAS:
             return False
         return any(fnmatchcase(name, p) for p in self.include) and not any(fnmatchcase(name, p) for p in self.exclude)
+
+    def captures_some(self, schema: str) -> bool:
+        """Say whether tables of a schema may be captured."""
+        if not schema or schema.lower() in _SYSTEM_SCHEMAS:
+            return False
+        included = any(fnmatchcase(schema, p.partition(".")[0]) for p in self.include)
+        return included and not any(fnmatchcase(schema, p[:-2]) for p in self.exclude if p.endswith(".*"))
+
+    def mentions_some(self, text: str) -> bool:
+        """Say whether a text may name a schema of captured tables."""
+        return any(fnmatchcase(text, f"*{p.partition('.')[0]}*") for p in self.include)
 
 
 _SYSTEM_SCHEMAS = {"mysql", "information_schema", "performance_schema", "sys"}
@@ -110,8 +133,8 @@ class Reader(_Section):
 
     #: where a pipeline without progress begins
     start: Literal["latest", "earliest"] = "latest"
-    #: id among the server's replicas; it must differ from every other replica's
-    server_id: Annotated[int, Field(ge=1, lt=2**32)] = 77001
+    #: id among the server's replicas, which must differ from every other's; by default made of the pipeline's name
+    server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     #: the reader pauses while this much waits in Redis
     backlog_limit: Size = 256 * 2**20
     listen: HostPort = "127.0.0.1:9101"
@@ -186,6 +209,11 @@ class Settings(BaseSettings):
     dumps: Dumps = Dumps()
     spark: Spark = Spark()
 
+    @property
+    def server_id(self) -> int:
+        """Id of the reader among the server's replicas."""
+        return self.reader.server_id or 2**31 + zlib.crc32(self.name.encode()) % 2**31
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -199,21 +227,44 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
 
+def config_path() -> Path:
+    """Give the file that is read without `--config`."""
+    return Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
+
+
 def load(path: Path) -> Settings:
     """Read and validate the configuration. Raises InvalidSettings with every error in it, one a line."""
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidSettings(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidSettings(f"{path}: not UTF-8 text") from error
     except yaml.YAMLError as error:
         raise InvalidSettings(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(values, dict):
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise InvalidSettings(f"{path}: expected a mapping of sections (name, source, redis, kafka, …)")
+    _refuse_unknown_variables()
     try:
         return Settings(**values)
+    except SettingsError as error:
+        raise InvalidSettings(f"environment: {error}: a list or mapping is given as JSON") from error
     except ValidationError as error:
         lines = (f"{path}: {_path(e['loc'])}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors())
         raise InvalidSettings("\n".join(lines)) from error
+
+
+def _refuse_unknown_variables() -> None:
+    """Raise InvalidSettings for a variable that looks like an override and overrides nothing."""
+    prefix = Settings.model_config["env_prefix"]
+    for variable in os.environ:
+        if not variable.startswith(prefix):
+            continue
+        section, _, key = variable.removeprefix(prefix).lower().partition("__")
+        field = Settings.model_fields.get(section)
+        known = getattr(field.annotation, "model_fields", {}) if field else {}
+        if field is None or (key and key not in known):
+            raise InvalidSettings(f"environment: {variable} overrides nothing: there is no {section}.{key}".rstrip("."))
 
 
 def _path(location: tuple[int | str, ...]) -> str:

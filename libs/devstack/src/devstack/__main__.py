@@ -74,10 +74,9 @@ def _start_services(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Run the demo in a folder of its own, with servers of its own."""
-    console, home = Console(), options.home / "demo"
-    stack = Stack(home / "servers")
+    console, stack = Console(), Stack(demo.servers(options.home))
     try:
-        outcome = asyncio.run(demo.Demo(stack, home / "pipeline", console).run(options.transactions))
+        outcome = asyncio.run(demo.Demo(stack, demo.pipeline(options.home), console).run(options.transactions))
     finally:
         for kind in KINDS:
             stack.stop(kind)
@@ -108,12 +107,13 @@ def _start(stack: Stack, kind: Kind, progress: Progress) -> None:
 
 
 def down(options: argparse.Namespace) -> int:
-    """Stop the services and servers of this folder."""
+    """Stop the services and servers of this folder, also those of a demo or a test session that was killed."""
     playground.stop(options.home)
+    tests = sorted((options.home / "tests").glob("*/"))
     with Progress() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
-        stack = Stack(options.home, progress.say)
-        for _ in pool.map(stack.stop, options.kinds):
-            pass
+        for home in (options.home, demo.servers(options.home), *tests):
+            for _ in pool.map(Stack(home, progress.say).stop, options.kinds):
+                pass
     return 0
 
 

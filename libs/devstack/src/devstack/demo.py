@@ -161,6 +161,16 @@ def show(outcome: Outcome, console: Console) -> None:
     console.print(f"Last commit in Kafka after {outcome.kafka_lag:.1f} s, in the lake after {outcome.lake_lag:.1f} s.")
 
 
+def servers(home: Path) -> Path:
+    """Say where the demo's own servers are."""
+    return home / "demo" / "servers"
+
+
+def pipeline(home: Path) -> Path:
+    """Say where the demo's pipeline is."""
+    return home / "demo" / "pipeline"
+
+
 def connectors() -> Path:
     """Give the folder of Spark's connectors, fetched if need be."""
     if not _POM.exists():

@@ -27,7 +27,7 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller}
 log.dirs={data}
-auto.create.topics.enable=false
+auto.create.topics.enable=true
 group.initial.rebalance.delay.ms=0
 # A killed broker may register again only when its old session is over; the default is 9 s.
 broker.session.timeout.ms=4000

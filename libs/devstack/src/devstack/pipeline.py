@@ -72,6 +72,15 @@ class Pipeline:
         what = f"is not ready after {_READY_SECONDS} s ({reason})" if pid else "ended"
         raise DevstackError(f"{service} {what}; the end of {self.log(service)}:\n{tail(self.log(service))}")
 
+    def wait_ended(self, service: Service, seconds: float) -> None:
+        """Wait until a service has ended by itself; fail with its last log lines when it runs on."""
+        until = time.monotonic() + seconds
+        while self.pid(service):
+            if time.monotonic() > until:
+                log = self.log(service)
+                raise DevstackError(f"{service} still runs after {seconds:g} s; the end of {log}:\n{tail(log)}")
+            time.sleep(0.05)
+
     def stop(self, service: Service) -> None:
         """End a service in good order."""
         if process := _running(self.home, service):

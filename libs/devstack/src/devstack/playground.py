@@ -3,8 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from devstack import shop
-from devstack.demo import connectors
+from devstack import demo, shop
 from devstack.pipeline import SERVICES, Pipeline, stop_services
 from devstack.stack import Stack
 
@@ -14,15 +13,16 @@ async def start(stack: Stack, home: Path) -> Pipeline:
     source, redis, kafka = stack.start("mariadb"), stack.start("redis"), stack.start("kafka")
     if not await shop.exists(source):
         await shop.create(source)
-    overrides = {"spark": {"jars": str(connectors())}}
+    overrides = {"spark": {"jars": str(demo.connectors())}}
     pipeline = Pipeline(_folder(home), source=source, redis=redis, kafka=kafka, overrides=overrides)
     await asyncio.to_thread(pipeline.start_all, *SERVICES)
     return pipeline
 
 
 def stop(home: Path) -> None:
-    """Stop the services, if they run."""
+    """Stop the services, if they run, and those of a demo that was killed."""
     stop_services(_folder(home))
+    stop_services(demo.pipeline(home))
 
 
 def addresses(pipeline: Pipeline) -> dict[str, str]:

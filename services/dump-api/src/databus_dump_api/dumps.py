@@ -17,12 +17,13 @@ import msgspec
 
 from databus.connections import connect_source
 from databus.errors import DatabusError
+from databus.kafka_progress import read_progress
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMPS, LEASE_CONFLICTS
 from databus.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
-from databus_dump_api.problems import InUse, NotComplete, UnknownDump, UnknownFile, UnknownLease
+from databus_dump_api.problems import InUse, NotBegun, NotComplete, UnknownDump, UnknownFile, UnknownLease
 from databus_dump_api.store import Store
 from databus_dump_api.tables import resolve
 
@@ -43,9 +44,10 @@ class Dumps:
         self._deleting: set[str] = set()
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
-        """Accept a dump of the tables that match. Raises UnknownTables."""
+        """Accept a dump of the tables that match. Raises UnknownTables or NotBegun."""
         async with connect_source(self._settings.source) as session:
             tables = await resolve(session, self._settings.source, patterns)
+        await self._require_begun()
         created = datetime.now(UTC)
         manifest = Manifest(
             id=self._store.new_id(created),
@@ -57,6 +59,12 @@ class Dumps:
         await self._store.save(manifest)
         self._requested.set()
         return manifest
+
+    async def _require_begun(self) -> None:
+        """Refuse while what is changed after the dump could still be before the pipeline's start."""
+        progress = await read_progress(self._settings)
+        if progress is None or progress.position is None:
+            raise NotBegun("the pipeline has not begun: start reader and publisher, then request the dump again")
 
     def newest_first(self) -> list[Manifest]:
         """Give all dumps."""

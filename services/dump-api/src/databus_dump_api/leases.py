@@ -1,23 +1,24 @@
 """Leases: expiring keys in Redis, each of which says that somebody reads a dump."""
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from databus import names
-from databus.errors import RedisUnavailable
+from databus.connections import redis_errors
+from databus.errors import InvalidSettings
 
 
 class Leases:
-    """Gives, renews and counts the leases of one pipeline's dumps. Raises RedisUnavailable."""
+    """Gives, renews and counts the leases of one pipeline's dumps. Raises what `redis_errors` gives."""
 
     def __init__(self, url: str, pipeline: str, ttl: float) -> None:
-        self._redis = Redis.from_url(url)
+        try:
+            self._redis = Redis.from_url(url, socket_connect_timeout=5)
+        except ValueError as error:
+            raise InvalidSettings(f"redis.url: {error}") from error
         self._pipeline = pipeline
         self.ttl = ttl
 
@@ -31,29 +32,29 @@ class Leases:
 
     async def ping(self) -> None:
         """Ask Redis for a sign of life."""
-        with _translated():
+        with redis_errors():
             await self._redis.ping()
 
     async def take(self, dump: str) -> str:
         """Give a new lease; whether the dump may still be leased is for the caller to check, afterwards."""
         lease = secrets.token_hex(8)
-        with _translated():
+        with redis_errors():
             await self._redis.set(self._key(dump, lease), b"", px=self._milliseconds)
         return lease
 
     async def renew(self, dump: str, lease: str) -> bool:
         """Begin the lease's time anew; False if there is no such lease any more."""
-        with _translated():
+        with redis_errors():
             return bool(await self._redis.pexpire(self._key(dump, lease), self._milliseconds))
 
     async def release(self, dump: str, lease: str) -> bool:
         """End a lease; False if there was none."""
-        with _translated():
+        with redis_errors():
             return bool(await self._redis.delete(self._key(dump, lease)))
 
     async def live(self, dump: str) -> bool:
         """Say whether anybody reads this dump."""
-        with _translated():
+        with redis_errors():
             async for _ in self._redis.scan_iter(match=self._key(dump, "*"), count=1000):
                 return True
         return False
@@ -64,11 +65,3 @@ class Leases:
 
     def _key(self, dump: str, lease: str) -> str:
         return names.lease_key(self._pipeline, dump, lease)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (RedisError, OSError) as error:
-        raise RedisUnavailable(f"Redis does not answer: {error} (check redis.url)") from error

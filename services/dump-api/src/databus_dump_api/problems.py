@@ -7,6 +7,8 @@ Problem
 ├── NotComplete          409  the dump is not complete, so nothing of it can be read
 ├── InUse                409  the dump cannot be deleted now
 └── UnknownTables        422  a wanted table does not exist or is not captured
+
+A neighbour's DatabusError is a 503, with Retry-After unless it is fatal; so is NotBegun.
 """
 
 from http import HTTPStatus
@@ -16,7 +18,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from databus.errors import DatabusError, FatalError
+from databus.errors import DatabusError, FatalError, RetryableError
 
 MEDIA_TYPE = "application/problem+json"
 #: seconds after which a request to a neighbour that is away may be sent again
@@ -63,6 +65,10 @@ class UnknownTables(Problem):
     """A table cannot be dumped."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+class NotBegun(RetryableError):
+    """The pipeline has no position yet, so nobody could go on from a dump."""
 
 
 class Document(msgspec.Struct, frozen=True):

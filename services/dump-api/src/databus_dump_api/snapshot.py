@@ -1,7 +1,8 @@
 """Take a snapshot: offsets → definitions → view with its position → rows of each table.
 
-Kafka's offsets are read before the position, so nothing falls between the two; what lies in both, a consumer drops by
-comparing positions. Nothing is ever read again at a later position: what goes wrong fails the dump.
+Kafka's offsets are read before the position, and the view has all that the log had by then, so nothing falls between;
+what lies in both, a consumer drops by comparing positions. Nothing is ever read again at a later position: what goes
+wrong fails the dump.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import names
 from databus.connections import connect_source, kafka_errors
+from databus.kafka_client import running
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
@@ -57,19 +59,15 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
     """Read the high watermarks of those topics that exist. Raises KafkaUnavailable."""
     servers = settings.kafka.bootstrap_servers
-    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
-    consumer = AIOKafkaConsumer(bootstrap_servers=servers)
     with kafka_errors():
-        try:
-            await admin.start()
-            await consumer.start()
+        async with (
+            running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin,
+            running(AIOKafkaConsumer(bootstrap_servers=servers)) as consumer,
+        ):
             # Asked for all topics, for asking for one by its name could create it.
             existing = [topic for topic in await admin.describe_topics() if topic["topic"] in topics]
             partitions = [TopicPartition(t["topic"], p["partition"]) for t in existing for p in t["partitions"]]
             ends = await consumer.end_offsets(partitions)
-        finally:
-            await consumer.stop()
-            await admin.close()
     offsets: Offsets = {}
     for partition, end in sorted(ends.items()):
         offsets.setdefault(partition.topic, {})[partition.partition] = end

@@ -6,6 +6,7 @@ in one of its states. What was under way then is failed at the next start, and w
 
 import asyncio
 import os
+import re
 import secrets
 import shutil
 from datetime import UTC, datetime
@@ -17,10 +18,11 @@ from databus.errors import FatalError, InvalidSettings
 from databus.manifest import Manifest, State
 
 _MANIFEST = "manifest.json"
+_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 
 
 class Store:
-    """All dumps of one service. Nobody else may write below `root`."""
+    """All dumps of one service. Nobody else may write into their folders."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -29,8 +31,9 @@ class Store:
     def open(self) -> None:
         """Read all manifests and end what a crash has left unfinished. Blocks; done once, before anything else."""
         self.require_writable()
-        for folder in filter(Path.is_dir, self._root.iterdir()):
-            self._recover(folder)
+        for folder in self._root.iterdir():
+            if _ID.fullmatch(folder.name):  # a volume may have folders of its own, as lost+found
+                self._recover(folder)
 
     def require_writable(self) -> None:
         """Raise InvalidSettings unless files can be written. Blocks."""

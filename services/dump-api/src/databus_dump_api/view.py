@@ -1,9 +1,12 @@
 """A consistent view of the database, tied to the position it was taken at.
 
-MariaDB says itself which position a view belongs to. On MySQL a global read lock is held around the two statements
-that open the view and read the position, and nothing else.
+MariaDB says itself which position a view belongs to. A view is of what the engine has committed, which may be less than
+the log, and Kafka with it, already has: a view that is behind the log's end is opened again. On MySQL a global read
+lock is held around the two statements that open the view and read the position, and nothing else; to get it is to wait
+for the commits that are under way.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +21,7 @@ from asyncmy.errors import MySQLError
 from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
 from databus.events import Row
 from databus.settings import Source
-from databus_binlog import Position, Session
+from databus_binlog import MariaDbGtidPosition, Position, Session
 from databus_binlog.errors import from_server
 from databus_dump_api.select import Select
 
@@ -28,6 +31,9 @@ log = logging.getLogger("databus")
 _BATCH = 64 * 1024
 #: seconds that writers may be kept waiting for while MySQL's lock is asked for
 _LOCK_TIMEOUT = 5
+#: seconds that commits may take from MariaDB's log to its engine: a semi-synchronous one waits for a replica meanwhile
+_COMMIT_TIMEOUT = 60
+_COMMIT_PAUSE = 0.05
 #: seconds the server waits while we are busy with what it has sent
 _SLOWEST_WRITE = 3600
 
@@ -108,15 +114,33 @@ async def open_view(source: Source, session: Session) -> AsyncIterator[View]:
         with _translated(source.user, "RELOAD"):
             for statement in (*_SESSION, _NO_TIME_LIMIT[session.server.flavor]):
                 await _execute(connection, statement)
-            position = await (_start_mariadb(connection) if mariadb else _start_mysql(connection, session))
+            position = await (_start_mariadb(connection, session) if mariadb else _start_mysql(connection, session))
         yield View(position, connection, source.user)
     finally:
         # Not a friendly goodbye: that would first read what is left of a large table.
         connection.close()
 
 
-async def _start_mariadb(connection: Any) -> Position:
+async def _start_mariadb(connection: Any, session: Session) -> Position:
+    """Open views until one has everything that the log has now."""
     await _log_nothing(connection)
+    end = await session.current_position()
+    try:
+        async with asyncio.timeout(_COMMIT_TIMEOUT):
+            while True:
+                view = await _view_mariadb(connection)
+                if has(view, end):
+                    return view
+                await asyncio.sleep(_COMMIT_PAUSE)
+    except TimeoutError as error:
+        raise SourceUnavailable(
+            f"what the log has up to {end.file}:{end.offset} was not committed within {_COMMIT_TIMEOUT} s: let commits "
+            "that wait for the acknowledgement of a replica end, then request a new dump"
+        ) from error
+
+
+async def _view_mariadb(connection: Any) -> Position:
+    """Open a view, in place of one that is open, and ask for its position."""
     await _execute(connection, _START)
     status = dict(await _execute(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     file, offset = status.get(b"Binlog_snapshot_file", b"").decode(), int(status.get(b"Binlog_snapshot_position", 0))
@@ -126,6 +150,19 @@ async def _start_mariadb(connection: Any) -> Position:
     if gtids is None:
         raise SourceNotReady(f"{file} was purged while the view was opened; request a new dump")
     return Position(gtids.decode(), file, offset)
+
+
+def has(view: Position, end: Position) -> bool:
+    """Say whether a view has all transactions before `end`; what else lies between them is no transaction."""
+    return _place(view) >= _place(end) or _gtids(view) == _gtids(end)
+
+
+def _place(position: Position) -> tuple[int, int]:
+    return int(position.file.rpartition(".")[2]), position.offset
+
+
+def _gtids(position: Position) -> str:
+    return str(MariaDbGtidPosition.from_text(position.gtid_set))
 
 
 async def _log_nothing(connection: Any) -> None:

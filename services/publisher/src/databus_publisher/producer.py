@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from databus import names
+from databus.errors import KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 
@@ -23,6 +24,8 @@ _BATCH_BYTES = 512 * 1024
 #: A source transaction may take this long to pass; brokers allow no more by default (transaction.max.timeout.ms).
 _TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 _CLOSE_SECONDS = 5
+#: An idempotent producer never gives a batch up by itself; we do, to be seen as not ready and to begin anew.
+_CONFIRM_SECONDS = 30
 
 
 class Producer:
@@ -52,14 +55,22 @@ class Producer:
         batch.append(timestamp=None, key=key, value=value)
 
     async def commit(self, progress: Progress) -> None:
-        """Commit what was sent since the last commit, together with the progress it reaches."""
+        """Commit what was sent since the last commit, together with the progress it reaches.
+
+        Raises KafkaUnavailable if Kafka does not confirm it in time; whether it was committed is then unknown.
+        """
         await self.send(names.progress_topic(self._pipeline), 0, self._pipeline.encode(), encode_progress(progress))
-        for topic, partition in list(self._batches):
-            await self._submit(topic, partition)
-        await asyncio.gather(*self._deliveries)
-        await self._kafka.commit_transaction()
+        try:
+            async with asyncio.timeout(_CONFIRM_SECONDS):
+                for topic, partition in list(self._batches):
+                    await self._submit(topic, partition)
+                await asyncio.gather(*self._deliveries)
+                self._open = False  # from here on it cannot be aborted any more
+                await self._kafka.commit_transaction()
+        except TimeoutError as error:
+            raise KafkaUnavailable(f"Kafka confirmed nothing for {_CONFIRM_SECONDS} s") from error
         self._deliveries.clear()
-        self._open, self.size = False, 0
+        self.size = 0
 
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions."""
@@ -73,11 +84,12 @@ class Producer:
         self._deliveries.clear()
         self._open, self.size = False, 0
 
-    async def close(self) -> None:
-        """Abort what is open, so that consumers need not wait for our successor to do it, and disconnect."""
+    async def close(self, *, failed: bool) -> None:
+        """Disconnect. Unless Kafka failed, abort what is open, so that consumers need not wait for our successor."""
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await self.abort()
+                if not failed:
+                    await self.abort()
                 await self._kafka.stop()
         except (KafkaError, TimeoutError):
             log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")
@@ -113,9 +125,12 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
         transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
         max_batch_size=_BATCH_BYTES,
     )
-    producer = Producer(kafka, settings.name)
+    producer, failed = Producer(kafka, settings.name), False
     try:
         await kafka.start()
         yield producer
+    except (KafkaError, KafkaUnavailable):
+        failed = True
+        raise
     finally:
-        await producer.close()
+        await producer.close(failed=failed)

@@ -6,12 +6,12 @@ from databus import metrics
 from databus.connections import connect_redis, kafka_errors
 from databus.errors import GenerationLost
 from databus.events import decode_events
+from databus.kafka_progress import read_progress
 from databus.pipe import PublisherEnd
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_publisher.producer import Producer, open_producer
-from databus_publisher.progress import read_progress
 from databus_publisher.publication import Publication
 from databus_publisher.topics import open_topics
 
@@ -28,7 +28,7 @@ async def run(settings: Settings, health: Health) -> None:
         with kafka_errors():
             async with open_topics(settings) as topics, open_producer(settings) as producer:
                 await topics.ensure_progress()
-                progress = await read_progress(settings) or Progress()
+                progress = await read_progress(settings, whole=True) or Progress()
                 while True:
                     publication = Publication(settings, producer, topics, progress)
                     await _open(pipe, producer, progress)
@@ -59,14 +59,15 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
         for entry in entries:
             await publication.add(decode_events(entry.payload))
         if entries:
-            await pipe.trim(sum(len(entry.payload) for entry in entries))
+            await pipe.trim()
         elif publication.committable:
             await publication.commit()
 
 
 async def check(settings: Settings, health: Health) -> None:
     """Connect to Redis and Kafka and create the progress topic."""
-    async with connect_redis(settings.redis):
+    async with connect_redis(settings.redis) as redis:
+        await PublisherEnd(redis, settings.name).probe()
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()

@@ -4,6 +4,7 @@ What the binlog does not say (display widths, AUTO_INCREMENT, secondary indexes)
 that still describes the very same columns; it decorates the messages and never changes how a row is read.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 
 from databus.errors import SchemaMismatch
@@ -41,8 +42,18 @@ class Schemas:
 
     async def after_ddl(self, schema: str, name: str) -> Table:
         """Describe a table as it is now; one that is gone as it was known last, or without columns."""
+        self._by_map = {m: t for m, t in self._by_map.items() if (t.schema, t.name) != (schema, name)}
         table = await self._lookup(schema, name) or self._latest.get((schema, name))
-        return table or Table(schema=schema, name=name, columns=())
+        self._latest[schema, name] = table = table or Table(schema=schema, name=name, columns=())
+        return table
+
+    def tables_of(self, schema: str) -> list[str]:
+        """List the tables of a schema that were seen and not dropped."""
+        return [name for its_schema, name in self._latest if its_schema == schema]
+
+    def forget(self, schema: str, name: str) -> None:
+        """Take note that a table was dropped."""
+        self._latest.pop((schema, name), None)
 
 
 def described_by(table_map: TableMap) -> Table:
@@ -77,8 +88,14 @@ def _same_columns(listed: Table, logged: Table) -> bool:
 _ALIASES = {"json": "longtext", "uuid": "binary", "inet6": "binary", "inet4": "binary"}
 _SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
 _SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
+#: Types whose length, precision or fraction both sides spell the same way.
+_SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "varbinary"}
+_SIZES = re.compile(r"\([\d,]+\)")
 
 
 def _shape(column: Column) -> tuple[object, ...]:
+    """Give what information_schema and the binlog must agree on for a column to be the same."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
-    return column.name, kind, column.nullable, column.unsigned, column.values
+    sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
+    charset = "" if column.type in _ALIASES else column.charset
+    return column.name, kind, sizes and sizes[0], charset, column.nullable, column.unsigned, column.values

@@ -68,7 +68,7 @@ async def _read(settings: Settings, pipe: ReaderEnd, progress: Progress, health:
         translator = Translator(settings.source, session.server, schemas, progress, start)
         stream = await session.dump(
             start,
-            server_id=settings.reader.server_id,
+            server_id=settings.server_id,
             heartbeat=_HEARTBEAT_SECONDS,
             wanted=settings.source.captures,
         )
@@ -119,8 +119,8 @@ async def _lookup(source: Source, schema: str, name: str) -> Table | None:
 async def check(settings: Settings, health: Health) -> None:
     """Connect to Redis and the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
-        await redis.ping()
+        await ReaderEnd(redis, settings.name).probe()
     async with connect_source(settings.source) as session:
         require_ready(session.server)
-        await session.register(settings.reader.server_id)
+        await session.register(settings.server_id)
     health.up()

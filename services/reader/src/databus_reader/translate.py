@@ -2,7 +2,7 @@
 
 import msgspec
 
-from databus.errors import FatalError, StatementFormat
+from databus.errors import START_AFRESH, FatalError
 from databus.events import (
     Action,
     Begin,
@@ -18,21 +18,22 @@ from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import GtidSet, Position, Server
 from databus_binlog import events as binlog
-from databus_reader.ddl import TableChange, table_changes, touches
+from databus_reader.ddl import TableChange
 from databus_reader.schemas import Schemas
+from databus_reader.statements import Statements
 
 
 class Translator:
     """Turns the binlog of one generation into change events.
 
     What arrives, in order (MySQL): `GTID, QUERY "BEGIN", {[ROWS_QUERY] TABLE_MAP+ ROWS+}*, XID | QUERY "COMMIT"`, or
-    `GTID, QUERY ddl`. MariaDB sends no BEGIN; a GTID flagged standalone is followed by exactly one QUERY. Only the end
-    of such a group is a position to resume from.
+    `GTID, QUERY ddl`; XA has `QUERY "XA START"` for BEGIN and `XA_PREPARE` for the end. MariaDB sends no BEGIN; a GTID
+    flagged standalone is followed by exactly one QUERY. Only the end of such a group is a position to resume from.
     """
 
     def __init__(self, source: Source, server: Server, schemas: Schemas, progress: Progress, start: Position) -> None:
-        self._source = source
         self._schemas = schemas
+        self._statements = Statements(source, schemas)
         self._mariadb = server.flavor == "mariadb"
         self._gtids = GtidSet.parse(server.flavor, start.gtid_set)
         self._announced: set[str] = set()
@@ -59,7 +60,10 @@ class Translator:
                     await self._rows(event, out)
                 case binlog.Gtid():
                     if self._begun:
-                        raise FatalError(f"a transaction before {event.file}:{event.start} has no end")
+                        raise FatalError(
+                            f"a transaction before {event.file}:{event.start} has no end, "
+                            f"as after a crash of the server: {START_AFRESH}"
+                        )
                     self._gtid = event
                     self._in_group = self._mariadb and not event.standalone
                 case binlog.Xid():
@@ -69,13 +73,16 @@ class Translator:
                 case binlog.RowsQuery():
                     self._query = event.query
                 case binlog.XaPrepare():
-                    self._refuse("XA PREPARE", event)
+                    if not event.one_phase:
+                        self._refuse("XA PREPARE", event)
                     self._end(event, None, out)
                 case binlog.Rotate() if not event.artificial:
                     self.moved = Position(str(self._gtids), event.next_file, event.position)
         return out
 
     async def _rows(self, event: binlog.Rows, out: list[Event]) -> None:
+        if not self._in_group:
+            raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
         table = self._schemas.known(event.table) or await self._schemas.learn(event.table)
         self._begin(event, out)
         self._announce(table, out)
@@ -97,11 +104,11 @@ class Translator:
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
-        if words == [b"BEGIN"]:
+        if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
             self._in_group = True
             return
-        if words[:1] in ([b"ROLLBACK"], [b"XA"]):
-            self._refuse(words[0].decode(), event)
+        if words[:1] == [b"ROLLBACK"]:
+            self._refuse("ROLLBACK", event)
         await self._definition(event, out)
         if not self._in_group or words in ([b"COMMIT"], [b"ROLLBACK"]):
             self._end(event, event.xid, out)
@@ -110,21 +117,13 @@ class Translator:
         """Stop where captured rows are open whose fate this event leaves unknown."""
         if self._begun:
             raise FatalError(
-                f"{what} after captured rows at {event.file}:{event.start}: it is unknown which of them count"
+                f"{what} after captured rows at {event.file}:{event.start}, unknown which of them count: {START_AFRESH}"
             )
 
     async def _definition(self, event: binlog.Query, out: list[Event]) -> None:
         """Publish DDL on captured tables; stop at a statement that changed their rows without logging them."""
-        query = event.query.decode("utf-8", "surrogateescape")
-        for change in table_changes(query, event.schema):
-            if self._source.captures(change.schema, change.name):
-                await self._ddl(change, event, out)
-        for schema, name in touches(query, event.schema):
-            if self._source.captures(schema, name):
-                raise StatementFormat(
-                    f"a statement may have changed {schema}.{name} at {event.file}:{event.start} and the binlog has no "
-                    "rows of it: set binlog_format=ROW for all sessions, then take a new dump of the table"
-                )
+        for change in self._statements.changes(event):
+            await self._ddl(change, event, out)
 
     async def _ddl(self, change: TableChange, event: binlog.Query, out: list[Event]) -> None:
         table = await self._schemas.after_ddl(change.schema, change.name)
@@ -134,6 +133,8 @@ class Translator:
         out.append(
             QueryEvent(table=table.fingerprint, action=change.action, query=query, start=event.start, end=event.end)
         )
+        if change.action is Action.DROP:
+            self._schemas.forget(change.schema, change.name)
 
     def _begin(self, event: binlog.Rows | binlog.Query, out: list[Event]) -> None:
         if self._begun:

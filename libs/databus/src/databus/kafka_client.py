@@ -1,0 +1,21 @@
+"""Clients of aiokafka that are stopped whatever happens, and let nobody's cancellation get lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient
+
+
+@asynccontextmanager
+async def running(client: Any) -> AsyncIterator[Any]:
+    """Start a consumer, a producer or an admin client, and stop it at the end of the block."""
+    try:
+        await client.start()
+        yield client
+    finally:
+        await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
+        task = asyncio.current_task()
+        if task and task.cancelling():  # while it stops, aiokafka takes our cancellation for that of its own tasks
+            raise asyncio.CancelledError

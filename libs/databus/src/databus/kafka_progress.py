@@ -1,0 +1,67 @@
+"""Read a pipeline's progress from Kafka: backwards, because every commit has left a record."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, TypeAlias
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from databus import names
+from databus.connections import kafka_errors
+from databus.kafka_client import running
+from databus.progress import Progress, decode_progress
+from databus.settings import Settings
+
+#: offsets that are read first; markers of transactions are among them
+_FIRST_STEP = 32
+_GROWTH = 8
+
+Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
+
+
+async def read_progress(settings: Settings, *, whole: bool = False) -> Progress | None:
+    """Give the last committed progress; None if there was never one. The topic is not created.
+
+    What an open transaction holds back is not read: reading stops at the last stable offset. With `whole` it goes on to
+    the high watermark and waits for what is undecided, which is for the producer that has just ended whatever its
+    predecessor left open. Raises KafkaUnavailable, and ProgressCorrupt for a record that cannot be read.
+    """
+    partition = TopicPartition(names.progress_topic(settings.name), 0)
+    with kafka_errors():
+        begin, end = await _bounds(settings, partition, "read_uncommitted" if whole else "read_committed")
+        if begin == end:
+            return None
+        async with _consumer(settings, "read_committed") as consumer:
+            consumer.assign([partition])
+            start, step = end, _FIRST_STEP
+            while start > begin:
+                start, step = max(begin, end - step), step * _GROWTH
+                record = await _last_record(consumer, partition, start, end)
+                if record is not None:
+                    return decode_progress(record)
+    return None
+
+
+async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isolation) -> tuple[int, int]:
+    """Give the first offset and the one to stop at: the last stable one, or else the high watermark."""
+    async with _consumer(settings, isolation) as consumer:
+        # Asked for all topics, for asking for one by its name could create it.
+        if partition.topic not in await consumer.topics():
+            return 0, 0
+        begin = await consumer.beginning_offsets([partition])
+        end = await consumer.end_offsets([partition])
+    return begin[partition], end[partition]
+
+
+async def _last_record(consumer: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
+    """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
+    consumer.seek(partition, start)
+    last = None
+    while await consumer.position(partition) < end:
+        for records in (await consumer.getmany(timeout_ms=200)).values():
+            last = records[-1].value
+    return last
+
+
+def _consumer(settings: Settings, isolation: Isolation) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
+    servers = settings.kafka.bootstrap_servers
+    return running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False))

@@ -1,0 +1,82 @@
+"""Reading a pipeline's progress: the last committed one, whatever else the topic holds."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from databus.kafka_client import running
+from databus.kafka_progress import read_progress
+from databus.names import progress_topic
+from databus.progress import Progress, encode_progress
+from databus.settings import Settings
+from devstack import Server
+
+
+@pytest.fixture
+def settings(kafka: Server) -> Settings:
+    return Settings(name=f"p{secrets.token_hex(4)}", kafka={"bootstrap_servers": [kafka.url]})
+
+
+@pytest.fixture
+async def producer(settings: Settings, kafka: Server) -> AsyncIterator[AIOKafkaProducer]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic(progress_topic(settings.name), 1, 1)])
+    await admin.close()
+    async with AIOKafkaProducer(bootstrap_servers=kafka.url, transactional_id=settings.name) as producer:
+        yield producer
+
+
+async def send(producer: AIOKafkaProducer, settings: Settings, transaction: int) -> None:
+    record = encode_progress(Progress(transaction=transaction))
+    await producer.send_and_wait(progress_topic(settings.name), record, key=b"key", partition=0)
+
+
+async def test_a_pipeline_without_a_topic_has_no_progress_and_gets_no_topic(settings: Settings) -> None:
+    assert await read_progress(settings) is None
+    assert await read_progress(settings, whole=True) is None
+
+
+async def test_the_last_committed_progress_is_found_behind_aborted_ones(
+    settings: Settings, producer: AIOKafkaProducer
+) -> None:
+    assert await read_progress(settings) is None
+    for number in range(1, 4):
+        async with producer.transaction():
+            await send(producer, settings, number)
+    for number in range(40):
+        await producer.begin_transaction()
+        await send(producer, settings, 100 + number)
+        await producer.abort_transaction()
+    for whole in (False, True):
+        assert await read_progress(settings, whole=whole) == Progress(transaction=3)
+
+
+async def test_an_open_transaction_is_waited_for_only_by_who_wants_the_whole(
+    settings: Settings, producer: AIOKafkaProducer
+) -> None:
+    async with producer.transaction():
+        await send(producer, settings, 1)
+    await producer.begin_transaction()
+    await send(producer, settings, 2)
+    assert await read_progress(settings) == Progress(transaction=1)
+    whole = asyncio.create_task(read_progress(settings, whole=True))
+    await asyncio.wait([whole], timeout=0.5)
+    assert not whole.done()
+    await producer.commit_transaction()
+    assert await whole == Progress(transaction=2)
+
+
+async def test_a_cancellation_while_a_client_stops_is_not_lost(kafka: Server) -> None:
+    async def stop_and_go_on() -> None:
+        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)):
+            asyncio.get_running_loop().call_soon(work.cancel)
+        await asyncio.Event().wait()
+
+    work = asyncio.create_task(stop_and_go_on())
+    await asyncio.wait([work], timeout=10)
+    assert work.cancelled()

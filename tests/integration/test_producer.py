@@ -1,0 +1,73 @@
+"""The publisher on a real Kafka, which creates topics by itself as most do: fencing, stops, the progress topic."""
+
+import asyncio
+import secrets
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from databus import names
+from databus.connections import kafka_errors
+from databus.errors import FatalError, Fenced
+from databus.progress import Progress
+from databus.settings import Kafka, Settings
+from databus_publisher.producer import open_producer
+from databus_publisher.topics import open_topics
+from devstack import Server
+
+
+@pytest.fixture
+def settings(kafka: Server) -> Settings:
+    return Settings(name=f"p{secrets.token_hex(4)}", kafka=Kafka(bootstrap_servers=[kafka.url]))
+
+
+async def test_a_publisher_that_was_replaced_is_fenced(settings: Settings) -> None:
+    async with open_topics(settings) as topics:
+        await topics.ensure_progress()
+    with pytest.raises(Fenced), kafka_errors():
+        async with open_producer(settings) as sleeper:
+            await sleeper.commit(Progress())
+            async with open_producer(settings) as successor:
+                await successor.commit(Progress())
+            await sleeper.commit(Progress())
+
+
+async def test_a_stop_in_the_middle_of_a_commit_is_just_a_stop(settings: Settings) -> None:
+    async with open_topics(settings) as topics:
+        await topics.ensure_progress()
+
+    async def commit_for_ever() -> None:
+        async with open_producer(settings) as producer:
+            begun.set()
+            while True:
+                await producer.commit(Progress())
+
+    begun = asyncio.Event()
+    for _ in range(5):
+        begun.clear()
+        task = asyncio.create_task(commit_for_ever())
+        await begun.wait()
+        for _ in range(secrets.randbelow(20)):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_a_progress_topic_that_forgets_is_refused(settings: Settings) -> None:
+    topic = names.progress_topic(settings.name)
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 1, 1)])
+    await admin.close()
+    async with open_topics(settings) as topics:
+        with pytest.raises(FatalError, match=r"cleanup\.policy=compact"):
+            await topics.ensure_progress()
+
+
+async def test_a_progress_topic_of_our_making_is_accepted_later(settings: Settings) -> None:
+    async with open_topics(settings) as topics:
+        await topics.ensure_progress()
+        async with open_producer(settings) as producer:
+            await producer.commit(Progress())
+        await topics.ensure_progress()
