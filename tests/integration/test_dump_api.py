@@ -23,7 +23,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from conftest import Execute, MakePipeline, connected
 from databus.catalog import read_table
-from databus.connections import connect_source
+from databus.connections import connect_source, redis_client
 from databus.errors import SchemaMismatch
 from databus.manifest import Manifest, State
 from databus.names import progress_topic
@@ -499,7 +499,7 @@ async def test_of_a_lease_and_a_deletion_at_the_same_moment_one_wins(api: Api, t
     dice = random.Random(7)
     store = Store(tmp_path)
     outcomes = set()
-    async with Leases(api.settings.redis.url, api.settings.name, ttl=60) as leases:
+    async with Leases(redis_client(api.settings.redis), api.settings.name, ttl=60) as leases:
         dumps = Dumps(api.settings, store, leases)
         for number in range(200):
             dump = f"d{number}"

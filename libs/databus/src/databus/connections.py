@@ -62,13 +62,18 @@ async def connect_source(source: Source) -> AsyncIterator[Session]:
         raise FatalError(f"database {host}:{port}: {error}") from error
 
 
+def redis_client(section: RedisSection) -> Redis:
+    """Make a client that connects when it is used. Raises InvalidSettings."""
+    try:
+        return Redis.from_url(section.url, socket_connect_timeout=5)
+    except ValueError as error:
+        raise InvalidSettings(f"redis.url: {error}") from error
+
+
 @asynccontextmanager
 async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
     """Connect to Redis; its errors, now or later, leave as RedisUnavailable, InvalidSettings or FatalError."""
-    try:
-        redis = Redis.from_url(section.url, socket_connect_timeout=5)
-    except ValueError as error:
-        raise InvalidSettings(f"redis.url: {error}") from error
+    redis = redis_client(section)
     with redis_errors():
         async with redis:
             try:

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp
 
 from databus import runtime
-from databus.connections import connect_redis, connect_source
+from databus.connections import connect_redis, connect_source, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_dump_api import app, snapshot
@@ -26,7 +26,7 @@ class Service:
         """Open the storage and build the HTTP application."""
         store = _store(settings)
         store.open()
-        self._leases = Leases(settings.redis.url, settings.name, settings.dumps.lease_ttl)
+        self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
         self._dumps = Dumps(settings, store, self._leases)
         return app.build(self._dumps, health, settings.dumps.lease_ttl)
 

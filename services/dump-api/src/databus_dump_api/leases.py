@@ -8,17 +8,13 @@ from redis.asyncio import Redis
 
 from databus import names
 from databus.connections import redis_errors
-from databus.errors import InvalidSettings
 
 
 class Leases:
     """Gives, renews and counts the leases of one pipeline's dumps. Raises what `redis_errors` gives."""
 
-    def __init__(self, url: str, pipeline: str, ttl: float) -> None:
-        try:
-            self._redis = Redis.from_url(url, socket_connect_timeout=5)
-        except ValueError as error:
-            raise InvalidSettings(f"redis.url: {error}") from error
+    def __init__(self, redis: Redis, pipeline: str, ttl: float) -> None:
+        self._redis = redis
         self._pipeline = pipeline
         self.ttl = ttl
 
