@@ -65,7 +65,7 @@ async def connect_source(source: Source) -> AsyncIterator[Session]:
 def redis_client(section: RedisSection) -> Redis:
     """Make a client that connects when it is used. Raises InvalidSettings."""
     try:
-        return Redis.from_url(section.url, socket_connect_timeout=5)
+        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS)
     except ValueError as error:
         raise InvalidSettings(f"redis.url: {error}") from error
 
@@ -130,7 +130,10 @@ def kafka_errors() -> Iterator[None]:
 
 def _translate(error: KafkaError) -> DatabusError:
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        return Fenced("another publisher of this pipeline is active; run only one")
+        return Fenced(
+            "another publisher of this pipeline is active (run only one), or a source transaction took longer to arrive "
+            "than the 15 minutes that Kafka allows for one"
+        )
     if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
         return RecordTooLarge(f"Kafka refuses a record: {error}; raise max.message.bytes of its topic")
     if isinstance(error, _REFUSALS):

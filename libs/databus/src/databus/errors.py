@@ -1,4 +1,4 @@
-"""Every error of ours. The branch an error hangs on decides what happens.
+"""Every error of ours but the answers to HTTP requests. The branch an error hangs on decides what happens.
 
 DatabusError
 ├── RetryableError            wait, then try again: the neighbour may come back
@@ -21,7 +21,9 @@ DatabusError
 """
 
 #: What is left to do where the binlog does not tell what happened.
-START_AFRESH = "to go on behind it, delete the pipeline's progress topic and take a new dump"
+START_AFRESH = (
+    "to go on behind it, delete the pipeline's progress topic, start with reader.start=latest and take a new dump"
+)
 
 
 class DatabusError(Exception):

@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 @asynccontextmanager
 async def running(client: Any) -> AsyncIterator[Any]:
-    """Start a consumer, a producer or an admin client, and stop it at the end of the block."""
+    """Start a consumer or an admin client, and stop it at the end of the block."""
     try:
         await client.start()
         yield client

@@ -7,6 +7,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import names
 from databus.connections import kafka_errors
+from databus.errors import KafkaUnavailable
 from databus.kafka_client import running
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
@@ -27,7 +28,11 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
     """
     partition = TopicPartition(names.progress_topic(settings.name), 0)
     with kafka_errors():
-        begin, end = await _bounds(settings, partition, "read_uncommitted" if whole else "read_committed")
+        bounds = await _bounds(settings, partition, "read_uncommitted" if whole else "read_committed")
+        if bounds is None and whole:
+            # Its producer has just made sure of the topic: a broker that does not know it must not mean "start afresh".
+            raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
+        begin, end = bounds or (0, 0)
         if begin == end:
             return None
         async with _consumer(settings, "read_committed") as consumer:
@@ -41,12 +46,12 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
     return None
 
 
-async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isolation) -> tuple[int, int]:
-    """Give the first offset and the one to stop at: the last stable one, or else the high watermark."""
+async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isolation) -> tuple[int, int] | None:
+    """Give the first offset and the one to stop at (the last stable one, or the high watermark); None: no topic."""
     async with _consumer(settings, isolation) as consumer:
         # Asked for all topics, for asking for one by its name could create it.
         if partition.topic not in await consumer.topics():
-            return 0, 0
+            return None
         begin = await consumer.beginning_offsets([partition])
         end = await consumer.end_offsets([partition])
     return begin[partition], end[partition]

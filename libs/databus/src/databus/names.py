@@ -11,12 +11,12 @@ from databus.events import Table
 
 
 def function_library(source: str) -> str:
-    """Redis function library of the pipe: versions of it live side by side while services are updated."""
+    """Redis function library of the pipe, named after its text: a changed one never meets an old one's functions."""
     return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
 
 
 def generation_key(pipeline: str) -> str:
-    """Hash with the open generation: token, start, claim, next number, bytes in the stream."""
+    """Hash with the open generation: token, start, claim, next number, bytes appended and taken."""
     return f"databus:{{{pipeline}}}:generation"
 
 

@@ -1,4 +1,4 @@
-"""How far a pipeline is. The truth of it is one record in Kafka, committed together with the data (DESIGN 3.3)."""
+"""How far a pipeline is. The truth of it is one record in Kafka, committed together with the data (ADR 2)."""
 
 import msgspec
 

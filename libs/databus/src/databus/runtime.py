@@ -80,7 +80,9 @@ def main(
         help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="validate the configuration, connect to the neighbours, and exit"
+        "--check",
+        action="store_true",
+        help="validate the configuration, connect to the neighbours, and exit",
     )
     if until_idle:
         parser.add_argument("--until-idle", action="store_true", help="do what there is to do now, and exit")
@@ -108,7 +110,9 @@ def main(
 
 async def serve(listen: str, run: Work, settings: Settings, health: Health, http: ASGIApp) -> None:
     """Serve HTTP and do the work until it ends or a signal comes. Raises the work's final error."""
-    server = _Server(uvicorn.Config(http, log_config=None, access_log=False, lifespan="off"))
+    server = _Server(
+        uvicorn.Config(http, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5)
+    )
     with _listening(listen) as bound:
         web = asyncio.create_task(server.serve(sockets=[bound]))
         work = asyncio.create_task(_retrying(run, settings, health))
@@ -119,6 +123,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
             await _until_ended(work, told)
             log.info("stopped")
         finally:
+            health.down("stopping")
             server.should_exit = True
             await web
 
@@ -144,10 +149,9 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         except RetryableError as error:
             reason = str(error)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
             reason = "a connection ended by itself"  # aiokafka tells so when one closes while it is set up
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise asyncio.CancelledError
         if health.ready:
             pause = _FIRST_PAUSE
         health.down(reason)

@@ -6,8 +6,8 @@ commits a transaction even if a batch in it failed, so every batch's delivery is
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -60,15 +60,13 @@ class Producer:
         Raises KafkaUnavailable if Kafka does not confirm it in time; whether it was committed is then unknown.
         """
         await self.send(names.progress_topic(self._pipeline), 0, self._pipeline.encode(), encode_progress(progress))
-        try:
+        with _confirmed_in_time():
             async with asyncio.timeout(_CONFIRM_SECONDS):
                 for topic, partition in list(self._batches):
                     await self._submit(topic, partition)
                 await asyncio.gather(*self._deliveries)
                 self._open = False  # from here on it cannot be aborted any more
                 await self._kafka.commit_transaction()
-        except TimeoutError as error:
-            raise KafkaUnavailable(f"Kafka confirmed nothing for {_CONFIRM_SECONDS} s") from error
         self._deliveries.clear()
         self.size = 0
 
@@ -77,12 +75,17 @@ class Producer:
         return len(await self._kafka.partitions_for(topic))
 
     async def abort(self) -> None:
-        """Abort what was sent since the last commit."""
-        if self._open:
-            await self._kafka.abort_transaction()
+        """Abort what was sent since the last commit. Raises what made a delivery fail, if one did."""
         self._batches.clear()
+        if self._open:
+            self._open = False
+            for delivery in self._deliveries:
+                _delivered(delivery)
+            with _confirmed_in_time():
+                async with asyncio.timeout(_CONFIRM_SECONDS):
+                    await self._kafka.abort_transaction()
         self._deliveries.clear()
-        self._open, self.size = False, 0
+        self.size = 0
 
     async def close(self, *, failed: bool) -> None:
         """Disconnect. Unless Kafka failed, abort what is open, so that consumers need not wait for our successor."""
@@ -91,16 +94,25 @@ class Producer:
                 if not failed:
                     await self.abort()
                 await self._kafka.stop()
-        except (KafkaError, TimeoutError):
+        except (KafkaError, KafkaUnavailable, TimeoutError):
             log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")
             await self._kafka.client.close()
 
     async def _submit(self, topic: str, partition: int) -> None:
+        # A failed delivery is raised first: aiokafka only says of later calls that they are illegal.
+        self._deliveries = [d for d in self._deliveries if not _delivered(d)]
         batch = self._batches.pop((topic, partition))
         delivery = await self._kafka.send_batch(batch, topic, partition=partition)
         delivery.add_done_callback(_retrieved)
-        self._deliveries = [d for d in self._deliveries if not _delivered(d)]
         self._deliveries.append(delivery)
+
+
+@contextmanager
+def _confirmed_in_time() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise KafkaUnavailable(f"Kafka confirmed nothing for {_CONFIRM_SECONDS} s") from error
 
 
 def _delivered(delivery: "asyncio.Future[object]") -> bool:

@@ -64,11 +64,10 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
             await publication.commit()
 
 
-async def check(settings: Settings, health: Health) -> None:
+async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and Kafka and create the progress topic."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
-    health.up()

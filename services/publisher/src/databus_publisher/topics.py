@@ -56,6 +56,8 @@ class Topics:
         answer = await self._admin.create_topics([wanted])
         for name, code, *details in answer.topic_errors:
             error = for_code(code)
+            if error.retriable:
+                raise error(f"while topic {name} was created")
             if code and error is not TopicAlreadyExistsError:
                 raise FatalError(f"Kafka does not create topic {name}: {details[0] if details else error.__name__}")
 

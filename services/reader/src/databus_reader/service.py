@@ -116,11 +116,10 @@ async def _lookup(source: Source, schema: str, name: str) -> Table | None:
         return await read_table(session, schema, name)
 
 
-async def check(settings: Settings, health: Health) -> None:
+async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
     async with connect_source(settings.source) as session:
         require_ready(session.server)
         await session.register(settings.server_id)
-    health.up()
