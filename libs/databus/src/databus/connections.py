@@ -131,7 +131,7 @@ def kafka_errors() -> Iterator[None]:
 def _translate(error: KafkaError) -> DatabusError:
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(
-            "another publisher of this pipeline is active (run only one), or a source transaction took longer to arrive "
+            "another publisher of this pipeline is active (run only one), or a source transaction took longer "
             "than the 15 minutes that Kafka allows for one"
         )
     if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
