@@ -93,9 +93,12 @@ class Producer:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if not failed:
                     await self.abort()
-                await self._kafka.stop()
         except (KafkaError, KafkaUnavailable, TimeoutError):
             log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._kafka.stop()
+        except (KafkaError, TimeoutError):
             await self._kafka.client.close()
 
     async def _submit(self, topic: str, partition: int) -> None:
@@ -117,7 +120,7 @@ def _confirmed_in_time() -> Iterator[None]:
 
 def _delivered(delivery: "asyncio.Future[object]") -> bool:
     """Say whether a delivery is done; raises its error if it failed."""
-    if delivery.done():
+    if delivery.done() and not delivery.cancelled():  # cancelled: whoever awaited it was, the batch goes on
         delivery.result()
     return delivery.done()
 
