@@ -107,6 +107,31 @@ async def test_lost_writes_are_noticed_at_both_ends(
         await publisher.take(count=9, block_ms=None)
 
 
+async def test_a_reader_that_lost_writes_gives_the_generation_up(
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"one")
+    assert len(await publisher.take(count=9, block_ms=None)) == 1
+    await redis.delete(names.stream_key(pipeline))
+    await redis.hset(names.generation_key(pipeline), "next", "0")  # as before the entry that the publisher has
+    with pytest.raises(GenerationLost):
+        await reader.append(b"two")
+    assert await reader.claim() is None  # its own dead claim holds the generation
+    await reader.give_up()
+    with pytest.raises(GenerationLost):
+        await publisher.take(count=9, block_ms=1)
+
+
+async def test_giving_up_leaves_a_newer_generation_alone(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await publisher.open(START)
+    await reader.give_up()
+    assert await reader.claim() == START
+
+
 async def test_a_flushed_redis_costs_the_generation_and_nothing_else(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
 ) -> None:

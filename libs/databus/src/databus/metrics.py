@@ -9,7 +9,7 @@ BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
 SOURCE_LAG = Gauge("databus_reader_lag_seconds", "Age of the last event read, from commit to reader")
 
-RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records sent to Kafka", ["topic"])
+RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records committed to Kafka", ["topic"])
 TRANSACTIONS_PUBLISHED = Counter("databus_publisher_transactions", "Source transactions committed to Kafka")
 KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Kafka transactions committed")
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")

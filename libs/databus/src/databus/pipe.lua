@@ -19,6 +19,11 @@ local function claim(keys, args) -- claim
   return { generation[1], generation[2] }
 end
 
+local function retire(keys, args) -- token, or nothing for whichever is open
+  if args[1] == '' or redis.call('HGET', keys[1], 'token') == args[1] then redis.call('DEL', keys[1], keys[2]) end
+  return redis.status_reply('OK')
+end
+
 local function append(keys, args) -- token, claim, number, payload
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken')
   if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
@@ -47,6 +52,7 @@ local function register(name, callback)
 end
 register('open', open)
 register('claim', claim)
+register('retire', retire)
 register('backlog', backlog)
 register('trim', trim)
 redis.register_function('@LIBRARY@_append', append)

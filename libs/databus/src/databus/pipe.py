@@ -96,10 +96,14 @@ class ReaderEnd(_End):
 
     async def retire(self) -> None:
         """Clear the generation, whoever holds it: the publisher opens a new one."""
-        try:
-            await self._redis.delete(self._generation_key, self._stream_key)
-        except RedisError as error:
-            raise _translate(error) from error
+        await self._call("retire", b"")
+
+    async def give_up(self) -> None:
+        """Clear the generation we were refused in, if it is still open.
+
+        After lost writes it belongs to our claim and yet refuses us: nobody else would end it.
+        """
+        await self._call("retire", self._token)
 
     async def claim(self) -> Progress | None:
         """Claim the open generation and give the progress it starts from; None while there is none to claim."""

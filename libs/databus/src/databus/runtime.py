@@ -11,12 +11,12 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -53,7 +53,7 @@ class Health:
         self.ready, self.reason = False, reason
 
 
-Work: TypeAlias = Callable[[Settings, Health], Awaitable[None]]
+Work: TypeAlias = Callable[[Settings, Health], Coroutine[Any, Any, None]]
 
 
 def main(
@@ -96,7 +96,7 @@ def main(
         settings = load(arguments.config)
         health = Health()
         if arguments.check:
-            asyncio.run(_once(check, settings, health))
+            asyncio.run(check(settings, health))
             sys.stdout.write(f"databus-{name}: ready\n")
         else:
             http = app(settings, health) if app else Starlette(routes=health_routes(health))
@@ -158,10 +158,6 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         log.warning("%s; next try in %.1f s", reason, pause)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-async def _once(work: Work, settings: Settings, health: Health) -> None:
-    await work(settings, health)
 
 
 def health_routes(health: Health) -> list[BaseRoute]:

@@ -2,6 +2,7 @@
 
 import time
 import zlib
+from collections import Counter
 
 from databus import metrics, names
 from databus.errors import GenerationLost
@@ -30,6 +31,7 @@ class Publication:
         #: what the last commit reached
         self.committed = progress
         self._begin: Begin | None = None
+        self._records: Counter[str] = Counter()
 
     @property
     def committable(self) -> bool:
@@ -61,6 +63,9 @@ class Publication:
         """Commit all whole source transactions sent so far, with their progress."""
         await self._producer.commit(self._progress)
         metrics.KAFKA_COMMITS.inc()
+        for topic, records in self._records.items():
+            metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
+        self._records.clear()
         metrics.TRANSACTIONS_PUBLISHED.inc(self._progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - self._progress.time_us / 1e6))
         self.committed = self._progress
@@ -74,7 +79,7 @@ class Publication:
     async def _send(self, table: Table, key: bytes, value: bytes) -> None:
         route = self._routes.get((table.schema, table.name)) or await self._route(table)
         await self._producer.send(*route, key, value)
-        metrics.RECORDS_PUBLISHED.labels(route[0]).inc()
+        self._records[route[0]] += 1
 
     async def _route(self, table: Table) -> tuple[str, int]:
         """Find topic and partition of a table: all its changes go to one partition, in order."""

@@ -40,6 +40,7 @@ async def run(settings: Settings, health: Health) -> None:
                 await _read(settings, pipe, progress, health)
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
+                await pipe.give_up()
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
@@ -81,9 +82,8 @@ async def _pass_on(stream: EventStream, translator: Translator, entries: EntryWr
     told = time.monotonic()
     async for chunk in stream:
         events = await translator.translate(chunk)
-        if translator.moved is not None and time.monotonic() - told >= _POSITION_SECONDS:
-            events.append(Heartbeat(translator.moved, translator.time_us))
-            translator.moved = None
+        if time.monotonic() - told >= _POSITION_SECONDS and (position := translator.take_position()):
+            events.append(Heartbeat(position, translator.time_us))
         if events:
             told = time.monotonic()
             await entries.write(events)

@@ -43,8 +43,8 @@ class Translator:
         self._begun = False
         self._row = 0
         self._query: bytes | None = None
-        #: where the last group without captured changes ended; None while a transaction is open or its Commit told it
-        self.moved: Position | None = None
+        #: file and offset where the last group without captured changes ended; None where a Commit tells or will tell
+        self._moved: tuple[str, int] | None = None
         #: row images and transactions translated so far
         self.rows = 0
         self.transactions = 0
@@ -77,8 +77,13 @@ class Translator:
                         self._refuse("XA PREPARE", event)
                     self._end(event, None, out)
                 case binlog.Rotate() if not event.artificial:
-                    self.moved = Position(str(self._gtids), event.next_file, event.position)
+                    self._moved = event.next_file, event.position
         return out
+
+    def take_position(self) -> Position | None:
+        """Give, once, how far the binlog was read without captured changes; None if a Commit tells it."""
+        moved, self._moved = self._moved, None
+        return moved and Position(str(self._gtids), *moved)
 
     async def _rows(self, event: binlog.Rows, out: list[Event]) -> None:
         if not self._in_group:
@@ -140,7 +145,7 @@ class Translator:
         if self._begun:
             return
         self._begun = True
-        self.moved = None
+        self._moved = None
         self._row = 0
         self._transaction += 1
         committed = self._gtid.commit_time_us if self._gtid else 0
@@ -166,13 +171,11 @@ class Translator:
         """End the group: its end is where one may resume."""
         if self._gtid and self._gtid.gtid:
             self._gtids.add(self._gtid.gtid)
-        position = Position(str(self._gtids), event.file, event.end)
         if self._begun:
-            out.append(Commit(position=position, xid=xid))
+            out.append(Commit(position=Position(str(self._gtids), event.file, event.end), xid=xid))
             self.transactions += 1
-            self.moved = None
         else:
-            self.moved = position
+            self._moved = event.file, event.end
         self._gtid = self._query = None
         self._in_group = self._begun = False
 
