@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import secrets
 from base64 import b64decode
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncmy
 from aiokafka import AIOKafkaConsumer
 
+from databus_binlog import Position, Rows, TableMap, connect
 from devstack import Server
 from devstack.pipeline import Pipeline
 
 Execute = Callable[..., Awaitable[None]]
+Print = Callable[[str], Awaitable[list[list[bytes | None]]]]
 MakePipeline = Callable[..., Pipeline]
 
 
@@ -36,6 +40,49 @@ class connected:  # noqa: N801 - used as a function
 
     async def __aexit__(self, *_: object) -> None:
         await self._connection.ensure_closed()
+
+
+@asynccontextmanager
+async def printing(server: Server) -> AsyncIterator[Print]:
+    """A connection that gives every cell as the bytes the server prints, in UTF-8 and UTC; it takes any value."""
+    connection = await asyncmy.connect(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        autocommit=True,
+        use_unicode=False,
+        conv={},
+    )
+
+    async def run(statement: str) -> list[list[bytes | None]]:
+        async with connection.cursor() as cursor:
+            await cursor.execute(statement)
+            return [list(row) for row in await cursor.fetchall()]
+
+    async with connection:
+        await run("SET sql_mode = '', time_zone = '+00:00'")
+        yield run
+
+
+async def read_rows(
+    server: Server, start: Position, schema: str, describe: Callable[[TableMap], TableMap] | None = None
+) -> list[tuple[TableMap, Rows]]:
+    """Read the rows of a schema from a position to the end of the log."""
+    async with connect(host=server.host, port=server.port, user=server.user, password=server.password) as session:
+        stream = await session.dump(
+            start,
+            server_id=secrets.randbelow(2**31) + 1000,
+            follow=False,
+            wanted=lambda name, _: name == schema,
+            describe=describe,
+        )
+        return [
+            (events.tables[event.table], event)
+            async for events in stream
+            for event in events
+            if isinstance(event, Rows)
+        ]
 
 
 class Changes:

@@ -1,5 +1,7 @@
 """Build the compiled decoder; everything else is in pyproject.toml."""
 
+from pathlib import Path
+
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
@@ -8,7 +10,7 @@ SOURCE = "src/databus_binlog"
 decoder = Extension(
     "databus_binlog.decoder",
     [f"{SOURCE}/decoder.pyx"],
-    depends=[f"{SOURCE}/{part}.pxi" for part in ("text", "buffer", "json", "rows")],
+    depends=sorted(map(str, Path(SOURCE).glob("*.pxi"))),
     language="c++",
     extra_compile_args=["-O3", "-std=c++17"],
     libraries=["z"],

@@ -138,7 +138,7 @@ async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema,
             while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
                 await asyncio.sleep(0.001)
         assert stream._unread < 100_000 + (1 << 20)
-        events = first + [event async for events in stream for event in events]
+        events = [*first, *[event async for events in stream for event in events]]
     assert len(values_of(events)) == 8000
 
 

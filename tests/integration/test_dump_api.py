@@ -220,8 +220,7 @@ async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int
         async for events in stream:
             for event in events:
                 if isinstance(event, Rows):
-                    rows = msgspec.msgpack.decode(b"\xdd" + event.count.to_bytes(4, "big") + event.rows)
-                    numbers += [int(row[0]) for row in rows]
+                    numbers += [int(row[0] or 0) for row in event.images()]
     return numbers
 
 

@@ -1,19 +1,19 @@
 """A value read by a snapshot has the text that the binlog's decoder gives it."""
 
-from typing import Any
+from collections import defaultdict
 
-import msgspec
 import pytest
 
-from conftest import Execute
 from databus.catalog import read_table
 from databus.connections import connect_source
-from databus.events import Row
+from databus.events import Row, Table
 from databus.settings import Source
-from databus_binlog import Rows
+from databus_binlog import Position, Value
 from databus_dump_api.select import select
 from databus_dump_api.view import open_view
 from devstack import Server as Database
+from matrix import tables
+from support import Execute, printing, read_rows
 
 LABELS = ", ".join(f"'m{number}'" for number in range(64))
 #: column type, SQL value, its text
@@ -72,6 +72,19 @@ def settings(source: Database) -> Source:
     )
 
 
+async def snapshot(settings: Source, schema: str, name: str) -> tuple[Table, list[Row]]:
+    async with connect_source(settings) as session:
+        table = await read_table(session, schema, name)
+        assert table
+        async with open_view(settings, session) as view:
+            return table, [row async for rows in view.batches(select(table)) for row in rows]
+
+
+async def position(settings: Source) -> Position:
+    async with connect_source(settings) as session:
+        return await session.current_position()
+
+
 async def test_t25_snapshot_and_binlog_give_the_same_text(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:
@@ -80,21 +93,54 @@ async def test_t25_snapshot_and_binlog_give_the_same_text(
     values = ", ".join(value for _, value, _ in cases)
     await execute("SET sql_mode = '', time_zone = '+02:00'")
     await execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
-    async with connect_source(settings) as session, connect_source(settings) as log:
-        before = await log.current_position()
-        await execute(f"INSERT INTO t VALUES (1, {values})")
-        table = await read_table(session, schema, "t")
-        assert table
-        async with open_view(settings, session) as view:
-            [[snapshot]] = [rows async for rows in view.batches(select(table))]
-        stream = await log.dump(before, server_id=9001, wanted=lambda found, _: found == schema, follow=False)
-        [binlog] = [row async for events in stream for event in events for row in rows_of(event)]
-    told = [(kind, text) for (kind, _, _), text in zip(cases, snapshot[1:], strict=True)]
+    before = await position(settings)
+    await execute(f"INSERT INTO t VALUES (1, {values})")
+    _, [dumped] = await snapshot(settings, schema, "t")
+    [(_, logged)] = await read_rows(source, before, schema)
+    told = [(kind, text) for (kind, _, _), text in zip(cases, dumped[1:], strict=True)]
     assert told == [(kind, text) for kind, _, text in cases]
-    assert snapshot == binlog
+    assert [dumped] == logged.images()
 
 
-def rows_of(event: Any) -> list[Row]:
-    if not isinstance(event, Rows):
-        return []
-    return msgspec.msgpack.decode(b"\xdd" + event.count.to_bytes(4, "big") + event.rows)
+async def test_t25_snapshot_and_binlog_give_the_same_text_of_the_whole_matrix(
+    source: Database, settings: Source, schema: str
+) -> None:
+    before = await position(settings)
+    logged: dict[str, list[list[Value]]] = defaultdict(list)
+    async with printing(source) as run:
+        await run(f"USE {schema}")
+        for table in tables(source.kind):
+            for statement in (*table.creation, table.insert):
+                await run(statement)
+    for table_map, rows in await read_rows(source, before, schema):
+        logged[table_map.name] += rows.images()
+    for table in tables(source.kind):
+        _, dumped = await snapshot(settings, schema, table.name)
+        assert len(dumped) == table.rows
+        assert dumped == logged[table.name]
+
+
+OWN_COLUMNS = {
+    "mariadb": "CREATE TABLE t (a INT PRIMARY KEY, hidden INT INVISIBLE DEFAULT 7, v INT AS (a + 1) VIRTUAL,"
+    " s VARCHAR(20) AS (CONCAT('é', a)) PERSISTENT, INDEX (v))",
+    "mysql": "CREATE TABLE t (a INT, hidden INT INVISIBLE DEFAULT 7, v INT AS (a + 1) VIRTUAL,"
+    " s VARCHAR(20) AS (CONCAT('é', a)) STORED, j JSON AS (JSON_ARRAY(a, v)) VIRTUAL INVISIBLE,"
+    " INDEX (v), INDEX ((a * 2)), INDEX ((CAST(j AS UNSIGNED ARRAY))))",
+}
+
+
+async def test_t12_columns_of_the_servers_own_are_the_same_in_snapshot_and_binlog(
+    source: Database, settings: Source, schema: str, execute: Execute
+) -> None:
+    if source.kind == "mysql":
+        await execute("SET sql_generate_invisible_primary_key = ON")
+    await execute(OWN_COLUMNS[source.kind])
+    before = await position(settings)
+    await execute("INSERT INTO t (a) VALUES (1), (2)")
+    table, dumped = await snapshot(settings, schema, "t")
+    [(logged, rows)] = await read_rows(source, before, schema)
+    names = ["a", "hidden", "v", "s"] if source.kind == "mariadb" else ["my_row_id", "a", "hidden", "v", "s", "j"]
+    assert [column.name for column in table.columns] == [column.name for column in logged.columns] == names
+    assert dumped == rows.images()
+    own = [b"7", b"2", "é1".encode()]
+    assert dumped[0] == ([b"1", *own] if source.kind == "mariadb" else [b"1", b"1", *own, b"[1, 2]"])

@@ -270,6 +270,19 @@ def test_a_message_that_is_not_in_the_format_is_never_passed_over(spark: SparkSe
     assert found == {0: True} | dict.fromkeys(range(1, len(records)), False)
 
 
+def test_t19_what_the_snapshot_holds_is_told_by_the_number_of_the_file_and_64_bits(spark: SparkSession) -> None:
+    places = {
+        **{("log.999999", 5 << 32): False, ("log.1000000", 4): False, ("log.1000000", (5 << 32) - 1): False},
+        **{("log.1000000", (5 << 32) + 1): True, ("other.1000001", 4): True, ("other.1000000", 4): False},
+    }
+    value = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
+    records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in places]
+    parsed = decode.messages(_records(spark, records), Position(file="log.1000000", offset=5 << 32))
+    assert {(file, offset) for file, offset in parsed.select("_file", "_position").collect()} == {
+        place for place, kept in places.items() if kept
+    }
+
+
 def _records(spark: SparkSession, messages: list[tuple[str, str]]) -> DataFrame:
     rows = ", ".join(
         f"('{key}', '{value.replace(':T', f':{COLUMNS}')}', {offset}L)" for offset, (key, value) in enumerate(messages)

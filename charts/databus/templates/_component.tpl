@@ -88,6 +88,11 @@ spec:
             - name: password
               mountPath: /run/secrets/databus
               readOnly: true
+            {{- if .Values.sourceTls.secretName }}
+            - name: tls
+              mountPath: /run/secrets/databus-tls
+              readOnly: true
+            {{- end }}
             - name: tmp
               mountPath: /tmp
             {{- with $.folder }}
@@ -105,6 +110,12 @@ spec:
             items:
               - key: {{ .Values.sourcePassword.secretKey }}
                 path: password
+        {{- with .Values.sourceTls.secretName }}
+        - name: tls
+          secret:
+            secretName: {{ . }}
+            defaultMode: 0440
+        {{- end }}
         - name: tmp
           emptyDir: {}
         {{- if $.folder }}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from databus_binlog import Decoder, Event, Rows
+from databus_binlog import Decoder, Events, Rows
 
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 
@@ -52,10 +52,10 @@ def wire() -> Wire:
 
 
 @pytest.fixture
-def decode(wire: Wire) -> Callable[..., list[Event]]:
+def decode(wire: Wire) -> Callable[..., Events]:
     """Decode whole events, given as bytes or hexadecimal, as a MySQL (or MariaDB) with checksums sends them."""
 
-    def run(*events: bytes | str, mariadb: bool = False, **options: object) -> list[Event]:
+    def run(*events: bytes | str, mariadb: bool = False, **options: object) -> Events:
         whole = [bytes.fromhex(event) if isinstance(event, str) else event for event in events]
         decoder = Decoder(**options)
         decoder.feed(wire.packets(wire.head(types=171 if mariadb else 42)))
@@ -68,7 +68,7 @@ def decode(wire: Wire) -> Callable[..., list[Event]]:
 
 
 @pytest.fixture
-def value_of(wire: Wire, decode: Callable[..., list[Event]]) -> Callable[..., bytes | None]:
+def value_of(wire: Wire, decode: Callable[..., Events]) -> Callable[..., bytes | None]:
     """Decode one value of a table with one column."""
 
     def run(code: str, metadata: str, value: str, extra: str = "") -> bytes | None:

@@ -21,13 +21,13 @@ def xid(wire, number, **place):
 
 def test_pieces_of_any_size_give_the_same_events(wire):
     stream = wire.packets(wire.head(), *(xid(wire, n) for n in range(5)))
-    whole = Decoder().feed(stream)
+    whole = list(Decoder().feed(stream))
     assert [event.xid for event in whole[1:]] == [0, 1, 2, 3, 4]
     for size in range(1, len(stream)):
         decoder = Decoder()
         pieces = [decoder.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
         assert [event for piece in pieces for event in piece] == whole
-        assert decoder.pending == 0
+        assert not decoder.pending
 
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
@@ -36,6 +36,8 @@ def test_an_event_may_span_packets(wire, excess):
     stream = wire.packets(wire.head(), wire.event(160, b"x" * size), xid(wire, 7))
     decoder = Decoder()
     found = [event for at in range(0, len(stream), 1 << 20) for event in decoder.feed(stream[at : at + (1 << 20)])]
+    while decoder.more:
+        found += decoder.feed(b"")
     assert len(found[1].query) == size
     assert found[2].xid == 7
 
@@ -49,7 +51,7 @@ def test_a_reused_buffer_is_read_only_as_far_as_told(wire):
     assert event.xid == 2
 
 
-def test_positions_go_on_beyond_4_gib(wire):
+def test_t19_positions_go_on_beyond_4_gib(wire):
     decoder = Decoder(file="binlog.000001", offset=0xFFFFFF00)
     decoder.feed(wire.packets(wire.head()))
     size = len(xid(wire, 1))
@@ -107,7 +109,7 @@ def test_an_error_of_the_server_has_its_class(wire, code, message, kind):
     stream = wire.packets(wire.head(), xid(wire, 1))
     stream += wire.packet(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + message.encode())
     events = decoder.feed(stream)
-    assert isinstance(events[-1], Xid)  # what came before is not lost
+    assert isinstance(list(events)[-1], Xid)  # what came before is not lost
     with pytest.raises(kind, match=f"server error {code}"):
         decoder.feed(b"")
 

@@ -3,9 +3,10 @@
 import math
 import struct
 
+import msgspec
 import pytest
 
-from databus_binlog import MissingMetadata, UnsupportedColumn, float_text
+from databus_binlog import CorruptEvent, MissingMetadata, TableMap, UnsupportedColumn, float_text
 
 SIGNED, UNSIGNED = "010100", "010180"
 LATIN1, UTF8MB4, BINARY = "020108", "02012d", "02013f"
@@ -153,11 +154,66 @@ def test_what_the_server_does_not_say_is_never_guessed(value_of):
 @pytest.mark.parametrize(
     ("code", "metadata", "extra", "message"),
     [
-        ("0c", "", "", r"type 12 \(DATETIME\)"),
-        ("8d", "e903", "020108", r"type 141 \(VARCHAR_COMPRESSED\)"),
-        ("0f", "0a00", "020109", "character set collation 9"),
+        ("14", "", "", r"type 20 \(TYPED_ARRAY\)"),
+        ("0f", "0a00", "0203fc8813", "character set collation 5000"),
+        ("12", "07", "", "7 digits of a second"),
     ],
 )
 def test_a_column_that_cannot_be_decoded_stops_with_its_name(value_of, code, metadata, extra, message):
     with pytest.raises(UnsupportedColumn, match=message):
         value_of(code, metadata, "00" * 9, extra)
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "text"),
+    [
+        ("0b", "25d8ff", b"-01:02:03"),
+        ("0b", "a7f57f", b"838:59:59"),
+        ("0c", "fa1af98d61120000", b"2021-02-03 04:05:06"),
+        ("0c", "0000000000000000", b"0000-00-00 00:00:00"),
+        ("07", "f2201a60", b"2021-02-03 04:05:06"),
+        ("07", "00000000", b"0000-00-00 00:00:00"),
+    ],
+)
+def test_temporals_of_before_mysql_5_6(value_of, code, value, text):
+    assert value_of(code, "", value) == text
+
+
+@pytest.mark.parametrize(
+    ("code", "digits", "value", "text"),
+    [
+        ("0b", 3, "00b3ced4c0", b"-01:02:03.456"),
+        ("0c", 6, "01021699d261ea94", b"2021-02-03 04:05:06.789012"),
+        ("07", 3, "601a20f20315", b"2021-02-03 04:05:06.789"),
+    ],
+)
+def test_mariadbs_own_fractions_need_to_be_told(wire, decode, code, digits, value, text):
+    def describe(table: TableMap) -> TableMap:
+        [column] = table.columns
+        return msgspec.structs.replace(table, columns=(msgspec.structs.replace(column, metadata=digits),))
+
+    inserted = wire.table(code), wire.inserted("00" + value)
+    [rows] = decode(*inserted, mariadb=True, describe=describe)
+    assert rows.images() == [[text]]
+    with pytest.raises(MissingMetadata, match="digits of a second are not logged"):
+        decode(*inserted, mariadb=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "metadata", "value", "text"),
+    [
+        ("8d", "e903", "0b00 8a01f44b4c1c05230d0000", b"a" * 500),
+        ("8d", "6500", "06 00 73686f7274", b"short"),
+        ("8c", "02", "0e00 8a03e84b4a1a05a360140c770000", b"b" * 1000),
+        ("8c", "03", "080000 89c84b4e1e1e0000", b"c" * 200),
+        ("8c", "01", "00", b""),
+    ],
+)
+def test_compressed_columns_of_mariadb(value_of, code, metadata, value, text):
+    assert value_of(code, metadata, value, "02013f") == text
+
+
+@pytest.mark.parametrize("value", ["02 8a01", "05 8affffffff", "06 8901f44b4c1c", "03 870000"])
+def test_a_compressed_value_that_cannot_be_inflated_stops(value_of, value):
+    with pytest.raises(CorruptEvent, match=r"column 0 of lab\.t .*inflated"):
+        value_of("8d", "6500", value, "02013f")

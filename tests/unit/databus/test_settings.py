@@ -47,6 +47,31 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
     assert (settings.source.user, settings.source.hosts) == ("from-env", ["db1:1"])
 
 
+def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(write(tmp_path, "name: shop")).source.tls is None
+    tls = load(write(tmp_path, "name: shop\nsource: {tls: {}}")).source.tls
+    assert tls and tls.verify == "full"
+    monkeypatch.setenv("DATABUS__SOURCE__TLS__VERIFY", "none")
+    tls = load(write(tmp_path, "name: shop")).source.tls
+    assert tls and tls.verify == "none"
+
+
+@pytest.mark.parametrize(
+    ("tls", "said"),
+    [
+        ("{ca_file: FOLDER/none.pem}", "source.tls: FOLDER/none.pem: No such file"),
+        ("{ca_file: FOLDER/databus.yaml}", "source.tls: FOLDER/databus.yaml: no PEM certificates"),
+        ("{key_file: FOLDER/key.pem}", "source.tls: key_file needs a cert_file"),
+        ("{verify: some}", "source.tls.verify: "),
+        ("{ca: x}", "source.tls.ca: "),
+    ],
+)
+def test_tls_that_cannot_work_is_told_at_the_start(tmp_path: Path, tls: str, said: str) -> None:
+    folder = str(tmp_path)
+    with pytest.raises(InvalidSettings, match=said.replace("FOLDER", folder)):
+        load(write(tmp_path, f"name: shop\nsource: {{tls: {tls.replace('FOLDER', folder)}}}"))
+
+
 def test_all_errors_come_at_once_each_with_its_path(tmp_path: Path) -> None:
     path = write(
         tmp_path,
@@ -82,6 +107,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     [
         ("DATABUS__SOURCES__USER", "x", "DATABUS__SOURCES__USER overrides nothing"),
         ("DATABUS__SOURCE__HOST", "x", "there is no source.host"),
+        ("DATABUS__SOURCE__TLS__CA", "x", "source.tls.ca: "),
         ("DATABUS__SOURCE__HOSTS", "db1:3306", "JSON"),
     ],
 )

@@ -7,6 +7,7 @@ from databus_binlog.errors import (
     CorruptEvent,
     Disconnected,
     DuplicateServerId,
+    EngineUnavailable,
     Fatal,
     Incident,
     InvalidPosition,
@@ -17,12 +18,16 @@ from databus_binlog.errors import (
     Retryable,
     ServerRefused,
     ServerUnavailable,
+    TlsFailed,
     UnknownEvent,
     UnsupportedColumn,
 )
 from databus_binlog.events import (
+    ABSENT,
     Action,
+    AnyEvent,
     Event,
+    Events,
     FormatDescription,
     Gtid,
     Heartbeat,
@@ -31,26 +36,33 @@ from databus_binlog.events import (
     Rows,
     RowsQuery,
     Stop,
+    Value,
     XaPrepare,
     Xid,
 )
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
+from databus_binlog.login import Tls
 from databus_binlog.position import Position, Server
-from databus_binlog.session import Session, connect
+from databus_binlog.session import Engine, Session, connect
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
 __all__ = [
+    "ABSENT",
     "AccessDenied",
     "Action",
+    "AnyEvent",
     "BinlogError",
     "ColumnMap",
     "CorruptEvent",
     "Decoder",
     "Disconnected",
     "DuplicateServerId",
+    "Engine",
+    "EngineUnavailable",
     "Event",
     "EventStream",
+    "Events",
     "Fatal",
     "FieldType",
     "Flavor",
@@ -78,8 +90,11 @@ __all__ = [
     "Session",
     "Stop",
     "TableMap",
+    "Tls",
+    "TlsFailed",
     "UnknownEvent",
     "UnsupportedColumn",
+    "Value",
     "XaPrepare",
     "Xid",
     "connect",

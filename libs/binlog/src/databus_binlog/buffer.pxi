@@ -1,4 +1,4 @@
-# A growing buffer that is reused from event to event, and msgpack's headers.
+# A growing buffer that is reused from event to event, and msgpack's heads.
 
 cdef enum Fault:
     NONE = 0
@@ -6,6 +6,10 @@ cdef enum Fault:
     TRUNCATED
     BAD_JSON
     BAD_TEXT
+    BAD_COMPRESSION
+    BAD_DIFF
+    NO_IMAGE_BEFORE
+    NO_COLUMNS
 
 
 cdef struct Buffer:
@@ -31,12 +35,21 @@ cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
 
 
 cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
-    cdef char* o = room(buffer, size)
+    cdef char* o
+    if size == 0:  # of a buffer without memory yet, room() is NULL
+        return NONE
+    o = room(buffer, size)
     if o == NULL:
         return NO_MEMORY
     memcpy(o, data, size)
     buffer.size += size
     return NONE
+
+
+cdef int check(Fault fault) except -1:
+    if fault == NO_MEMORY:
+        raise MemoryError
+    return 0
 
 
 cdef inline char* put_big(char* o, uint64_t value, int size) noexcept nogil:
@@ -46,8 +59,28 @@ cdef inline char* put_big(char* o, uint64_t value, int size) noexcept nogil:
     return o + size
 
 
+cdef inline char* put_uint(char* o, uint64_t value) noexcept nogil:
+    """Write a whole number, at most nine bytes."""
+    if value < 128:
+        o[0] = <char> value
+        return o + 1
+    if value < 65536:
+        o[0] = <char> 0xCD
+        return put_big(o + 1, value, 2)
+    if value < <uint64_t> 1 << 32:
+        o[0] = <char> 0xCE
+        return put_big(o + 1, value, 4)
+    o[0] = <char> 0xCF
+    return put_big(o + 1, value, 8)
+
+
+cdef inline char* put_bool(char* o, bint value) noexcept nogil:
+    o[0] = <char> (0xC3 if value else 0xC2)
+    return o + 1
+
+
 cdef inline char* put_bin(char* o, size_t size) noexcept nogil:
-    """Write the header of a byte string, at most five bytes."""
+    """Write the head of a byte string, at most five bytes."""
     if size < 256:
         o[0] = <char> 0xC4
         o[1] = <char> size
@@ -59,8 +92,15 @@ cdef inline char* put_bin(char* o, size_t size) noexcept nogil:
     return put_big(o + 1, size, 4)
 
 
+cdef inline char* put_str(char* o, const char* text, size_t size) noexcept nogil:
+    """Write a short string: a file's name, a GTID, a fingerprint. There is room for three more bytes."""
+    o[0] = <char> 0xDA
+    memcpy(put_big(o + 1, size, 2), text, size)
+    return o + 3 + size
+
+
 cdef inline char* put_array(char* o, size_t count) noexcept nogil:
-    """Write the header of an array, at most three bytes: a table has no more than 4096 columns."""
+    """Write the head of an array, at most three bytes: a table has no more than 4096 columns."""
     if count < 16:
         o[0] = <char> (0x90 | count)
         return o + 1

@@ -2,99 +2,103 @@
 
 from __future__ import annotations
 
-import codecs
-from functools import cache
+import re
+from collections.abc import Callable
+from functools import cache, partial
+
+from databus_binlog.charset_tables import COLLATIONS, MULTI_BYTE, SINGLE_BYTE, MultiByte
 
 UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 
-#: Python's codecs of the single-byte sets. What a codec leaves undefined the server prints as a question mark.
-_SINGLE_BYTE = {
-    "ascii": "ascii",
-    "latin1": "cp1252",
-    "latin2": "iso8859_2",
-    "latin5": "iso8859_9",
-    "latin7": "iso8859_13",
-    "greek": "iso8859_7",
-    "hebrew": "iso8859_8",
-    "cp1250": "cp1250",
-    "cp1251": "cp1251",
-    "cp1256": "cp1256",
-    "cp1257": "cp1257",
-    "cp850": "cp850",
-    "cp852": "cp852",
-    "cp866": "cp866",
-    "koi8r": "koi8_r",
-    "koi8u": "koi8_u",
-    "macroman": "mac_roman",
-    "macce": "mac_latin2",
-    "tis620": "tis_620",
-}
-
-#: Those whose codec agrees with the server on every character. sjis, ujis, big5 and gb18030 do not, by a few each.
-_MULTI_BYTE = {
-    "ucs2": "utf_16_be",
-    "utf16": "utf_16_be",
-    "utf16le": "utf_16_le",
-    "utf32": "utf_32_be",
-    "gb2312": "gb2312",
-    "gbk": "gbk",
-    "cp932": "cp932",
-    "euckr": "cp949",
-}
-
-#: Where the server's table (strings/ctype-*.c) differs from Python's codec: byte → character.
-_OVERRIDES: dict[str, dict[int, str]] = {
-    "latin1": {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)},  # cp1252 without holes
-    "greek": {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: "?", 0xA5: "?", 0xAA: "?"},
-    "hebrew": {0xAF: "\u203e"},
-    "cp1256": dict.fromkeys((0x8A, 0x8F, 0x98, 0x9A, 0x9F, 0xAA, 0xC0, 0xFF), "?"),
-    "cp866": {0xFC: "\u207f", 0xFD: "\u00b2"},
-    "koi8u": {0x95: "\u2022"},
-    "tis620": dict.fromkeys((0xA0, *range(0xDB, 0xDF), *range(0xFC, 0x100)), "\ufffd"),
-}
+#: sets whose codec agrees with the server throughout
+_UTF = {"utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
 
 #: Collations every server has under these numbers; a live server's own list (Session.collations) replaces it.
-DEFAULT_COLLATIONS: dict[int, str] = {
-    8: "latin1",
-    11: "ascii",
-    33: "utf8mb3",
-    45: "utf8mb4",
-    46: "utf8mb4",
-    47: "latin1",
-    48: "latin1",
-    51: "cp1251",
-    63: "binary",
-    65: "ascii",
-    83: "utf8mb3",
-    **dict.fromkeys(range(192, 216), "utf8mb3"),
-    **dict.fromkeys(range(224, 248), "utf8mb4"),
-    **dict.fromkeys(range(255, 324), "utf8mb4"),
-}
+DEFAULT_COLLATIONS: dict[int, str] = {number: charset for charset, numbers in COLLATIONS.items() for number in numbers}
 
 
 @cache
 def single_byte_table(charset: str) -> tuple[bytes, ...] | None:
     """Return the UTF-8 form of each of the 256 bytes, or None if it is no single-byte set known here."""
-    codec = _SINGLE_BYTE.get(charset)
-    if codec is None:
+    if charset not in SINGLE_BYTE:
         return None
+    codec, differing = SINGLE_BYTE[charset]
     texts = {byte: bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)}
-    return tuple(text.encode() for text in (texts | _OVERRIDES.get(charset, {})).values())
+    return tuple(text.encode() for text in (texts | differing).values())
+
+
+@cache
+def multi_byte(charset: str) -> Callable[[bytes], str] | None:
+    """Return a decoder of a multi-byte set, or None if it is none known here.
+
+    It makes what the server prints, with a question mark for a code that the server stores but has no character for.
+    On bytes that are no code of the set, and on a lone surrogate, it raises UnicodeError.
+    """
+    if charset in _UTF:
+        return partial(bytes.decode, encoding=_UTF[charset])
+    return _Decoder(charset, MULTI_BYTE[charset]) if charset in MULTI_BYTE else None
+
+
+class _Decoder:
+    """Python's codec where its answer is the server's, which its text shows; else code by code."""
+
+    def __init__(self, charset: str, facts: MultiByte) -> None:
+        self._charset = charset
+        self._codec = facts.codec
+        self._code = re.compile(facts.code, re.DOTALL)
+        self._characters = _Characters(facts)
+        doubtful = facts.foreign + "".join(re.escape(_character(code, facts.codec)) for code in facts.differing)
+        self._doubtful = re.compile(f"[{doubtful}]") if doubtful else None
+
+    def __call__(self, data: bytes) -> str:
+        try:
+            text = data.decode(self._codec)
+        except UnicodeDecodeError:
+            return self._by_code(data)
+        return self._by_code(data) if self._doubtful and self._doubtful.search(text) else text
+
+    def _by_code(self, data: bytes) -> str:
+        codes = self._code.findall(data)
+        if sum(map(len, codes)) < len(data):
+            raise UnicodeDecodeError(self._charset, data, 0, len(data), "some are no code of this character set")
+        return "".join(map(self._characters.__getitem__, codes))
+
+
+class _Characters(dict[bytes, str]):
+    """Codes of a set and what the server makes of them, as far as they were met."""
+
+    def __init__(self, facts: MultiByte) -> None:
+        super().__init__(facts.differing)
+        self._codec = facts.codec
+
+    def __missing__(self, code: bytes) -> str:
+        self[code] = character = _character(code, self._codec) or "?"
+        return character
+
+
+def _character(code: bytes, codec: str) -> str:
+    """Return the codec's character, or nothing if it has none."""
+    try:
+        return code.decode(codec)
+    except UnicodeDecodeError:
+        return ""
 
 
 def codec_of(charset: str) -> str | None:
     """Return the Python codec of a multi-byte set, or None if it is none known here."""
-    return _MULTI_BYTE.get(charset)
+    if charset in MULTI_BYTE and not MULTI_BYTE[charset].differing:
+        return MULTI_BYTE[charset].codec
+    return _UTF.get(charset)
 
 
 def to_text(data: bytes, charset: str | None) -> str:
     """Decode a name or statement in `charset`; None means UTF-8. Raise LookupError for a set not known here."""
-    if charset is None or charset in UTF8 or data.isascii():
+    if charset is None or charset in UTF8:
         return data.decode()
-    table = single_byte_table(charset)
-    if table is not None:
+    if table := single_byte_table(charset):
         return b"".join(table[byte] for byte in data).decode()
-    codec = _MULTI_BYTE.get(charset)
-    if codec is None:
-        raise LookupError(f"character set {charset!r} can't be decoded")
-    return codecs.decode(data, codec)
+    if decode := multi_byte(charset):
+        return decode(data)
+    if data.isascii():  # the rest, like binary, has it
+        return data.decode()
+    raise LookupError(f"character set {charset!r} can't be decoded")

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import struct
 
-_REGISTER, _DUMP, _DUMP_GTID = 0x15, 0x12, 0x1E
+_REGISTER, _DUMP, _DUMP_GTID, _ACK = 0x15, 0x12, 0x1E, 0xEF
 
 NON_BLOCK = 0x01  #: end at the end of the log instead of waiting for more
 ANNOTATE = 0x02  #: MariaDB: send the statements too
+
+
+def packet(payload: bytes, sequence: int = 0) -> bytes:
+    """Frame a payload of less than 16 MB."""
+    return len(payload).to_bytes(3, "little") + bytes([sequence]) + payload
+
+
+def semi_sync_ack(file: str, offset: int) -> bytes:
+    """Return what a semi-synchronous server waits for: all events up to this end of one have come."""
+    return struct.pack("<BQ", _ACK, offset) + file.encode()
 
 
 def register(server_id: int, host: str, user: str, port: int) -> bytes:

@@ -6,10 +6,12 @@ BinlogError
 │   └── ServerUnavailable        the server can't be reached or takes no more connections
 └── Fatal                    the same call fails for ever: an operator must act
     ├── AccessDenied             login refused
+    ├── TlsFailed                no TLS connection that both sides accept
     ├── MissingPrivilege         the account lacks a grant
     ├── DuplicateServerId        another replica uses this server id
     ├── PositionPurged           the server no longer has the log from this position on
     ├── InvalidPosition          the position is no event's start in that file
+    ├── EngineUnavailable        the chosen engine is not installed, or can't do what was asked
     ├── ServerRefused            any other error the server answered
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
     ├── UnknownEvent             an event type that can't be decoded and may not be skipped
@@ -48,6 +50,10 @@ class AccessDenied(Fatal):
     """The server refused the login."""
 
 
+class TlsFailed(Fatal):
+    """No TLS connection that both sides accept: a certificate, a host name, a file or the protocol is wrong."""
+
+
 class MissingPrivilege(Fatal):
     """The account lacks a privilege."""
 
@@ -62,6 +68,10 @@ class PositionPurged(Fatal):
 
 class InvalidPosition(Fatal):
     """The position is no event's start."""
+
+
+class EngineUnavailable(Fatal):
+    """The chosen engine is not installed, or can't do what was asked."""
 
 
 class ServerRefused(Fatal):
@@ -95,7 +105,7 @@ class UnsupportedColumn(Fatal):
 # https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html and MariaDB's own, from 1900 on
 _UNAVAILABLE = {1040, 1053, 1077, 1079, 1129, 1158, 1159, 1160, 1161, 1203, 1205, 1317, 1927, 2002, 2003, 3168}
 _LOST = {0, 2006, 2013, 2055}
-_LOGIN = {1045, 1130, 1698, 3118, 4151}
+_LOGIN = {1045, 1130, 1698, 3118, 3159, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
 _PURGED = ("purged", "could not find", "missing transactions", "is missing the gtid", "not in the master's")
 _DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id", "same server_id")
@@ -115,7 +125,8 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     if code in _PRIVILEGE:
         return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO it {said}")
     if code in _LOGIN:
-        return AccessDenied(f"login refused for user {user!r}; check source.user and source.password {said}")
+        advice = "check source.user and source.password, and source.tls if the server demands TLS"
+        return AccessDenied(f"login refused for user {user!r}; {advice} {said}")
     return ServerRefused(f"the server refused {said}")
 
 

@@ -6,7 +6,8 @@ A transaction is `Gtid, [Query BEGIN], ([RowsQuery], Rows…)…, (Xid | Query C
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -14,25 +15,29 @@ from databus_binlog.table_map import TableMap
 
 Action = Literal["insert", "update", "delete"]
 
+#: A column's value in a row image: its text, None for NULL, or ABSENT where the image does not hold the column.
+Value: TypeAlias = bytes | bool | None
+ABSENT: Final = False
 
-class Event(msgspec.Struct, frozen=True):
+
+class Event(msgspec.Struct, frozen=True, array_like=True):
     """What every event tells: when, by which server, and where it stands in which file."""
 
     time: int  #: seconds since 1970, 0 for events the server makes up while sending
     server_id: int  #: of the server that first wrote it
     file: str
-    start: int  #: offset of its first byte, counted beyond 4 GiB
+    start: int  #: offset of its first byte, counted beyond 4 GiB; of a compressed transaction for the events in it
     end: int  #: offset of the next event
 
 
-class FormatDescription(Event, frozen=True):
+class FormatDescription(Event, frozen=True, array_like=True, tag=1):
     """The head of a file."""
 
     server_version: str
     checksum: bool
 
 
-class Rotate(Event, frozen=True):
+class Rotate(Event, frozen=True, array_like=True, tag=2):
     """The log goes on in `next_file`. An artificial one is made up by the server when it opens a file to send it."""
 
     next_file: str
@@ -40,7 +45,7 @@ class Rotate(Event, frozen=True):
     artificial: bool
 
 
-class Gtid(Event, frozen=True):
+class Gtid(Event, frozen=True, array_like=True, tag=3):
     """A transaction or a statement of its own begins."""
 
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
@@ -49,7 +54,7 @@ class Gtid(Event, frozen=True):
     commit_time_us: int  #: microseconds since 1970 at the first server, 0 where unknown
 
 
-class Query(Event, frozen=True):
+class Query(Event, frozen=True, array_like=True, tag=4):
     """A statement as text: BEGIN, COMMIT, DDL, or DML in statement format."""
 
     schema: str
@@ -59,43 +64,68 @@ class Query(Event, frozen=True):
     xid: int | None  #: of a statement that is a transaction of its own
 
 
-class Xid(Event, frozen=True):
+class Xid(Event, frozen=True, array_like=True, tag=5):
     """A transaction is committed."""
 
     xid: int
 
 
-class XaPrepare(Event, frozen=True):
+class XaPrepare(Event, frozen=True, array_like=True, tag=6):
     """An XA transaction is prepared (or committed in one phase); a Query tells its outcome later."""
 
     xid: str  #: X'gtrid',X'bqual',format
     one_phase: bool
 
 
-class RowsQuery(Event, frozen=True):
+class RowsQuery(Event, frozen=True, array_like=True, tag=7):
     """The statement that caused the rows that follow (ROWS_QUERY, ANNOTATE_ROWS)."""
 
     query: bytes
 
 
-class Rows(Event, frozen=True):
+class Rows(Event, frozen=True, array_like=True, tag=8):
     """Changed rows of one table."""
 
-    table: TableMap
+    table: str  #: fingerprint of its TableMap, which `Events.tables` has
     action: Action
     count: int  #: row images; an update has two per row: before, after
-    rows: bytes  #: `count` msgpack arrays, each with the column's text as `bin`, or nil, in table order
+    complete: bool  #: no column is absent from any image (binlog_row_image=FULL)
     statement_end: bool
+    rows: msgspec.Raw  #: msgpack array of images: arrays of the columns' texts as `bin`, nil (NULL) or false (ABSENT)
 
-    def images(self) -> list[list[bytes | None]]:
-        """Return `rows` as Python values."""
-        array_head = b"\xdd" + self.count.to_bytes(4, "big")
-        return msgspec.msgpack.decode(array_head + self.rows, type=list[list[bytes | None]])
+    def images(self) -> list[list[Value]]:
+        """Return `rows` as Python values, in table order."""
+        return _decode_images(self.rows)
 
 
-class Heartbeat(Event, frozen=True):
+class Heartbeat(Event, frozen=True, array_like=True, tag=9):
     """The server has nothing to send; it stands at `end` of `file`."""
 
 
-class Stop(Event, frozen=True):
+class Stop(Event, frozen=True, array_like=True, tag=10):
     """The server shut down and will go on in a new file."""
+
+
+AnyEvent: TypeAlias = FormatDescription | Rotate | Gtid | Query | Xid | XaPrepare | RowsQuery | Rows | Heartbeat | Stop
+
+_decode_events = msgspec.msgpack.Decoder(list[AnyEvent]).decode
+_decode_images = msgspec.msgpack.Decoder(list[list[Value]]).decode
+encode_event = msgspec.msgpack.Encoder().encode
+
+
+class Events:
+    """Consecutive events in binlog order. Iterate for objects, or pass `data` on: it costs nothing per event."""
+
+    __slots__ = ("_count", "data", "images", "tables")
+
+    def __init__(self, data: bytes, count: int, images: int, tables: Mapping[str, TableMap]) -> None:
+        self._count = count
+        self.data = data  #: msgpack array of the events, each an array of its class's tag and fields
+        self.images = images  #: row images in them
+        self.tables = tables  #: fingerprint → table, for every table their Rows refer to
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        return iter(_decode_events(self.data))

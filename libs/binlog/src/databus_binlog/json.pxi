@@ -172,7 +172,7 @@ cdef Fault json_opaque(Buffer* out, const uint8_t* p, const uint8_t* end) noexce
     p += 1
     if not json_length(&p, end, &size):
         return BAD_JSON
-    o = first = room(out, 64 + size + size // 2)
+    o = first = room(out, 64 + size + size // 2)  # base64 with its line breaks takes 1.37 times
     if o == NULL:
         return NO_MEMORY
     if field == 246:
@@ -214,10 +214,14 @@ cdef char* put_json_temporal(char* o, uint8_t field, int64_t packed) noexcept no
 
 
 cdef char* put_base64(char* o, const uint8_t* p, size_t size) noexcept nogil:
+    """Write base64 with a line break, escaped, after every 76 characters that are not the last."""
     cdef const char* alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     cdef uint32_t group
     cdef size_t i, left
     for i in range(0, size, 3):
+        if i and i % 57 == 0:
+            memcpy(o, b"\\n", 2)
+            o += 2
         left = size - i
         group = p[i] << 16 | (p[i + 1] << 8 if left > 1 else 0) | (p[i + 2] if left > 2 else 0)
         o[0] = alphabet[group >> 18]

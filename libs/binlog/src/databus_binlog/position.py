@@ -26,3 +26,18 @@ class Server(msgspec.Struct, frozen=True):
     uuid: str  #: "" on MariaDB before 10.5
     gtid: bool  #: it logs GTIDs, so a position is found again on another host
     variables: Mapping[str, str]  #: those of `session.VARIABLES` that it has, lower case
+
+    @property
+    def semi_sync(self) -> bool:
+        """Its commits wait for replicas that acknowledge them."""
+        return "ON" in {self.variables.get(f"rpl_semi_sync_{name}_enabled") for name in ("master", "source")}
+
+
+def release(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a server's version."""
+    numbers: list[int] = []
+    for part in version.split("-", maxsplit=1)[0].split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

@@ -1,4 +1,4 @@
-# Row images to msgpack: one array per image, the canonical text of each value as `bin`, NULL as nil.
+# Row images to msgpack: one array per image, the text of each value as `bin`, NULL as nil, an absent column as false.
 
 cdef enum Kind:
     SIGNED
@@ -12,62 +12,129 @@ cdef enum Kind:
     TIME_
     DATETIME_
     TIMESTAMP_
-    BYTES          # passed through: UTF-8, VARBINARY, BLOB, GEOMETRY, VECTOR
+    OLD_TIME       # the formats before MySQL 5.6
+    OLD_DATETIME
+    OLD_TIMESTAMP
+    BYTES          # passed through: UTF-8, VARBINARY, BLOB, GEOMETRY, VECTOR. From here on a value brings its length
     PADDED         # BINARY(n): the log drops trailing zero bytes
     ONE_BYTE_TEXT  # through a table of 256
-    CODEC_TEXT     # through one of Python's codecs
+    CODEC_TEXT     # through a function of charsets.py
     JSON_
 
 cdef enum:
-    WIDEST = 96    # bytes of the longest value of a fixed size with its header: DECIMAL(65,30) takes 70
+    HIDDEN_SIZE = 8  # bytes of a hidden column
+    WIDEST = 96    # bytes of the longest value of a fixed size with its head: DECIMAL(65,30) takes 70
 
 
 cdef struct Column:
     Kind kind
     uint32_t size       # bytes of a value of fixed size, or of the length before it
-    uint32_t detail     # fraction digits, or bytes to pad to, or index of a codec
+    uint32_t detail     # fraction digits, or bytes to pad to, or index of a function
     uint8_t precision
     uint8_t scale
+    bint compressed
     const uint8_t* utf8  # ONE_BYTE_TEXT: 256 times length and three bytes
 
 
-cdef Fault write_images(
-    const Column* columns, uint32_t count, const uint8_t* p, const uint8_t* end, Buffer* out, uint32_t* images, uint32_t* at
-) noexcept nogil:
-    """Write every image between `p` and `end`. On a fault `at` is the index of its column."""
-    cdef uint32_t null_bytes = (count + 7) // 8, i
-    cdef const uint8_t* nulls
-    cdef char* o
+cdef struct Image:
+    const uint8_t* present  # bitmap of the columns that are there, NULL if all are
+    uint32_t null_bytes     # of its bitmap of NULLs, which counts only those
+    bint partial            # PARTIAL_UPDATE_ROWS: the image may hold JSON as diffs from the image before
+
+
+cdef struct Rows_:
+    const Column* columns
+    uint32_t count          # columns, without the hidden ones that follow them
+    uint32_t hidden
+    uint32_t json_columns
+    uint32_t sides          # images of a row: an update has two, before and after
+    Image[2] images
+    Buffer* scratch         # what a compressed value inflates to
+    Buffer* json            # where in the output each JSON text of the image before is: start, size
+    uint32_t written        # images
+    uint32_t at             # the column at hand, for the error's text
+
+
+cdef Fault write_images(Rows_* rows, const uint8_t* p, const uint8_t* end, Buffer* out) noexcept:
+    """Write every row between `p` and `end`: one image, or of an update two, of which the second may take no bytes."""
     cdef Fault fault
+    cdef const uint8_t* row
+    cdef uint32_t side
     while p < end:
-        if end - p < null_bytes:
-            return TRUNCATED
-        nulls = p
-        p += null_bytes
-        o = room(out, 3 + count * WIDEST)
-        if o == NULL:
-            return NO_MEMORY
-        out.size += put_array(o, count) - o
-        for i in range(count):
-            if nulls[i >> 3] >> (i & 7) & 1:
-                out.data[out.size] = <char> 0xC0
-                out.size += 1
-                continue
-            at[0] = i
-            if columns[i].kind < BYTES:
-                if end - p < columns[i].size:
-                    return TRUNCATED
-                write_fixed(&columns[i], p, out)
-                p += columns[i].size
-            else:
-                fault = write_variable(&columns[i], &p, end, out, (count - i) * WIDEST)
-                if fault != NONE:
-                    return fault
-        images[0] += 1
+        row = p
+        for side in range(rows.sides):
+            fault = write_image(rows, &rows.images[side], &p, end, out)
+            if fault != NONE:
+                return fault
+            rows.written += 1
+        if p == row:
+            return NO_COLUMNS
     return NONE
 
 
-cdef inline void write_fixed(const Column* column, const uint8_t* p, Buffer* out) noexcept nogil:
+cdef inline bint bit(const uint8_t* bitmap, uint32_t index) noexcept nogil:
+    return bitmap[index >> 3] >> (index & 7) & 1
+
+
+cdef Fault write_image(Rows_* rows, const Image* image, const uint8_t** at, const uint8_t* end, Buffer* out) noexcept:
+    cdef uint32_t count = rows.count, i, place = 0, json_place = 0
+    cdef const uint8_t* p = at[0]
+    cdef const uint8_t* nulls
+    cdef const uint8_t* diffs = NULL
+    cdef const Column* column
+    cdef char* o
+    cdef Fault fault
+    if image.partial:
+        if not json_diffs(rows, &p, end, &diffs):
+            return TRUNCATED
+    elif rows.images[1].partial:
+        memset(rows.json.data, 0, rows.json.size)
+    if end - p < image.null_bytes:
+        return TRUNCATED
+    nulls = p
+    p += image.null_bytes
+    o = room(out, 3 + count * WIDEST)
+    if o == NULL:
+        return NO_MEMORY
+    out.size += put_array(o, count) - o
+    for i in range(count):
+        column = rows.columns + i
+        json_place += column.kind == JSON_
+        if image.present != NULL and not bit(image.present, i):
+            out.data[out.size] = <char> 0xC2
+            out.size += 1
+            continue
+        place += 1
+        if bit(nulls, place - 1):
+            if diffs != NULL and column.kind == JSON_ and bit(diffs, json_place - 1):
+                return BAD_DIFF
+            out.data[out.size] = <char> 0xC0
+            out.size += 1
+            continue
+        rows.at = i
+        if column.kind < BYTES:
+            if end - p < column.size:
+                return TRUNCATED
+            write_fixed(column, p, out)
+            p += column.size
+            continue
+        if diffs != NULL and column.kind == JSON_ and bit(diffs, json_place - 1):
+            fault = write_json_diff(rows, i, &p, end, out)
+            if fault == NONE and room(out, (count - i) * WIDEST) == NULL:
+                fault = NO_MEMORY
+        else:
+            fault = write_variable(rows, column, &p, end, out, (count - i) * WIDEST)
+        if fault != NONE:
+            return fault
+    for i in range(count, count + rows.hidden):
+        if image.present == NULL or bit(image.present, i):
+            place += 1
+            p += 0 if bit(nulls, place - 1) else HIDDEN_SIZE
+    at[0] = p
+    return NONE if p <= end else TRUNCATED
+
+
+cdef inline void write_fixed(const Column* column, const uint8_t* p, Buffer* out) noexcept:
     """Write a value of fixed size; there is room for it, and its text is shorter than 256 bytes."""
     cdef char* header = out.data + out.size
     cdef char* o = header + 2
@@ -96,35 +163,52 @@ cdef inline void write_fixed(const Column* column, const uint8_t* p, Buffer* out
         o = put_time2(o, p, column.detail)
     elif kind == YEAR_:
         o = padded(o, 1900 + p[0] if p[0] else 0, 4)
-    else:
+    elif kind == BITS:
         o = digits_of(o, be(p, column.size))
+    elif kind == OLD_TIME:
+        o = put_old_time(o, p, column.detail)
+    elif kind == OLD_DATETIME:
+        o = put_old_datetime(o, p, column.detail)
+    else:
+        o = put_old_timestamp(o, p, column.detail)
     header[0] = <char> 0xC4
     header[1] = <char> (o - header - 2)
     out.size += o - header
 
 
-cdef Fault write_variable(
-    const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
-) noexcept nogil:
-    """Write a value that brings its length, and leave room for `after` more bytes."""
-    cdef size_t size, header
-    cdef Fault fault
-    cdef const uint8_t* value
-    cdef char* o
+cdef inline Fault sized(const Column* column, const uint8_t** p, const uint8_t* end, size_t* size) noexcept:
+    """Read the length before a value, and move to what follows the value."""
     if <size_t> (end - p[0]) < column.size:
         return TRUNCATED
-    size = le(p[0], column.size)
-    value = p[0] + column.size
-    if <size_t> (end - value) < size:
+    size[0] = le(p[0], column.size)
+    if <size_t> (end - p[0]) - column.size < size[0]:
         return TRUNCATED
-    p[0] = value + size
+    p[0] += column.size + size[0]
+    return NONE
+
+
+cdef Fault write_variable(
+    Rows_* rows, const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
+) noexcept:
+    """Write a value that brings its length, and leave room for `after` more bytes."""
+    cdef size_t size, head
+    cdef Fault fault = sized(column, p, end, &size)
+    cdef const uint8_t* value = p[0] - size
+    cdef char* o
+    if fault != NONE:
+        return fault
+    if column.compressed:
+        fault = inflate_column(rows.scratch, value, size)
+        if fault != NONE:
+            return fault
+        value, size = <const uint8_t*> rows.scratch.data, rows.scratch.size
     if column.kind == BYTES:
         o = room(out, 5 + size + after)
         if o == NULL:
             return NO_MEMORY
-        out.size += put_bin(o, size) - o
-        memcpy(out.data + out.size, value, size)
-        out.size += size
+        o = put_bin(o, size)
+        memcpy(o, value, size)
+        out.size = o + size - out.data
         return NONE
     if column.kind == PADDED:
         if size > column.detail:
@@ -132,10 +216,10 @@ cdef Fault write_variable(
         o = room(out, 5 + column.detail + after)
         if o == NULL:
             return NO_MEMORY
-        out.size += put_bin(o, column.detail) - o
-        memcpy(out.data + out.size, value, size)
-        memset(out.data + out.size + size, 0, column.detail - size)
-        out.size += column.detail
+        o = put_bin(o, column.detail)
+        memcpy(o, value, size)
+        memset(o + size, 0, column.detail - size)
+        out.size = o + column.detail - out.data
         return NONE
     if column.kind == ONE_BYTE_TEXT:
         o = room(out, 5 + 3 * size + after)
@@ -143,7 +227,7 @@ cdef Fault write_variable(
             return NO_MEMORY
         write_by_table(column.utf8, value, size, out)
         return NONE
-    header = out.size  # the text's length shows when it is written
+    head = out.size  # the text's length shows when it is written
     if room(out, 5) == NULL:
         return NO_MEMORY
     out.size += 5
@@ -151,19 +235,29 @@ cdef Fault write_variable(
         fault = put_json(out, value, value + size)
     else:
         fault = write_by_codec(column.detail, value, size, out)
-    out.data[header] = <char> 0xC6
-    put_big(out.data + header + 1, out.size - header - 5, 4)
+    return end_text(rows, column, head, out, fault, after)
+
+
+cdef Fault end_text(Rows_* rows, const Column* column, size_t head, Buffer* out, Fault fault, size_t after) noexcept:
+    """Write the head of a text that begins five bytes after it; remember where a JSON text is."""
+    cdef size_t size = out.size - head - 5
+    cdef size_t* place
+    out.data[head] = <char> 0xC6
+    put_big(out.data + head + 1, size, 4)
+    if rows.images[1].partial and column.kind == JSON_:
+        place = <size_t*> rows.json.data + 2 * (column - rows.columns)
+        place[0], place[1] = head + 5, size
     return NO_MEMORY if fault == NONE and room(out, after) == NULL else fault
 
 
-cdef void write_by_table(const uint8_t* table, const uint8_t* p, size_t size, Buffer* out) noexcept nogil:
+cdef void write_by_table(const uint8_t* table, const uint8_t* p, size_t size, Buffer* out) noexcept:
     cdef size_t longer = 0, i
     cdef uint8_t high = 0
     cdef const uint8_t* entry
     cdef char* o = out.data + out.size
     for i in range(size):
         high |= p[i]
-    if high < 0x80:  # ASCII, which every one of these sets contains
+    if high < 0x80 and table[0x7E * 4 + 1] == 0x7E:  # ASCII, which these sets contain, but for swe7
         o = put_bin(o, size)
         memcpy(o, p, size)
         out.size = o + size - out.data
@@ -178,126 +272,73 @@ cdef void write_by_table(const uint8_t* table, const uint8_t* p, size_t size, Bu
     out.size = o - out.data
 
 
-#: names of the codecs that columns refer to by index
-CODECS = []
+#: the functions that columns refer to by index
+cdef list CODECS = []
 
 
-cdef Fault write_by_codec(uint32_t codec, const uint8_t* p, size_t size, Buffer* out) noexcept with gil:
+cdef Fault write_by_codec(uint32_t codec, const uint8_t* p, size_t size, Buffer* out) noexcept:
     try:
-        text = PyBytes_FromStringAndSize(<const char*> p, size).decode(CODECS[codec]).encode()
+        text = CODECS[codec](PyBytes_FromStringAndSize(<const char*> p, size)).encode()
     except UnicodeError:
         return BAD_TEXT
     return append(out, PyBytes_AS_STRING(text), len(text))
 
 
-cdef class Plan:
-    """How to read the rows of one table map."""
-    cdef object table      # TableMap, None if the table is not wanted
-    cdef str name          # schema.name
-    cdef str refused       # why rows can't be read: every wanted row event of the table fails with it
-    cdef type refusal
-    cdef list tables       # keeps character tables alive
-    cdef Column* columns
-    cdef uint32_t count
+# --- JSON as a diff from the image before (PARTIAL_UPDATE_ROWS) -----------------------------------------------------
 
-    def __cinit__(self):
-        self.tables = []
-
-    def __dealloc__(self):
-        free(self.columns)
-
-    @staticmethod
-    cdef Plan unwanted():
-        return Plan.__new__(Plan)
-
-    @staticmethod
-    cdef Plan of(object table):
-        cdef Plan plan = Plan.__new__(Plan)
-        plan.table = table
-        plan.name = f"{table.schema}.{table.name}"
-        plan.count = len(table.columns)
-        plan.columns = <Column*> calloc(max(plan.count, 1), sizeof(Column))
-        if plan.columns == NULL:
-            raise MemoryError
-        for i, column in enumerate(table.columns):
-            try:
-                plan.layout(&plan.columns[i], column)
-            except (MissingMetadata, UnsupportedColumn) as error:
-                plan.refusal = type(error)
-                plan.refused = f"column {column.name or i} of {plan.name}: {error}"
-                break
-        return plan
-
-    cdef int layout(self, Column* c, object column) except -1:
-        cdef int code = column.type, meta = column.metadata
-        if code in INTEGER_SIZES:
-            if column.unsigned is None:
-                raise MissingMetadata("whether it is unsigned is not logged; set binlog_row_metadata=FULL")
-            c.kind, c.size = (UNSIGNED if column.unsigned else SIGNED), INTEGER_SIZES[code]
-        elif code in (T.ENUM, T.SET):
-            c.kind, c.size = UNSIGNED, meta
-        elif code == T.FLOAT:
-            c.kind, c.size = SINGLE, 4
-        elif code == T.DOUBLE:
-            c.kind, c.size = DOUBLE_, 8
-        elif code == T.NEWDECIMAL:
-            c.kind, c.precision, c.scale = DECIMAL_, meta >> 8, meta & 255
-            c.size = decimal_size(c.precision, c.scale)
-            if not 0 < c.precision <= 65 or c.scale > c.precision:
-                raise UnsupportedColumn(f"DECIMAL({c.precision},{c.scale}) does not exist")
-        elif code == T.BIT:
-            c.kind, c.size = BITS, (meta + 7) // 8
-            if not 0 < meta <= 64:
-                raise UnsupportedColumn(f"BIT({meta}) does not exist")
-        elif code == T.YEAR:
-            c.kind, c.size = YEAR_, 1
-        elif code in (T.DATE, T.NEWDATE):
-            c.kind, c.size = DATE_, 3
-        elif code in TEMPORAL_KINDS:
-            c.kind, c.size = TEMPORAL_KINDS[code]
-            c.detail = meta
-            c.size += (meta + 1) // 2
-            if meta > 6:
-                raise UnsupportedColumn(f"{meta} digits of a second do not exist")
-        elif code == T.JSON:
-            c.kind, c.size = JSON_, meta
-        elif code in (T.GEOMETRY, T.VECTOR):
-            c.kind, c.size = BYTES, meta
-        elif code == T.BLOB:
-            self.text(c, column, meta, 0)
-        elif code in (T.VARCHAR, T.VAR_STRING):
-            self.text(c, column, 1 if meta < 256 else 2, 0)
-        elif code == T.STRING:
-            self.text(c, column, 1 if meta < 256 else 2, meta)
-        else:
-            raise UnsupportedColumn(f"type {code} ({T(code).name}) can't be decoded; rebuild or exclude the table")
-        if c.size > 8 and c.kind != DECIMAL_:
-            raise UnsupportedColumn(f"values of {c.size} bytes do not exist for type {code}")
-        return 0
-
-    cdef int text(self, Column* c, object column, uint32_t prefix, uint32_t width) except -1:
-        """Lay out a string: `prefix` bytes of length, `width` to pad a binary one to."""
-        charset = column.charset
-        c.size = prefix
-        if charset is None:
-            raise MissingMetadata("its character set is not logged; set binlog_row_metadata=FULL")
-        if charset == "binary":
-            c.kind, c.detail = (PADDED if width else BYTES), width
-        elif charset in charsets.UTF8:
-            c.kind = BYTES
-        elif charsets.single_byte_table(charset) is not None:
-            packed = b"".join(bytes([len(x)]) + x.ljust(3, b"\0") for x in charsets.single_byte_table(charset))
-            self.tables.append(packed)
-            c.kind, c.utf8 = ONE_BYTE_TEXT, <const uint8_t*> PyBytes_AS_STRING(packed)
-        elif charsets.codec_of(charset) is not None:
-            codec = charsets.codec_of(charset)
-            if codec not in CODECS:
-                CODECS.append(codec)
-            c.kind, c.detail = CODEC_TEXT, CODECS.index(codec)
-        else:
-            raise UnsupportedColumn(f"character set {charset} can't be decoded; convert or exclude the table")
-        return 0
+cdef bint json_diffs(Rows_* rows, const uint8_t** p, const uint8_t* end, const uint8_t** diffs) noexcept:
+    """Read an after image's options: bit 0 says that a bitmap of the table's JSON columns follows, those with diffs."""
+    cdef uint32_t size = (rows.json_columns + 7) // 8
+    if p[0] == end or p[0][0] > 1:  # no other option is defined
+        return False
+    if p[0][0] == 1:
+        diffs[0] = p[0] + 1
+        p[0] += size
+    p[0] += 1
+    return p[0] <= end
 
 
-cdef dict INTEGER_SIZES = {T.TINY: 1, T.SHORT: 2, T.INT24: 3, T.LONG: 4, T.LONGLONG: 8}
-cdef dict TEMPORAL_KINDS = {T.TIME2: (TIME_, 3), T.DATETIME2: (DATETIME_, 5), T.TIMESTAMP2: (TIMESTAMP_, 4)}
+cdef Fault write_json_diff(Rows_* rows, uint32_t i, const uint8_t** p, const uint8_t* end, Buffer* out) noexcept:
+    """Write the JSON text that the diffs make of the one before; no diffs at all leave it as it is."""
+    cdef const size_t* before = <const size_t*> rows.json.data + 2 * i
+    cdef size_t size, new_size
+    cdef Fault fault = sized(&rows.columns[i], p, end, &size)
+    cdef const char* new
+    if fault != NONE:
+        return fault
+    if before[0] == 0:
+        return NO_IMAGE_BEFORE
+    text = None
+    if size:
+        try:
+            text = apply_diffs(
+                out.data[before[0]:before[0] + before[1]], PyBytes_FromStringAndSize(<const char*> p[0] - size, size),
+                json_text,
+            )
+        except (ValueError, LookupError):
+            return BAD_DIFF
+    new_size = before[1] if text is None else len(text)
+    if room(out, 5 + new_size) == NULL:
+        return NO_MEMORY
+    new = out.data + before[0] if text is None else PyBytes_AS_STRING(text)
+    out.size = put_bin(out.data + out.size, new_size) - out.data
+    memcpy(out.data + out.size, new, new_size)
+    out.size += new_size
+    return NONE
+
+
+def json_text(const uint8_t[::1] document not None):
+    """Return the text of a document in MySQL's binary JSON, as bytes."""
+    cdef Buffer out
+    cdef Fault fault
+    memset(&out, 0, sizeof(out))
+    if document.shape[0] == 0:
+        return b"null"
+    fault = put_json(&out, &document[0], &document[0] + document.shape[0])
+    try:
+        check(fault)
+        if fault != NONE:
+            raise ValueError("malformed binary JSON")
+        return out.data[:out.size]
+    finally:
+        free(out.data)

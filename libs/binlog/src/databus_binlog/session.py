@@ -1,35 +1,40 @@
 """A connection to a server: what it is, where its log ends, and the log itself.
 
-asyncmy logs in (with every authentication method and TLS it knows) and runs the queries; a dump then takes its
-transport over.
+asyncmy logs in and runs the queries; a dump then takes its transport over.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
-from uuid import uuid4
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+from uuid import UUID
 
-import asyncmy
 from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
-from databus_binlog.decoder import Decoder, release
-from databus_binlog.errors import Disconnected, InvalidPosition, ServerUnavailable, from_server
+from databus_binlog.decoder import Decoder
+from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition
 from databus_binlog.gtid import Flavor, MySqlGtidSet
-from databus_binlog.position import Position, Server
+from databus_binlog.login import Login, Tls, log_in, translated
+from databus_binlog.position import Position, Server, release
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
 
+if TYPE_CHECKING:  # it is imported when it is chosen
+    from databus_binlog.mysql_replication import LibraryStream
+
+#: what reads and decodes a log: this package, or the library mysql-replication
+Engine = Literal["databus", "mysql-replication"]
 Row = tuple[Any, ...]
 
 #: what Server.variables holds, as far as the server has it
 VARIABLES = (
     *("binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options"),
     *("binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id", "gtid_mode", "hostname"),
-    *("log_bin", "log_bin_compress", "lower_case_table_names", "server_id", "server_uid", "server_uuid", "version"),
+    *("log_bin", "log_bin_compress", "lower_case_table_names", "rpl_semi_sync_master_enabled"),
+    *("rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid", "version"),
 )
 
 _MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for it
@@ -39,19 +44,20 @@ _STATUS_GRANT = "REPLICATION CLIENT"
 
 @asynccontextmanager
 async def connect(
-    *, host: str, port: int = 3306, user: str, password: str = "", connect_timeout: float = 10.0
+    *,
+    host: str,
+    port: int = 3306,
+    user: str,
+    password: str = "",
+    connect_timeout: float = 10.0,
+    tls: Tls | None = None,
 ) -> AsyncIterator[Session]:
     """Log in and look at the server; hang up at the end of the block."""
-    try:
-        async with asyncio.timeout(connect_timeout):
-            connection = await asyncmy.connect(
-                host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, autocommit=True
-            )
-    except TimeoutError as error:
-        raise ServerUnavailable(f"no answer from {host}:{port} within {connect_timeout:g} s") from error
-    except (DriverError, OSError) as error:
-        raise _told(error, user) from error
-    session = Session(connection, user)
+    connection = await log_in(
+        host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, tls=tls
+    )
+    login = Login(host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, tls=tls)
+    session = Session(connection, login)
     try:
         await session.look()
         yield session
@@ -64,15 +70,17 @@ class Session:
 
     server: Server
 
-    def __init__(self, connection: Any, user: str) -> None:
+    def __init__(self, connection: Any, login: Login) -> None:
         self._connection = connection
-        self._user = user
-        self._stream: EventStream | None = None
+        self._login = login
+        self._user = login.user
+        self._stream: EventStream | LibraryStream | None = None
 
     async def close(self) -> None:
         """Hang up."""
         if self._stream:
             await self._stream.close()
+        if isinstance(self._stream, EventStream):  # it had the connection
             return
         try:
             await self._connection.ensure_closed()
@@ -104,7 +112,7 @@ class Session:
                 await cursor.execute(sql, args or None)
                 return list(await cursor.fetchall())
         except (DriverError, OSError) as error:
-            raise _told(error, self._user, grant) from error
+            raise translated(error, self._user, grant) from error
 
     # --- positions ------------------------------------------------------------------------------------------------
 
@@ -154,7 +162,7 @@ class Session:
             await self._connection.read_packet()
         except (DriverError, OSError) as error:
             code = 1227 if error.args[:1] == (1045,) else None  # MariaDB answers with the code of a refused login
-            raise _told(error, self._user, code=code) from error
+            raise translated(error, self._user, code=code) from error
 
     async def dump(
         self,
@@ -168,53 +176,82 @@ class Session:
         follow: bool = True,
         backlog: int = 8 << 20,
         write_timeout: int = 600,
-    ) -> EventStream:
+        statements: bool = False,
+        semi_sync: bool = False,
+        engine: Engine = "databus",
+    ) -> EventStream | LibraryStream:
         """Stream the log from a position; without `follow`, up to where it ends now.
 
         server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits
-        for a consumer that does not read. The rest: see Decoder and EventStream.
+        for a consumer that does not read. statements: let MariaDB send what caused the rows too (RowsQuery), which may
+        double the log. semi_sync: where the server has it enabled, its commits wait until their events are decoded
+        here. engine: see databus_binlog.mysql_replication; it needs no backlog. The rest: see Decoder and EventStream.
         """
+        semi_sync = semi_sync and self.server.semi_sync
         collations = await self.collations()
         by_gtid = bool(position.gtid_set) and self.server.gtid
-        await self._prepare(heartbeat, write_timeout, position.gtid_set if by_gtid else "")
-        payload = self._dump_command(position, server_id, by_gtid, 0 if follow else commands.NON_BLOCK)
-        decoder = Decoder(flavor=self.server.flavor, wanted=wanted, collations=collations, describe=describe)
+        if not by_gtid:
+            _require_file(position)
+        if engine == "mysql-replication":
+            self._stream = _library(semi_sync).open_stream(
+                self._login,
+                self.server,
+                position,
+                server_id=server_id,
+                heartbeat=heartbeat,
+                silence=silence,
+                write_timeout=write_timeout,
+                follow=follow,
+                statements=statements,
+                collations=collations,
+                wanted=wanted,
+                describe=describe,
+            )
+            return self._stream
+        await self._prepare(server_id, heartbeat, write_timeout, position.gtid_set if by_gtid else "", semi_sync)
+        flags = 0 if follow else commands.NON_BLOCK
+        if statements and self.server.flavor == "mariadb":
+            flags |= commands.ANNOTATE
+        payload = self._dump_command(position, server_id, by_gtid, flags)
+        decoder = Decoder(
+            flavor=self.server.flavor, wanted=wanted, collations=collations, describe=describe, semi_sync=semi_sync
+        )
         transport = self._connection._transport  # asyncmy has no way to hand it over
         self._stream = EventStream(transport, decoder, backlog=backlog, silence=silence)
         transport.set_protocol(self._stream)
         try:
             self._send(payload)
         except DriverError as error:
-            raise _told(error, self._user) from error
+            raise translated(error, self._user) from error
         return self._stream
 
-    async def _prepare(self, heartbeat: float, write_timeout: int, gtid_set: str) -> None:
+    async def _prepare(
+        self, server_id: int, heartbeat: float, write_timeout: int, gtid_set: str, semi_sync: bool
+    ) -> None:
         """Tell the server what this replica can do. The variables have old and new names; it ignores the others."""
         nanoseconds = int(heartbeat * 1e9)
-        uuid = str(uuid4())  # equal ones would throw each other out
         await self.query(
             "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"
             " @source_binlog_checksum = @@GLOBAL.binlog_checksum,"
-            " @master_heartbeat_period = %s, @source_heartbeat_period = %s, @slave_uuid = %s, @replica_uuid = %s,"
-            " SESSION net_write_timeout = %s",
-            (nanoseconds, nanoseconds, uuid, uuid, write_timeout),
+            " @master_heartbeat_period = %s, @source_heartbeat_period = %s, SESSION net_write_timeout = %s",
+            (nanoseconds, nanoseconds, write_timeout),
         )
-        if self.server.flavor == "mariadb":
-            await self.query("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")
-            if gtid_set:
-                await self.query("SET @slave_connect_state = %s", (gtid_set,))
+        if semi_sync:
+            await self.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
+        if self.server.flavor == "mysql":
+            # By it the server ends an older dump of the same replica, as MariaDB does by the id.
+            uuid = str(UUID(int=server_id))
+            await self.query("SET @slave_uuid = %s, @replica_uuid = %s", (uuid, uuid))
+            return
+        await self.query("SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1")
+        if gtid_set:
+            await self.query("SET @slave_connect_state = %s", (gtid_set,))
 
     def _dump_command(self, position: Position, server_id: int, by_gtid: bool, flags: int) -> bytes:
         if by_gtid and self.server.flavor == "mysql":
             return commands.dump_gtid(MySqlGtidSet.from_text(position.gtid_set).to_bytes(), server_id, flags)
-        if self.server.flavor == "mariadb":
-            flags |= commands.ANNOTATE
         if by_gtid:
             return commands.dump("", _HEADER_END, server_id, flags)
-        if position.gtid_set and not position.file:
-            raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has nothing else")
-        if position.offset > _MAX_OFFSET:
-            raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
         return commands.dump(position.file, max(position.offset, _HEADER_END), server_id, flags)
 
     def _send(self, payload: bytes) -> None:
@@ -222,9 +259,18 @@ class Session:
         self._connection.write_packet(payload)
 
 
-def _told(error: Exception, user: str, grant: str = "REPLICATION SLAVE", code: int | None = None) -> Exception:
-    """Turn the driver's error into ours."""
-    number, text = error.args[0] if error.args else 0, str(error.args[1] if len(error.args) > 1 else error)
-    if not isinstance(error, DriverError) or not isinstance(number, int):
-        return ServerUnavailable(f"connection failed: {error}")
-    return from_server(code or number, text, user=user, grant=grant)
+def _require_file(position: Position) -> None:
+    if position.gtid_set and not position.file:
+        raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has nothing else")
+    if position.offset > _MAX_OFFSET:
+        raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
+
+
+def _library(semi_sync: bool) -> Any:
+    if semi_sync:
+        raise EngineUnavailable("mysql-replication can't acknowledge: turn semi_sync off, or choose the engine databus")
+    try:
+        return import_module("databus_binlog.mysql_replication")
+    except ModuleNotFoundError as error:
+        advice = "pip install 'databus-binlog[mysql-replication]', or choose the engine databus"
+        raise EngineUnavailable(f"the engine mysql-replication is not installed ({error.name}): {advice}") from error

@@ -1,19 +1,20 @@
-"""The receiving end of a dump: socket → reused buffer → decoder → lists of events, with bounded memory."""
+"""The receiving end of a dump: socket → reused buffer → decoder → events, with bounded memory."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 
+from databus_binlog import commands
 from databus_binlog.decoder import Decoder
 from databus_binlog.errors import Disconnected
-from databus_binlog.events import Event
+from databus_binlog.events import Events
 
 BUFFER_SIZE = 1 << 20
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """Iterate over it for lists of events, one list for each piece that came from the socket.
+    """Iterate over it for events, in pieces as they came from the socket.
 
     backlog: decoded but unread bytes of the log after which the socket is left alone until half of it is read.
     silence: seconds without even a heartbeat after which the connection counts as lost.
@@ -25,33 +26,43 @@ class EventStream(asyncio.BufferedProtocol):
         self._limit = backlog
         self._silence = silence
         self._buffer = memoryview(bytearray(BUFFER_SIZE))
-        self._ready: deque[tuple[list[Event], int]] = deque()
+        self._ready: deque[tuple[Events, int]] = deque()
         self._unread = 0
         self._failure: Exception | None = None
-        self._arrival = asyncio.Event()  # something to return or to raise
+        self._arrival = asyncio.Event()  # bytes came, or the end
         self._lost = asyncio.Event()
         self._closed = False
 
     def __aiter__(self) -> EventStream:
         return self
 
-    async def __anext__(self) -> list[Event]:
+    async def __anext__(self) -> Events:
         while not self._ready:
-            if self._failure:
+            if self._decoder.more:
+                self._decode(b"", 0)
+                self._read_on()
+            elif self._failure:
                 raise self._failure
-            if self._decoder.finished or self._lost.is_set():
+            elif self._decoder.finished or self._lost.is_set():
                 raise StopAsyncIteration
-            self._arrival.clear()
-            try:
-                async with asyncio.timeout(self._silence):
-                    await self._arrival.wait()
-            except TimeoutError:
-                self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
+            else:
+                await self._next_arrival()
         events, size = self._ready.popleft()
         self._unread -= size
-        if self._unread <= self._limit // 2 and not self._lost.is_set():
-            self._transport.resume_reading()
+        self._read_on()
         return events
+
+    def _read_on(self) -> None:
+        if self._unread <= self._limit // 2 and not self._decoder.more and not self._lost.is_set():
+            self._transport.resume_reading()
+
+    async def _next_arrival(self) -> None:
+        self._arrival.clear()
+        try:
+            async with asyncio.timeout(self._silence):
+                await self._arrival.wait()
+        except TimeoutError:
+            self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
 
     async def close(self) -> None:
         """Hang up. Iteration ends after what has already come."""
@@ -66,18 +77,24 @@ class EventStream(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Decode what came; stop reading while the consumer is far behind."""
+        """Decode what came. Also the middle of a long event is a sign of life."""
+        self._decode(self._buffer, nbytes)
+        self._arrival.set()
+
+    def _decode(self, data: bytes | memoryview, size: int) -> None:
+        """Decode; stop reading while the consumer is far behind or has to fetch what one piece became."""
         try:
-            events = self._decoder.feed(self._buffer, nbytes)
+            events = self._decoder.feed(data, size)
         except Exception as failure:  # noqa: BLE001 - raised to the consumer; asyncio would only log it and hang up
             self._fail(failure)
             return
         if events:
-            self._ready.append((events, nbytes))
-            self._unread += nbytes
-            if self._unread > self._limit:
-                self._transport.pause_reading()
-            self._arrival.set()
+            self._ready.append((events, size))
+            self._unread += size
+        if self._decoder.more or self._unread > self._limit:
+            self._transport.pause_reading()
+        if ack := self._decoder.take_ack():
+            self._transport.write(commands.packet(commands.semi_sync_ack(*ack)))
         if self._decoder.failure:
             self._fail(self._decoder.failure)
         elif self._decoder.finished:

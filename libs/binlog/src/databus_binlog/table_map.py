@@ -5,6 +5,7 @@ Layout: libs/mysql/binlog/event/rows_event.h (Table_map_event) in MySQL's source
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from hashlib import blake2b
@@ -26,12 +27,16 @@ class FieldType(IntEnum):
     BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 
 
+NOT_LOGGED = -1  #: of ColumnMap.metadata
+
 _T = FieldType
 _NUMERIC = {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.NEWDECIMAL, _T.FLOAT, _T.DOUBLE, _T.YEAR}
 _CHARACTER = {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VARCHAR_COMPRESSED, _T.BLOB_COMPRESSED}
 _LABELLED = {_T.ENUM, _T.SET}
+_HASH = re.compile(r"DB_ROW_HASH_\d+")
+_OLD_TEMPORAL = {_T.TIME, _T.DATETIME, _T.TIMESTAMP}
 _TWO_BYTES_LITTLE_ENDIAN = {_T.VARCHAR, _T.VAR_STRING, _T.VARCHAR_COMPRESSED}
-_TWO_BYTES = {_T.STRING, _T.NEWDECIMAL, _T.BIT}
+_TWO_BYTES = {_T.NEWDECIMAL, _T.BIT}
 _ONE_BYTE = {
     *(_T.FLOAT, _T.DOUBLE, _T.TIMESTAMP2, _T.DATETIME2, _T.TIME2),
     *(_T.BLOB, _T.BLOB_COMPRESSED, _T.JSON, _T.GEOMETRY, _T.VECTOR),
@@ -44,7 +49,8 @@ class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     type: int  #: a FieldType, ENUM and SET already told from STRING
     #: VARCHAR, STRING: bytes at most; BLOB and like: bytes of the length; NEWDECIMAL: precision << 8 | scale;
-    #: BIT: bits; TIME2, DATETIME2, TIMESTAMP2: fraction digits; ENUM, SET: bytes of the value; FLOAT, DOUBLE: size
+    #: BIT: bits; TIME2, DATETIME2, TIMESTAMP2: fraction digits; ENUM, SET: bytes of the value; FLOAT, DOUBLE: size;
+    #: TIME, DATETIME, TIMESTAMP of old: fraction digits, NOT_LOGGED on MariaDB, which has them but does not tell
     metadata: int
     nullable: bool
     unsigned: bool | None = None
@@ -64,7 +70,16 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[ColumnMap, ...]
     primary_key: tuple[int, ...] = ()  #: indexes of its columns; empty where there is none or it is not logged
     has_names: bool  #: binlog_row_metadata is FULL
+    #: MariaDB: BIGINT columns after these that no statement can see: hashes of unique TEXT and BLOB columns
+    hidden: int = 0
     fingerprint: str  #: equal for equal definitions, whatever the table's number
+
+    def described_as(self, complete: TableMap) -> TableMap:
+        """Return the completed description, with a fingerprint that follows it where it says more."""
+        if complete == self:
+            return self
+        definition = msgspec.msgpack.encode(complete)
+        return msgspec.structs.replace(complete, fingerprint=_fingerprint(definition))
 
 
 class Cursor:
@@ -104,66 +119,82 @@ class Cursor:
             yield self.lenenc()
 
 
-def names_of(body: bytes) -> tuple[str, str]:
-    """Read only schema and table name of a TABLE_MAP's body (without header and checksum)."""
-    cursor = Cursor(body, 8)
+def names_of(layout: bytes) -> tuple[str, str]:
+    """Read only schema and table name of a TABLE_MAP."""
+    cursor = Cursor(layout)
     schema = cursor.take(cursor.uint(1) + 1)[:-1]
     name = cursor.take(cursor.uint(1) + 1)[:-1]
     return schema.decode(), name.decode()
 
 
-def parse_table_map(body: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
-    """Parse a TABLE_MAP's body. Raise IndexError, KeyError or ValueError where it is no table map."""
-    cursor = Cursor(body, 8)
+def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
+    """Parse a TABLE_MAP's body behind number and flags. Raise IndexError, KeyError or ValueError where it is none."""
+    cursor = Cursor(layout)
     schema = cursor.take(cursor.uint(1) + 1)[:-1].decode()
     name = cursor.take(cursor.uint(1) + 1)[:-1].decode()
     codes = cursor.take(cursor.lenenc())
     metadata = Cursor(cursor.lenenc_bytes())
-    types = [_type_of(code, metadata) for code in codes]
+    types = [_type_of(code, metadata, flavor) for code in codes]
     nulls = cursor.take((len(codes) + 7) // 8)
     extra = _Extra(flavor, collations, [FieldType(code) for code, _ in types])
     while cursor:
         kind = cursor.uint(1)
         extra.read(kind, cursor.lenenc_bytes())
+    columns = [
+        ColumnMap(
+            name=extra.names[index] if extra.names else "",
+            type=code,
+            metadata=meta,
+            nullable=bool(nulls[index >> 3] >> (index & 7) & 1),
+            unsigned=extra.unsigned.get(index),
+            collation=extra.collation.get(index),
+            charset=extra.charset(index),
+            values=extra.labels(index),
+            geometry_type=extra.geometry.get(index),
+            dimensions=extra.dimensions.get(index),
+            visible=extra.visible.get(index, True),
+        )
+        for index, (code, meta) in enumerate(types)
+    ]
+    shown = len(columns)
+    while flavor == "mariadb" and shown and _is_hash(columns[shown - 1]):
+        shown -= 1
     return TableMap(
         schema=schema,
         name=name,
-        columns=tuple(
-            ColumnMap(
-                name=extra.names[index] if extra.names else "",
-                type=code,
-                metadata=meta,
-                nullable=bool(nulls[index >> 3] >> (index & 7) & 1),
-                unsigned=extra.unsigned.get(index),
-                collation=extra.collation.get(index),
-                charset=extra.charset(index),
-                values=extra.labels(index),
-                geometry_type=extra.geometry.get(index),
-                dimensions=extra.dimensions.get(index),
-                visible=extra.visible.get(index, True),
-            )
-            for index, (code, meta) in enumerate(types)
-        ),
+        columns=tuple(columns[:shown]),
         primary_key=extra.primary_key,
         has_names=bool(extra.names),
-        fingerprint=blake2b(body[8:], digest_size=12).hexdigest(),
+        hidden=len(columns) - shown,
+        fingerprint=_fingerprint(layout),
     )
 
 
-def _type_of(code: int, metadata: Cursor) -> tuple[int, int]:
+def _is_hash(column: ColumnMap) -> bool:
+    """Recognise a column that MariaDB made itself (sql/sql_table.cc, add_hash_field)."""
+    return (
+        column.type == _T.LONGLONG
+        and bool(column.unsigned)
+        and column.nullable
+        and _HASH.fullmatch(column.name) is not None
+    )
+
+
+def _type_of(code: int, metadata: Cursor, flavor: Flavor) -> tuple[int, int]:
     """Return the real type and its metadata as one number (see ColumnMap.metadata)."""
     if code in _TWO_BYTES_LITTLE_ENDIAN:
         return code, metadata.uint(2)
-    if code in _TWO_BYTES:
+    if code == _T.STRING:
         first, second = metadata.take(2)
-        if code == _T.BIT:
-            return code, second * 8 + first
-        if code == _T.NEWDECIMAL:
-            return code, first << 8 | second
         if first in (_T.ENUM, _T.SET, _T.STRING):
             return first, second
         # CHAR of more than 255 bytes: bits 8 and 9 of the length hide, inverted, in bits 4 and 5 of the type
         return first | 0x30, second | (first & 0x30 ^ 0x30) << 4
+    if code in _TWO_BYTES:
+        first, second = metadata.take(2)
+        return code, second * 8 + first if code == _T.BIT else first << 8 | second
+    if code in _OLD_TEMPORAL and flavor == "mariadb":
+        return code, NOT_LOGGED
     return int(FieldType(code)), metadata.uint(1) if code in _ONE_BYTE else 0
 
 
@@ -232,6 +263,10 @@ class _Extra:
         """Return the labels of an ENUM or SET column."""
         labels = self._labels.get(column)
         return None if labels is None else tuple(charsets.to_text(label, self.charset(column)) for label in labels)
+
+
+def _fingerprint(definition: bytes) -> str:
+    return blake2b(definition, digest_size=12).hexdigest()
 
 
 def _bit(bitmap: bytes, index: int) -> bool:

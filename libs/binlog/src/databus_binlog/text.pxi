@@ -56,7 +56,10 @@ cdef inline char* put_signed(char* o, const uint8_t* p, int size) noexcept nogil
 # --- floating point: the shortest digits that read back to the same bits, laid out as the server lays out a DOUBLE
 
 cdef char* put_float(char* o, double value, bint single) noexcept nogil:
-    """Plain digits for exponents from -15 to 14, else `d.ddde±n` without plus sign (my_gcvt in strings/dtoa.cc)."""
+    """Plain digits for exponents from -15 to 14 and where there is a fraction, else `d.ddde±n` without plus sign.
+
+    As my_gcvt in strings/dtoa.cc.
+    """
     cdef char[40] raw
     cdef char[24] digits
     cdef char* end = scientific_single(raw, <float> value) if single else scientific(raw, value)
@@ -83,7 +86,7 @@ cdef char* put_float(char* o, double value, bint single) noexcept nogil:
     if value == 0:
         o[0] = b"0"
         return o + 1
-    if point < -14 or point > 15:
+    if point < -14 or (point > 15 and point >= count):
         o[0] = digits[0]
         o += 1
         if count > 1:
@@ -217,16 +220,90 @@ cdef char* put_time2(char* o, const uint8_t* p, int digits) noexcept nogil:
 
 
 cdef char* put_timestamp2(char* o, const uint8_t* p, int digits) noexcept nogil:
+    o = put_seconds(o, <uint32_t> be(p, 4))
+    return put_fraction(o, be(p + 4, (digits + 1) // 2), digits)
+
+
+cdef char* put_seconds(char* o, uint32_t seconds) noexcept nogil:
     """Seconds since 1970 in UTC; 0 is the zero date."""
-    cdef uint32_t seconds = <uint32_t> be(p, 4)
     cdef int year = 0, month = 0, day = 0
     if seconds:
         civil_from_days(seconds // 86400, &year, &month, &day)
     o = put_date(o, year, month, day)
     o[0] = b" "
     seconds %= 86400
-    o = put_clock(o + 1, <int> (seconds // 3600), <int> (seconds // 60 % 60), <int> (seconds % 60))
-    return put_fraction(o, be(p + 4, (digits + 1) // 2), digits)
+    return put_clock(o + 1, <int> (seconds // 3600), <int> (seconds // 60 % 60), <int> (seconds % 60))
+
+
+# --- dates and times before MySQL 5.6, and MariaDB's own with fractions (mysql56_temporal_format=OFF): a whole number of
+# --- fractions, big-endian, that sorts
+
+cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
+    cdef uint64_t value = 1
+    cdef int i
+    for i in range(digits):
+        value *= 10
+    return value
+
+
+cdef inline char* put_exact_fraction(char* o, uint64_t fraction, int digits) noexcept nogil:
+    if digits == 0:
+        return o
+    o[0] = b"."
+    return padded(o + 1, fraction, digits)
+
+
+cdef char* put_old_time(char* o, const uint8_t* p, int digits) noexcept nogil:
+    """Without a fraction hhmmss as a decimal number, else fractions of a second from -838:59:59.999…"""
+    cdef uint64_t unit = power_of_ten(digits), clock, seconds
+    cdef int64_t value
+    if digits == 0:
+        value = <int64_t> (le(p, 3) << 40) >> 40
+    else:
+        value = <int64_t> be(p, OLD_TIME_BYTES[digits]) - <int64_t> (3020400 * unit)
+    if value < 0:
+        o[0] = b"-"
+        o += 1
+        value = -value
+    clock = <uint64_t> value
+    if digits == 0:
+        return put_clock(o, <int> (clock // 10000), clock // 100 % 100, clock % 100)
+    seconds = clock // unit
+    o = put_clock(o, <int> (seconds // 3600), seconds // 60 % 60, seconds % 60)
+    return put_exact_fraction(o, clock % unit, digits)
+
+
+cdef enum:
+    DAY = 24 * 60 * 60
+
+cdef int[7] OLD_TIME_BYTES
+OLD_TIME_BYTES[:] = [3, 4, 4, 5, 5, 5, 6]
+cdef int[7] OLD_DATETIME_BYTES
+OLD_DATETIME_BYTES[:] = [8, 6, 6, 7, 7, 7, 8]
+
+
+cdef char* put_old_datetime(char* o, const uint8_t* p, int digits) noexcept nogil:
+    """Without a fraction YYYYMMDDhhmmss as a decimal number, else months of 13, days of 32 and so on in one number."""
+    cdef uint64_t value, clock, unit = power_of_ten(digits)
+    if digits == 0:
+        value = le(p, 8)
+        clock = value // 1000000
+        value %= 1000000
+        o = put_date(o, clock // 10000 % 10000, clock // 100 % 100, clock % 100)
+        o[0] = b" "
+        return put_clock(o + 1, value // 10000, value // 100 % 100, value % 100)
+    value = be(p, OLD_DATETIME_BYTES[digits])
+    clock = value // unit
+    o = put_date(o, clock // (DAY * 32 * 13) % 10000, clock // (DAY * 32) % 13, clock // DAY % 32)
+    o[0] = b" "
+    o = put_clock(o + 1, clock // 3600 % 24, clock // 60 % 60, clock % 60)
+    return put_exact_fraction(o, value % unit, digits)
+
+
+cdef char* put_old_timestamp(char* o, const uint8_t* p, int digits) noexcept nogil:
+    """Seconds since 1970, little-endian; with a fraction they are big-endian and followed by it."""
+    o = put_seconds(o, <uint32_t> (be(p, 4) if digits else le(p, 4)))
+    return put_exact_fraction(o, be(p + 4, (digits + 1) // 2), digits)
 
 
 cdef void civil_from_days(uint32_t days, int* year, int* month, int* day) noexcept nogil:

@@ -35,7 +35,14 @@ from databus.errors import (
 )
 from databus.settings import RedisSection, Source
 from databus_binlog import Session
-from databus_binlog.errors import AccessDenied, BinlogError, DuplicateServerId, MissingPrivilege, PositionPurged
+from databus_binlog.errors import (
+    AccessDenied,
+    BinlogError,
+    DuplicateServerId,
+    MissingPrivilege,
+    PositionPurged,
+    TlsFailed,
+)
 from databus_binlog.errors import Retryable as BinlogRetryable
 
 _REDIS_SECONDS = 10
@@ -52,11 +59,12 @@ async def connect_source(source: Source) -> AsyncIterator[Session]:
             user=source.user,
             password=source.password.get_secret_value(),
             connect_timeout=source.connect_timeout,
+            tls=source.tls.client if source.tls else None,
         ) as session:
             yield session
     except BinlogRetryable as error:
         raise SourceUnavailable(f"database {host}:{port}: {error}") from error
-    except (AccessDenied, MissingPrivilege, PositionPurged, DuplicateServerId) as error:
+    except (AccessDenied, TlsFailed, MissingPrivilege, PositionPurged, DuplicateServerId) as error:
         raise SourceNotReady(f"database {host}:{port}: {error}") from error
     except BinlogError as error:
         raise FatalError(f"database {host}:{port}: {error}") from error

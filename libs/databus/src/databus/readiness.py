@@ -9,18 +9,14 @@ _WANTED = (
     ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
     ("binlog_row_image", "FULL", "row images lack columns: set binlog_row_image=FULL"),
     ("binlog_row_metadata", "FULL", "the binlog names no columns: set binlog_row_metadata=FULL"),
-    ("binlog_transaction_compression", "OFF", "cannot be read yet: set binlog_transaction_compression=OFF"),
-    ("binlog_row_value_options", "", "cannot be read yet: set binlog_row_value_options to nothing"),
 )
-#: of variables that not every server has
-_DEFAULTS = {"binlog_transaction_compression": "OFF", "binlog_row_value_options": ""}
 
 
 def faults(server: Server) -> list[str]:
     """List what is wrong with the server's settings."""
     found = []
     for variable, wanted, advice in _WANTED:
-        value = server.variables.get(variable, _DEFAULTS.get(variable, "missing"))
+        value = server.variables.get(variable, "missing")
         if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != wanted:
             found.append(f"{variable} is {value}: {advice}")
     return found

@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
+from databus_binlog import Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -65,6 +66,33 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class SourceTls(_Section):
+    """How the connections to the database are encrypted. All files are PEM."""
+
+    #: whom to trust; by default whom the system trusts
+    ca_file: Path | None = None
+    #: certificate of this client, and its key unless it is in the same file
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    #: `ca` leaves the host's name out, `none` everything
+    verify: Literal["full", "ca", "none"] = "full"
+
+    @model_validator(mode="after")
+    def _check_files(self) -> Self:
+        if self.key_file and not self.cert_file:
+            raise ValueError("key_file needs a cert_file")
+        try:
+            self.client.context()
+        except TlsFailed as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def client(self) -> Tls:
+        """What the client library takes."""
+        return Tls(ca=self.ca_file, certificate=self.cert_file, key=self.key_file, verify=self.verify)
+
+
 class Source(_Section):
     """The database and what of it is captured."""
 
@@ -73,6 +101,7 @@ class Source(_Section):
     user: str = "databus"
     password: SecretStr = SecretStr("")
     password_file: Path | None = None
+    tls: SourceTls | None = None
     #: `schema.table` patterns with `*` and `?`
     include: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
     exclude: list[TablePattern] = []
@@ -263,7 +292,7 @@ def _refuse_unknown_variables() -> None:
         section, _, key = variable.removeprefix(prefix).lower().partition("__")
         field = Settings.model_fields.get(section)
         known = getattr(field.annotation, "model_fields", {}) if field else {}
-        if field is None or (key and key not in known):
+        if field is None or (key and key.partition("__")[0] not in known):
             raise InvalidSettings(f"environment: {variable} overrides nothing: there is no {section}.{key}".rstrip("."))
 
 

@@ -15,8 +15,11 @@ _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _UNWANTED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/perl", "./usr/lib/*/perl")
 
 
-def unpack(kind: Kind, package: str, into: Path, say: Say, suite: str | None = None) -> None:
-    """Download a package of the machine's own suite, or of another one, with its dependencies, and unpack them."""
+def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None = None, alone: str = "") -> None:
+    """Download a package of the machine's own suite, or of another one, with its dependencies, and unpack them.
+
+    The package `alone` comes along without its dependencies.
+    """
     if not shutil.which("apt-get"):
         raise DevstackError(f"{kind} comes from Debian packages and there is no apt-get; set {VARIABLES[kind][0]}")
     state = into / "apt"
@@ -42,6 +45,9 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, suite: str | None = N
     run(f"apt-get update for {package}", [*apt, "update"])
     say(f"downloading {package}")
     run(f"apt-get download of {package}", [*apt, "--download-only", "install", package])
+    if alone:
+        here = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "download", str(state / "archives")]
+        run(f"apt-get download of {alone}", [*here, *apt, "download", alone])
     say(f"unpacking {package}")
     excluded = [f"--exclude={path}" for path in _UNWANTED]
     for deb in sorted((state / "archives").glob("*.deb")):

@@ -34,7 +34,7 @@ class MariaDB:
         """Unpack the server and create its system tables."""
 
         def build(folder: Path) -> None:
-            debs.unpack(self.kind, "mariadb-server-core", folder, say)
+            debs.unpack(self.kind, "mariadb-server-core", folder, say, alone="mariadb-server")  # which has the plugins
             say("creating the system tables")
             data, share = folder / "data", folder / "usr/share/mysql"
             data.mkdir()
@@ -44,7 +44,7 @@ class MariaDB:
             command = [*sql.program(folder, "mariadbd"), *bootstrap]
             run("creating MariaDB's system tables", command, stdin=start + tables + _ONLY_LOCAL_ROOT)
 
-        return cache.installed("mariadb", build)
+        return cache.installed("mariadb-with-plugins", build)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Build the command line; there is no configuration file."""

@@ -44,9 +44,13 @@ class Stack:
         self.home = home.resolve()
         self._progress = progress
 
-    def start(self, kind: Kind) -> Server:
-        """Return a server of this kind that answers: the given one, the one that runs, or a new one."""
-        say, engine, server = partial(self._progress, kind), _ENGINES[kind], given(kind)
+    def start(self, kind: Kind, *options: str) -> Server:
+        """Return a server of this kind that answers: the given one, the one that runs, or a new one.
+
+        With options of its command line it is never the given one; one that runs already keeps those it has.
+        """
+        say, engine = partial(self._progress, kind), _ENGINES[kind]
+        server = None if options else given(kind)
         if server:
             _blocking(_until_given_answers(engine, server))
             say(f"given by {VARIABLES[kind][0]}")
@@ -57,7 +61,7 @@ class Stack:
                 installation = engine.install(say)
                 instance = self._make_instance(engine, installation)
                 say("starting")
-                process = spawn(engine.command(installation, instance), self._log(kind))
+                process = spawn([*engine.command(installation, instance), *options], self._log(kind))
                 process.save(self._pid_file(kind))
             server = self._server(engine)
             _blocking(self._until_ready(engine, server, process))

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import asyncmy
 from asyncmy.constants import ER
 from asyncmy.cursors import SSCursor
 from asyncmy.errors import MySQLError
@@ -23,6 +22,7 @@ from databus.events import Row
 from databus.settings import Source
 from databus_binlog import MariaDbGtidPosition, Position, Session
 from databus_binlog.errors import from_server
+from databus_binlog.login import log_in
 from databus_dump_api.select import Select
 
 log = logging.getLogger("databus")
@@ -97,18 +97,17 @@ async def open_view(source: Source, session: Session) -> AsyncIterator[View]:
     Raises SourceUnavailable, SourceNotReady or BinlogError.
     """
     host, port = source.address
-    with _translated(source.user, "SELECT"):
-        connection = await asyncmy.connect(
-            host=host,
-            port=port,
-            user=source.user,
-            password=source.password.get_secret_value(),
-            connect_timeout=source.connect_timeout,
-            autocommit=True,
-            # Every cell as the bytes the server sent.
-            use_unicode=False,
-            conv={},
-        )
+    connection = await log_in(
+        host=host,
+        port=port,
+        user=source.user,
+        password=source.password.get_secret_value(),
+        connect_timeout=source.connect_timeout,
+        tls=source.tls.client if source.tls else None,
+        # Every cell as the bytes the server sent.
+        use_unicode=False,
+        conv={},
+    )
     try:
         mariadb = session.server.flavor == "mariadb"
         with _translated(source.user, "RELOAD"):

@@ -7,10 +7,10 @@ that still describes the very same columns; it decorates the messages and never 
 import re
 from collections.abc import Awaitable, Callable
 
+from databus.declared import described_by
 from databus.errors import SchemaMismatch
-from databus.events import Column, Index, Table
-from databus_binlog import ColumnMap, TableMap
-from databus_reader.types import declared_type, is_unsigned
+from databus.events import Column, Table
+from databus_binlog import TableMap
 
 Lookup = Callable[[str, str], Awaitable[Table | None]]
 
@@ -54,28 +54,6 @@ class Schemas:
     def forget(self, schema: str, name: str) -> None:
         """Take note that a table was dropped."""
         self._latest.pop((schema, name), None)
-
-
-def described_by(table_map: TableMap) -> Table:
-    """Describe a table from its table map alone."""
-    columns = tuple(_column(column) for column in table_map.columns)
-    key = table_map.primary_key
-    indexes = (Index("PRIMARY", tuple(columns[place].name for place in key)),) if key else ()
-    return Table(schema=table_map.schema, name=table_map.name, columns=columns, primary_key=key, indexes=indexes)
-
-
-def _column(column: ColumnMap) -> Column:
-    name, raw_type = declared_type(column)
-    return Column(
-        name=column.name,
-        type=name,
-        raw_type=raw_type,
-        nullable=column.nullable,
-        unsigned=is_unsigned(column),
-        charset=column.charset if column.charset not in {None, "binary"} else "",
-        values=column.values or (),
-        invisible=not column.visible,
-    )
 
 
 def _same_columns(listed: Table, logged: Table) -> bool:

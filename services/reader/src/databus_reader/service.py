@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterable, Sequence
 
 from databus import metrics
 from databus.catalog import read_table
@@ -15,7 +16,7 @@ from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import EventStream, Position, Session
+from databus_binlog import Events, Position, Session
 from databus_binlog import events as binlog
 from databus_reader.entries import EntryWriter
 from databus_reader.schemas import Schemas
@@ -78,10 +79,13 @@ async def _read(settings: Settings, pipe: ReaderEnd, progress: Progress, health:
         raise SourceUnavailable("the database closed the connection")
 
 
-async def _pass_on(stream: EventStream, translator: Translator, entries: EntryWriter, pipe: ReaderEnd) -> None:
+async def _pass_on(
+    stream: AsyncIterable[Events], translator: Translator, entries: EntryWriter, pipe: ReaderEnd
+) -> None:
     told = time.monotonic()
-    async for chunk in stream:
-        events = await translator.translate(chunk)
+    async for decoded in stream:
+        chunk = list(decoded)
+        events = await translator.translate(chunk, decoded.tables)
         if time.monotonic() - told >= _POSITION_SECONDS and (position := translator.take_position()):
             events.append(Heartbeat(position, translator.time_us))
         if events:
@@ -94,7 +98,7 @@ async def _pass_on(stream: EventStream, translator: Translator, entries: EntryWr
         _measure(chunk, translator)
 
 
-def _measure(chunk: list[BinlogEvent], translator: Translator) -> None:
+def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
     metrics.EVENTS_READ.inc(len(chunk))
     metrics.ROWS_READ.inc(translator.rows)
     metrics.TRANSACTIONS_READ.inc(translator.transactions)

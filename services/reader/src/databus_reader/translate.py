@@ -1,6 +1,6 @@
 """Binlog events become change events: transactions with captured changes, and positions where nothing was captured."""
 
-import msgspec
+from collections.abc import Iterable, Mapping
 
 from databus.errors import START_AFRESH, FatalError
 from databus.events import (
@@ -16,7 +16,7 @@ from databus.events import (
 from databus.progress import Progress
 from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import GtidSet, Position, Server
+from databus_binlog import GtidSet, Position, Server, TableMap
 from databus_binlog import events as binlog
 from databus_reader.ddl import TableChange
 from databus_reader.schemas import Schemas
@@ -51,13 +51,13 @@ class Translator:
         #: commit time of the last event, µs since the epoch
         self.time_us = progress.time_us
 
-    async def translate(self, events: list[BinlogEvent]) -> list[Event]:
-        """Translate a chunk. Raises FatalError where going on would lose or invent a row."""
+    async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
+        """Translate a chunk and the tables of its rows. Raises FatalError where going on would lose or invent a row."""
         out: list[Event] = []
         for event in events:
             match event:
                 case binlog.Rows():
-                    await self._rows(event, out)
+                    await self._rows(event, tables[event.table], out)
                 case binlog.Gtid():
                     if self._begun:
                         raise FatalError(
@@ -85,13 +85,18 @@ class Translator:
         moved, self._moved = self._moved, None
         return moved and Position(str(self._gtids), *moved)
 
-    async def _rows(self, event: binlog.Rows, out: list[Event]) -> None:
+    async def _rows(self, event: binlog.Rows, table_map: TableMap, out: list[Event]) -> None:
         if not self._in_group:
             raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
-        table = self._schemas.known(event.table) or await self._schemas.learn(event.table)
+        if not event.complete:
+            name = f"{table_map.schema}.{table_map.name}"
+            raise FatalError(
+                f"rows of {name} at {event.file}:{event.start} lack columns: "
+                f"set binlog_row_image=FULL on the server (also for sessions that changed it); {START_AFRESH}"
+            )
+        table = self._schemas.known(table_map) or await self._schemas.learn(table_map)
         self._begin(event, out)
         self._announce(table, out)
-        rows = _array_head(event.count) + event.rows
         out.append(
             RowsEvent(
                 table=table.fingerprint,
@@ -99,7 +104,7 @@ class Translator:
                 row=self._row,
                 start=event.start,
                 end=event.end,
-                rows=msgspec.Raw(rows),
+                rows=event.rows,
                 query=self._query,
             )
         )
@@ -178,10 +183,3 @@ class Translator:
             self._moved = event.file, event.end
         self._gtid = self._query = None
         self._in_group = self._begun = False
-
-
-def _array_head(count: int) -> bytes:
-    """Write the head of a msgpack array of `count` members."""
-    if count < 16:
-        return bytes((0x90 | count,))
-    return b"\xdc" + count.to_bytes(2, "big") if count < 2**16 else b"\xdd" + count.to_bytes(4, "big")

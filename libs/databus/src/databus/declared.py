@@ -1,6 +1,7 @@
-"""The SQL type of a column in the binlog: `int unsigned`, `varchar(20)`, `datetime(6)`, as MySQL 8 spells them."""
+"""The table that the binlog itself describes, with the types of its columns as MySQL 8 spells them."""
 
-from databus_binlog import ColumnMap
+from databus.events import Column, Index, Table
+from databus_binlog import ColumnMap, TableMap
 from databus_binlog.table_map import FieldType as T
 
 _PLAIN = {
@@ -24,6 +25,7 @@ _BLOBS = {
     3: ("mediumblob", "mediumtext"),
     4: ("longblob", "longtext"),
 }
+_FRACTIONAL = {T.TIME, T.DATETIME, T.TIMESTAMP, T.TIME2, T.DATETIME2, T.TIMESTAMP2}
 #: bytes a character may take, where it is not one
 _WIDTH = {
     "utf8mb4": 4, "utf8mb3": 3, "utf8": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "ucs2": 2, "gbk": 2, "gb2312": 2,
@@ -31,7 +33,29 @@ _WIDTH = {
 }  # fmt: skip
 
 
-def declared_type(column: ColumnMap) -> tuple[str, str]:
+def described_by(table_map: TableMap) -> Table:
+    """Describe a table from its table map alone."""
+    columns = tuple(_column(column) for column in table_map.columns)
+    key = table_map.primary_key
+    indexes = (Index("PRIMARY", tuple(columns[place].name for place in key)),) if key else ()
+    return Table(schema=table_map.schema, name=table_map.name, columns=columns, primary_key=key, indexes=indexes)
+
+
+def _column(column: ColumnMap) -> Column:
+    name, raw_type = _declared_type(column)
+    return Column(
+        name=column.name,
+        type=name,
+        raw_type=raw_type,
+        nullable=column.nullable,
+        unsigned=_is_unsigned(column),
+        charset=column.charset if column.charset not in {None, "binary"} else "",
+        values=column.values or (),
+        invisible=not column.visible,
+    )
+
+
+def _declared_type(column: ColumnMap) -> tuple[str, str]:
     """Give DATA_TYPE and COLUMN_TYPE of a column, as far as the binlog tells them."""
     code, is_text = T(column.type), column.charset not in {None, "binary"}
     if code in {T.BLOB, T.BLOB_COMPRESSED}:
@@ -41,10 +65,10 @@ def declared_type(column: ColumnMap) -> tuple[str, str]:
         name = _STRINGS[code][is_text]
         return name, f"{name}({column.metadata // _WIDTH.get(column.charset or '', 1)})"
     name = _PLAIN[code]
-    return name, name + _arguments(code, column) + (" unsigned" if is_unsigned(column) else "")
+    return name, name + _arguments(code, column) + (" unsigned" if _is_unsigned(column) else "")
 
 
-def is_unsigned(column: ColumnMap) -> bool:
+def _is_unsigned(column: ColumnMap) -> bool:
     """Say whether the type is unsigned; MariaDB says it of YEAR too, where it means nothing."""
     return bool(column.unsigned) and column.type != T.YEAR
 
@@ -52,10 +76,10 @@ def is_unsigned(column: ColumnMap) -> bool:
 def _arguments(code: T, column: ColumnMap) -> str:
     if code == T.NEWDECIMAL:
         return f"({column.metadata >> 8},{column.metadata & 0xFF})"
-    if code in {T.TIME2, T.DATETIME2, T.TIMESTAMP2}:
-        return f"({column.metadata})" if column.metadata else ""
+    if code in _FRACTIONAL:
+        return f"({column.metadata})" if column.metadata > 0 else ""
     if code == T.BIT:
         return f"({column.metadata})"
-    if code in {T.ENUM, T.SET}:
-        return "(" + ",".join("'" + label.replace("'", "''") + "'" for label in column.values or ()) + ")"
+    if code in {T.ENUM, T.SET} and column.values:
+        return "(" + ",".join("'" + label.replace("'", "''") + "'" for label in column.values) + ")"
     return ""

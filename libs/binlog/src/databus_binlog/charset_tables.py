@@ -1,0 +1,204 @@
+"""Where the servers' character sets differ from Python's codecs; numbers of collations.
+
+Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree. A question mark stands for a code that the
+server has no character for and prints so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+def _bytes_from(first: int, characters: str) -> dict[int, str]:
+    return dict(enumerate(characters, first))
+
+
+def _codes(codes: str, characters: Iterable[str]) -> dict[bytes, str]:
+    return dict(zip(map(bytes.fromhex, codes.split()), characters, strict=True))
+
+
+def _cells(lead: bytes, row: int, first: int, characters: str) -> dict[bytes, str]:
+    """Fill cells of an EUC row; an unassigned one is a question mark."""
+    return {lead + bytes([row, trail]): character for trail, character in enumerate(characters, first)}
+
+
+#: charset → Python's codec, and the bytes it has otherwise or not at all
+SINGLE_BYTE: dict[str, tuple[str, dict[int, str]]] = {
+    "armscii8": (
+        "latin1",
+        _bytes_from(
+            0xA1,
+            "❁§։)(»«—.՝,-՟…՜՛՞ԱաԲբԳգԴդԵեԶզԷէԸըԹթԺժԻիԼլԽխԾծԿկՀհՁձՂղՃճՄմՅյՆնՇշՈոՉչՊպՋջՌռՍսՎվՏտՐրՑցՒւՓփՔքՕօՖֆ’'",
+        ),
+    ),
+    "ascii": ("ascii", {}),
+    "cp1250": ("cp1250", {}),
+    "cp1251": ("cp1251", {}),
+    "cp1256": ("cp1256", dict.fromkeys((0x8A, 0x8F, 0x98, 0x9A, 0x9F, 0xAA, 0xC0, 0xFF), "?")),
+    "cp1257": ("cp1257", {}),
+    "cp850": ("cp850", {}),
+    "cp852": ("cp852", {}),
+    "cp866": ("cp866", {0xFC: "\u207f", 0xFD: "\u00b2"}),
+    "dec8": (
+        "latin1",
+        {
+            **dict.fromkeys((0xA4, 0xA6, *range(0xAC, 0xB0), 0xB4, 0xB8, 0xBE, 0xD0, 0xDE, 0xF0, 0xFE, 0xFF), "?"),
+            **{0xA8: "¤", 0xD7: "Œ", 0xDD: "Ÿ", 0xF7: "œ", 0xFD: "ÿ"},
+        },
+    ),
+    "geostd8": (
+        "cp1255",
+        {
+            **dict.fromkeys((0x83, 0x88, 0x98, 0x99), "?"),
+            **{0xA4: "¤", 0xAA: "ª", 0xBA: "º"},
+            **_bytes_from(0xC0, "აბგდევზჱთიკლმნჲოპჟრსტჳუფქღყშჩცძწჭხჴჯჰჵ" + 23 * "?" + "№??"),
+        },
+    ),
+    "greek": ("iso8859_7", {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: "?", 0xA5: "?", 0xAA: "?"}),
+    "hebrew": ("iso8859_8", {0xAF: "\u203e"}),
+    "hp8": ("hp_roman8", {}),
+    "keybcs2": ("cp437", _bytes_from(0x80, "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ")),
+    "koi8r": ("koi8_r", {}),
+    "koi8u": ("koi8_u", {0x95: "\u2022"}),
+    "latin1": ("cp1252", {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),  # without holes
+    "latin2": ("iso8859_2", {}),
+    "latin5": ("iso8859_9", {}),
+    "latin7": ("iso8859_13", {}),
+    "macce": ("mac_latin2", {}),
+    "macroman": ("mac_roman", {}),
+    "swe7": (
+        "ascii",
+        {0x40: "É", **_bytes_from(0x5B, "ÄÖÅÜ"), 0x60: "é", **_bytes_from(0x7B, "äöåü"), 0x7F: "?"},
+    ),
+    "tis620": ("tis_620", dict.fromkeys((0xA0, *range(0xDB, 0xDF), *range(0xFC, 0x100)), "\ufffd")),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiByte:
+    """A multi-byte set."""
+
+    #: Python's codec for most of it
+    codec: str
+    #: regular expression of one code that the server stores, assigned or not
+    code: bytes
+    #: codes that the server has otherwise than the codec
+    differing: dict[bytes, str] = field(default_factory=dict)
+    #: characters, as in a regular expression's set, that only the codec has
+    foreign: str = ""
+
+
+_SJIS = rb"[\x00-\x7f\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
+_EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
+
+#: User-defined rows of both Japanese EUC sets. MySQL lets 8EA0 in, which has no character, and takes it for two.
+_EUC_JP_DIFFERING = {
+    b"\x8e\xa0": "??",
+    **{
+        lead + bytes([row, trail]): chr(first + (row - 0xF5) * 94 + trail - 0xA1)
+        for lead, first in ((b"", 0xE000), (b"\x8f", 0xE3AC))
+        for row in range(0xF5, 0xFF)
+        for trail in range(0xA1, 0xFF)
+    },
+}
+
+MULTI_BYTE: dict[str, MultiByte] = {
+    "big5": MultiByte(
+        codec="big5",
+        code=rb"[\x00-\x7f]|[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+        differing=_codes("a15a a1c3 a1c5 a1fe a240 a2cc a2ce", 7 * "\ufffd")
+        | _codes("f9d6 f9d7 f9d8 f9d9 f9da f9db f9dc", "碁銹裏墻恒粧嫺"),
+    ),
+    "cp932": MultiByte(codec="cp932", code=_SJIS, foreign="\x80\uf8f0-\uf8f3"),
+    "eucjpms": MultiByte(
+        codec="euc_jp",
+        code=_EUC_JP,
+        differing=_EUC_JP_DIFFERING
+        | _codes("a1c1 a1c2 a1dd a1f1 a1f2 a2cc 8fa2b7 8fa2c3", "～∥－￠￡￢～￤")
+        | _cells(
+            b"",
+            0xAD,
+            0xA1,
+            "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ?㍉㌔㌢㍍㌘㌧㌃㌶㍑㍗㌍㌦㌣㌫㍊"
+            "㌻㎜㎝㎞㎎㎏㏄㎡????????㍻〝〟№㏍℡㊤㊥㊦㊧㊨㈱㈲㈹㍾㍽㍼≒≡∫∮∑√⊥∠∟⊿∵∩∪",
+        )
+        # compatibility ideographs among them: text tools must not normalize them away
+        | _cells(b"\x8f", 0xF3, 0xF3, "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡ")
+        | _cells(
+            b"\x8f",
+            0xF4,
+            0xA1,
+            "ⅢⅣⅤⅥⅦⅧⅨⅩ＇＂㈱№℡炻仼僴凬匇匤﨎咊坙﨏塚增寬峵嵓﨑德悅愠敎昻晥晴朗栁﨓﨔橫櫢淸淲瀨凞猪"
+            "甁皂皞益礰礼神祥福竧靖精綠緖羽荢﨟薰蘒﨡蠇諸譿賴赶﨣﨤逸郞都鄕﨧﨨閒隆﨩霻靍靑飯飼館馞髙魲鶴黑",
+        ),
+    ),
+    "euckr": MultiByte(codec="cp949", code=rb"[\x00-\x7f]|[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]"),
+    "gb18030": MultiByte(
+        codec="gb18030",
+        code=rb"[\x00-\x7f]|[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
+        differing=_codes("a8bc 8135f437", "\u1e3f\ue7c7"),
+    ),
+    "gb2312": MultiByte(codec="gb2312", code=rb"[\x00-\x7f]|[\xa1-\xf7][\xa1-\xfe]"),
+    "gbk": MultiByte(codec="gbk", code=rb"[\x00-\x7f]|[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
+    "sjis": MultiByte(codec="shift_jis", code=_SJIS, differing={b"\x81\x5f": "\\"}),
+    # Both servers store surrogates in it; MariaDB prints them as what is no UTF-8, MySQL as nothing.
+    "ucs2": MultiByte(codec="utf_16_be", code=rb"[^\xd8-\xdf].", foreign="\U00010000-\U0010ffff"),
+    "ujis": MultiByte(codec="euc_jp", code=_EUC_JP, differing={**_EUC_JP_DIFFERING, b"\xa1\xc0": "\\"}),
+}
+
+#: charset → numbers of its collations on either server (MariaDB's from 576 on), with some that are not given out yet
+COLLATIONS: dict[str, tuple[int, ...]] = {
+    "armscii8": (32, 64, 1056, 1088),
+    "ascii": (11, 65, 1035, 1089),
+    "big5": (1, 84, 1025, 1108),
+    "binary": (63,),
+    "cp1250": (26, 34, 44, 66, 99, 1050, 1090),
+    "cp1251": (14, 23, *range(50, 53), 1074, 1075),
+    "cp1256": (57, 67, 1081, 1091),
+    "cp1257": (29, 58, 59, 1082, 1083),
+    "cp850": (4, 80, 1028, 1104),
+    "cp852": (40, 81, 1064, 1105),
+    "cp866": (36, 68, 1060, 1092),
+    "cp932": (95, 96, 1119, 1120),
+    "dec8": (3, 69, 1027, 1093),
+    "eucjpms": (97, 98, 1121, 1122),
+    "euckr": (19, 85, 1043, 1109),
+    "gb18030": (248, 249, 250),
+    "gb2312": (24, 86, 1048, 1110),
+    "gbk": (28, 87, 1052, 1111),
+    "geostd8": (92, 93, 1116, 1117),
+    "greek": (25, 70, 1049, 1094),
+    "hebrew": (16, 71, 1040, 1095),
+    "hp8": (6, 72, 1030, 1096),
+    "keybcs2": (37, 73, 1061, 1097),
+    "koi8r": (7, 74, 1031, 1098),
+    "koi8u": (22, 75, 1046, 1099),
+    "latin1": (5, 8, 15, 31, *range(47, 50), 94, 1032, 1071),
+    "latin2": (2, 9, 21, 27, 77, 1033, 1101),
+    "latin5": (30, 78, 1054, 1102),
+    "latin7": (20, 41, 42, 79, 1065, 1103),
+    "macce": (38, 43, 1062, 1067),
+    "macroman": (39, 53, 1063, 1077),
+    "sjis": (13, 88, 1037, 1112),
+    "swe7": (10, 82, 1034, 1106),
+    "tis620": (18, 89, 1042, 1113),
+    "ucs2": (35, 90, *range(128, 152), 159, *range(640, 643), 1059, 1114, 1152, 1174, *range(2560, 2816)),
+    "ujis": (12, 91, 1036, 1115),
+    "utf16": (54, 55, *range(101, 125), *range(672, 675), 1078, 1079, 1125, 1147, *range(2816, 3072)),
+    "utf16le": (56, 62, 1080, 1086),
+    "utf32": (60, 61, *range(160, 184), *range(736, 739), 1084, 1085, 1184, 1206, *range(3072, 3328)),
+    "utf8mb3": (33, 76, 83, *range(192, 216), 223, *range(576, 579), 1057, 1107, 1216, 1238, *range(2048, 2304)),
+    "utf8mb4": (
+        45,
+        46,
+        *range(224, 248),
+        *range(255, 324),
+        *range(608, 611),
+        1069,
+        1070,
+        1248,
+        1270,
+        *range(2304, 2560),
+    ),
+}

@@ -1,0 +1,179 @@
+"""Control events, those that say where in the log and in a transaction the rows stand, from their bodies.
+
+Layouts: libs/mysql/binlog/event/{control_events,statement_events}.h in MySQL's source, sql/log_event.h in MariaDB's.
+Each function takes the event's place and its body (without header and checksum) and raises LookupError or ValueError
+where the body is malformed. GTID, XID and BEGIN come with every transaction: the decoder reads them itself.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+
+from databus_binlog import charsets
+from databus_binlog.errors import Incident, UnsupportedColumn
+from databus_binlog.events import FormatDescription, Gtid, Heartbeat, Query, Rotate, RowsQuery, XaPrepare
+from databus_binlog.gtid import Flavor
+from databus_binlog.position import release
+from databus_binlog.table_map import Cursor
+from databus_binlog.tagged import parse_tagged_gtid
+
+#: time, server id, file, start, end: the first fields of every event
+Place = tuple[int, int, str, int, int]
+
+_HEADER = 19
+_IN_USE = 0x01
+_IN_USE_AT = 17
+_FIRST_OF_MARIADB = 160  # its own event types start here
+_FIXED = 2 + 50 + 4 + 1  # of FORMAT_DESCRIPTION, before the sizes of each type
+_TAIL = 1 + 4
+_TOO_MANY_NAMES = 254
+
+#: Sizes of QUERY's status variables with a fixed one, by code.
+_STATUS_SIZES = {
+    0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8,
+}  # fmt: skip
+
+
+def format_description(place: Place, event: bytes) -> tuple[FormatDescription, Flavor]:
+    """Read a whole event: version u16, server 50, created u32, header size u8, sizes, checksum algorithm u8, CRC."""
+    body = event[_HEADER:]
+    if len(body) < _FIXED + _TAIL:
+        raise IndexError("it is truncated")
+    if body[:2] != b"\x04\0" or body[56] != _HEADER:
+        raise ValueError(f"binlog version {body[0]}; only version 4 can be read")
+    version = body[2:52].rstrip(b"\0").decode("utf-8", "replace")
+    flavor: Flavor = "mariadb" if len(body) - _FIXED - _TAIL >= _FIRST_OF_MARIADB else "mysql"
+    checksum = (flavor == "mariadb" or release(version) >= (5, 6, 1)) and body[-_TAIL] == 1
+    if checksum:  # computed before the file was marked as in use
+        written = bytearray(event[:-4])
+        written[_IN_USE_AT] &= ~_IN_USE
+        if zlib.crc32(written) != int.from_bytes(event[-4:], "little"):
+            raise ValueError("wrong checksum; check disk and network, read again")
+    return FormatDescription(*place, version, checksum), flavor
+
+
+def rotate(place: Place, body: bytes, *, artificial: bool) -> Rotate:
+    """Read position u64 and the next file's name."""
+    cursor = Cursor(body)
+    position = cursor.uint(8)
+    name = cursor.take(len(body) - 8).decode()
+    if not name:
+        raise ValueError("it names no file")
+    return Rotate(*place, name, position, artificial)
+
+
+def heartbeat(place: Place, body: bytes) -> Heartbeat:
+    """Read version 1: the file's name; the position is in the header."""
+    time, server_id, _, position, _ = place
+    return Heartbeat(time, server_id, body.decode(), position, position)
+
+
+def heartbeat_v2(place: Place, body: bytes) -> Heartbeat:
+    """Read fields of type u8, length and value, each lenenc: 1 name, 2 position, 0 end."""
+    time, server_id, name, position, _ = place
+    cursor = Cursor(body)
+    while cursor and (field := cursor.uint(1)):
+        value = cursor.lenenc_bytes()
+        if field == 1:
+            name = value.decode()
+        elif field == 2:
+            position = Cursor(value).lenenc()
+    return Heartbeat(time, server_id, name, position, position)
+
+
+def gtid_tagged(place: Place, body: bytes) -> Gtid:
+    """Read MySQL's GTID with a tag."""
+    gtid, committed = parse_tagged_gtid(body)
+    return Gtid(*place, gtid, False, False, committed)
+
+
+def xa_prepare(place: Place, body: bytes) -> XaPrepare:
+    """Read one phase u8, format u32, the lengths of the two parts u32 each, the parts."""
+    cursor = Cursor(body)
+    one_phase, format_id, gtrid, bqual = cursor.uint(1), cursor.uint(4), cursor.uint(4), cursor.uint(4)
+    xid = f"X'{cursor.take(gtrid).hex()}',X'{cursor.take(bqual).hex()}',{format_id}"
+    return XaPrepare(*place, xid, bool(one_phase))
+
+
+def rows_query(place: Place, body: bytes) -> RowsQuery:
+    """Read a length that can't hold most lengths, and the statement."""
+    Cursor(body).take(1)
+    return RowsQuery(*place, body[1:])
+
+
+def annotate_rows(place: Place, body: bytes) -> RowsQuery:
+    """Read the statement."""
+    return RowsQuery(*place, body)
+
+
+def partial_row_data(body: bytes) -> tuple[int, int, int, bytes]:
+    """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part; return all but the flags, a size of 0."""
+    cursor = Cursor(body)
+    total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
+    size = cursor.uint(8) if flags & 1 else 0
+    return total, number, size, body[cursor.at :]
+
+
+def incident(place: Place, body: bytes) -> Incident:
+    """Read number u16, length u8, message."""
+    message = body[3:].decode("utf-8", "replace")
+    return Incident(f"the server lost events before {place[2]}:{place[3]}: {message}; start again from a new snapshot")
+
+
+def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
+    """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, statement.
+
+    `text` is the statement where it was compressed; `fixed` are the bytes before the status variables.
+    """
+    cursor = Cursor(body)
+    thread_id, _, schema_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)
+    error_code, status_size = cursor.uint(2), cursor.uint(2)
+    cursor.take(fixed - 13)
+    client, xid = _status(cursor.take(status_size))
+    schema = cursor.take(schema_size + 1)[:-1].decode("utf-8", "replace")
+    statement = body[cursor.at :] if text is None else text
+    if client is not None:
+        charset = collations.get(client, f"of collation {client}")
+        try:
+            statement = charsets.to_text(statement, charset).encode()
+        except (LookupError, UnicodeError) as error:
+            where = f"{place[2]}:{place[3]}"
+            raise UnsupportedColumn(f"statement at {where} in character set {charset}: {error}") from error
+    return Query(*place, schema, statement, thread_id, error_code, xid)
+
+
+def text_start(body: bytes, fixed: int) -> int:
+    """Return where a QUERY's statement starts."""
+    return fixed + int.from_bytes(body[11:13], "little") + body[8] + 1
+
+
+def _status(data: bytes) -> tuple[int | None, int | None]:
+    """Find the client's collation and the XID of DDL among the status variables; an unknown code ends them."""
+    client = xid = None
+    cursor = Cursor(data)
+    while cursor:
+        match cursor.uint(1):
+            case code if code in _STATUS_SIZES:
+                value = cursor.uint(_STATUS_SIZES[code])
+                if code == 4:
+                    client = value & 0xFFFF
+                elif code in {17, 129}:
+                    xid = value
+            case 2:
+                cursor.take(cursor.uint(1) + 1)
+            case 5 | 6:
+                cursor.take(cursor.uint(1))
+            case 11:
+                cursor.take(cursor.uint(1))
+                cursor.take(cursor.uint(1))
+            case 12:
+                count = cursor.uint(1)
+                for _ in range(count if count != _TOO_MANY_NAMES else 0):
+                    while cursor.uint(1):
+                        pass
+            case 130:
+                cursor.take(8 if cursor.uint(1) & 12 else 0)
+            case _:
+                break
+    return client, xid

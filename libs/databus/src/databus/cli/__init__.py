@@ -1,0 +1,1 @@
+"""The user's command line `databus`: one module for each command, `__main__` puts them together."""

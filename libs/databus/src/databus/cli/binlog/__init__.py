@@ -1,0 +1,131 @@
+"""`databus binlog`: decode binlog files offline, with no server."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from databus.cli.binlog.files import STANDARD_INPUT, read_files
+from databus.cli.binlog.lines import FORMATS, LineFormat
+from databus.cli.binlog.summary import Summary
+from databus.cli.binlog.tables import Completion, Selection
+from databus.cli.terminal import byte_progress, tell
+from databus_binlog import BinlogError, Query
+
+_DESCRIPTION = """\
+Decode binlog files of MySQL and MariaDB, with no server: JSON lines on standard output, then a summary on standard
+error.
+"""
+_EPILOG = """\
+formats:
+  json     one line for each row, with its file, start and end offset, time, server_id and gtid:
+             {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
+           "delete" has "row" too, "update" has "before" and "after"; every statement but BEGIN and COMMIT is
+             {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
+           A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
+           does not hold is left out. A column that the file does not name is @1, @2, …
+  databus  {"key": …, "value": …}: the messages that the publisher writes for rows
+
+examples:
+  databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
+  zstd -dc mysql-bin.000007.zst | databus binlog - --quiet | jq 'select(.type == "delete")'
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "binlog",
+        help="decode binlog files, with no server",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in their order; - is standard input")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="of the output (default: %(default)s)")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=_offset,
+        metavar="POS",
+        help="begin with the event at this offset of the first FILE",
+    )
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        action="extend",
+        type=_pattern,
+        metavar="PATTERN",
+        help="only rows of these tables, and statements that may concern them; schema.table with * and ?, "
+        "as in source.include",
+    )
+    parser.add_argument("--quiet", action="store_true", help="leave the summary out")
+    parser.set_defaults(run=run)
+
+
+def _offset(text: str) -> int:
+    if not text.isdecimal() or int(text) < 4:
+        raise argparse.ArgumentTypeError(f"{text!r} is no offset of an event; the first one is at 4")
+    return int(text)
+
+
+def _pattern(text: str) -> str:
+    try:
+        Selection([text])
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no schema.table pattern") from None
+    return text
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what the files hold; what comes before a failure is printed, too."""
+    lines, summary = FORMATS[options.format](), Summary()
+    try:
+        _print(options, lines, summary)
+    except BrokenPipeError:
+        raise
+    except (BinlogError, OSError):
+        _report(options, lines, summary)
+        raise
+    _report(options, lines, summary)
+    return 0
+
+
+def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
+    selection, completion, output = Selection(options.tables), Completion(tell), sys.stdout.buffer
+    with byte_progress(_size(options.files)) as advance:
+
+        def count(size: int) -> None:
+            summary.size += size
+            advance(size)
+
+        events = read_files(
+            options.files,
+            start=options.start,
+            count=count,
+            warn=tell,
+            wanted=selection.table,
+            describe=completion.describe,
+        )
+        try:
+            for event, tables in events:
+                summary.add(event, tables)
+                if not isinstance(event, Query) or selection.statement(event):
+                    output.writelines(lines.of(event, tables))
+        finally:
+            output.flush()
+
+
+def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
+    if lines.left_out:
+        tell(f"statements left out: {lines.left_out}; this format has no message for them, --format json shows them")
+    if summary and not options.quiet:
+        sys.stderr.write(str(summary))
+
+
+def _size(files: list[str]) -> int | None:
+    """Add up the sizes of the files that can be asked for it."""
+    if STANDARD_INPUT in files:
+        return None
+    return sum(path.stat().st_size for path in map(Path, files) if path.is_file())

@@ -1,0 +1,138 @@
+"""Binlog files as events: in the order given, in pieces, with bounded memory."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import zip_longest
+from pathlib import Path
+from typing import BinaryIO, TypedDict, Unpack
+
+from databus_binlog import (
+    AnyEvent,
+    BinlogError,
+    CorruptEvent,
+    Decoder,
+    Events,
+    InvalidPosition,
+    MissingMetadata,
+    Rotate,
+    TableMap,
+)
+
+STANDARD_INPUT = "-"
+
+_PIECE = 1 << 20
+_MAGIC = 4
+_HEADER = 19
+_SIZE_AT = 9
+_DESCRIPTION_LIMIT = 1 << 12  # FORMAT_DESCRIPTION has about 120 to 260 bytes
+
+
+class DecoderOptions(TypedDict, total=False):
+    """What each file's decoder is given."""
+
+    wanted: Callable[[str, str], bool] | None
+    describe: Callable[[TableMap], TableMap] | None
+
+
+def read_files(
+    paths: Sequence[str],
+    *,
+    start: int | None = None,
+    count: Callable[[int], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    **options: Unpack[DecoderOptions],
+) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
+    """Decode files one after the other; yield each event with the tables it may refer to.
+
+    `start` is an offset in the first file; `count` is told how many bytes were read. Raises OSError, and BinlogError
+    after the events that come before the failure.
+    """
+    for path, following in zip_longest(paths, paths[1:]):
+        next_file = None
+        for events in _read_file(path, start, count, options):
+            for event in events:
+                if isinstance(event, Rotate) and not event.artificial:
+                    next_file = event.next_file
+                yield event, events.tables
+        if next_file and following not in {None, STANDARD_INPUT} and _name(following) != next_file:
+            warn(f"{_name(path)} goes on in {next_file}, but {_name(following)} comes next")
+        start = None
+
+
+def _read_file(path: str, start: int | None, count: Callable[[int], None], options: DecoderOptions) -> Iterator[Events]:
+    begun = start is None
+    size = start or 0
+    try:
+        with _open(path) as stream:
+            decoder = _decoder(stream, path, start, options)
+            while piece := stream.read(_PIECE):
+                size += len(piece)
+                count(len(piece))
+                for events in _decode(decoder, piece):
+                    begun = begun or len(events) > 0
+                    yield events
+            if decoder.offset < _MAGIC:
+                raise CorruptEvent(f"{decoder.file} is no binlog file: it has {size} bytes")
+            if decoder.pending:
+                raise CorruptEvent(f"{decoder.file} ends at {size} inside an event; it is cut off or still written to")
+    except MissingMetadata as error:
+        raise MissingMetadata(f"{error}; other tables can be read with --tables") from error
+    except BinlogError as error:
+        if begun:
+            raise
+        raise InvalidPosition(
+            f"no event can be read at {_name(path)}:{start} ({error}); "
+            "--from takes where an event starts, and for rows where their table maps start"
+        ) from error
+
+
+def _decode(decoder: Decoder, piece: bytes) -> Iterator[Events]:
+    yield decoder.feed_file(piece)
+    while decoder.more:
+        yield decoder.feed_file(b"")
+    if decoder.failure:
+        raise decoder.failure
+
+
+def _decoder(stream: BinaryIO, path: str, start: int | None, options: DecoderOptions) -> Decoder:
+    """Make the decoder for a stream and move the stream to `start`."""
+    name = _name(path)
+    if start is None or start == _MAGIC:
+        return Decoder(file=name, **options)
+    head = stream.read(_MAGIC + _HEADER)
+    size = int.from_bytes(head[_MAGIC + _SIZE_AT :][:4], "little")
+    head += stream.read(max(0, min(size, _DESCRIPTION_LIMIT) - _HEADER))
+    first = Decoder(file=name)
+    first.feed_file(head)
+    if first.pending or start < len(head):
+        raise InvalidPosition(f"the first two events start at {_MAGIC} and {len(head)}")
+    if not _skip(stream, start - len(head)):
+        raise InvalidPosition("the file ends before")
+    # Without its FORMAT_DESCRIPTION a file cannot be decoded: here it stands just before `start`.
+    description = head[_MAGIC:]
+    decoder = Decoder(file=name, offset=start - len(description), **options)
+    decoder.feed_file(description)
+    return decoder
+
+
+def _skip(stream: BinaryIO, count: int) -> bool:
+    """Move on, and say whether the stream is that long."""
+    if stream.seekable():
+        target = stream.tell() + count
+        return stream.seek(0, os.SEEK_END) >= stream.seek(target)
+    while count and (piece := stream.read(min(count, _PIECE))):
+        count -= len(piece)
+    return count == 0
+
+
+def _open(path: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb")
+
+
+def _name(path: str) -> str:
+    """Give a file's name as the server knows it, without its folder."""
+    if path == STANDARD_INPUT:
+        return "stdin"
+    return os.fsencode(Path(path).name).decode(errors="replace")

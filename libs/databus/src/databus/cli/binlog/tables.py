@@ -1,0 +1,68 @@
+"""Which tables are decoded, and what is assumed of them where the file does not say it."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from databus.settings import Source
+from databus_binlog import ColumnMap, FieldType, Query, TableMap
+
+_T = FieldType
+_INTEGERS = {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG}
+_STRINGS = {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VARCHAR_COMPRESSED, _T.BLOB_COMPRESSED}
+#: statements that say what becomes of the rows before them
+_OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
+
+
+class Selection:
+    """The tables of `schema.table` patterns, all without any. Raises pydantic's ValidationError."""
+
+    def __init__(self, patterns: Sequence[str] | None) -> None:
+        self._source = Source(include=list(patterns)) if patterns else None
+
+    def table(self, schema: str, name: str) -> bool:
+        """Say whether rows of a table are wanted."""
+        return self._source is None or self._source.captures(schema, name)
+
+    def statement(self, event: Query) -> bool:
+        """Say whether a statement may concern wanted tables."""
+        if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
+            return True
+        text = event.query.decode(errors="replace")
+        return self._source.captures_some(event.schema) or self._source.mentions_some(text)
+
+
+class Completion:
+    """Names columns that the file does not name @1, @2, … and fills in what it takes to read their values.
+
+    Signs and character sets are missing with binlog_row_metadata=NO_LOG and before MySQL 8. Integers are taken for
+    signed and strings for UTF-8: that leaves their bytes as they are logged. What else is missing stays so.
+    """
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._told: set[tuple[str, str]] = set()
+
+    def describe(self, table: TableMap) -> TableMap:
+        """Complete a table."""
+        columns = tuple(_completed(column, place) for place, column in enumerate(table.columns, start=1))
+        if any(map(_differ, table.columns, columns)) and (table.schema, table.name) not in self._told:
+            self._told.add((table.schema, table.name))
+            self._warn(
+                f"{table.schema}.{table.name}: signs and character sets are not logged (binlog_row_metadata); "
+                "integers are taken for signed, strings for UTF-8"
+            )
+        return msgspec.structs.replace(table, columns=columns)
+
+
+def _completed(column: ColumnMap, place: int) -> ColumnMap:
+    return msgspec.structs.replace(
+        column,
+        name=column.name or f"@{place}",
+        unsigned=False if column.unsigned is None and column.type in _INTEGERS else column.unsigned,
+        charset="utf8mb4" if column.charset is None and column.type in _STRINGS else column.charset,
+    )
+
+
+def _differ(old: ColumnMap, new: ColumnMap) -> bool:
+    return (old.unsigned, old.charset) != (new.unsigned, new.charset)

@@ -1,0 +1,39 @@
+"""Databases of the contract tests' own: with TLS and room for big rows, and free for changes of global settings."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from certificates import Authority
+from databus_binlog import Session, connect
+from devstack import Kind, Server, Stack
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Issuer of the certificate of `own`."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Server]]:
+    """Start a database of the session's own, or find it running."""
+    certificate = authority.issue("server")
+    stack = Stack(tmp_path_factory.mktemp("own"))
+    tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
+    yield lambda kind: stack.start(kind, *tls, "--max-allowed-packet=64M")
+    for kind in ("mariadb", "mysql"):
+        stack.stop(kind)
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def own(request: pytest.FixtureRequest, start_own: Callable[[Kind], Server]) -> Server:
+    """Each kind of database in turn, of the session's own."""
+    return start_own(request.param)
+
+
+@pytest.fixture
+async def admin(own: Server) -> AsyncIterator[Session]:
+    """A session that may do anything."""
+    async with connect(host=own.host, port=own.port, user=own.user, password=own.password) as session:
+        yield session

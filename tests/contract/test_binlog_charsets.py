@@ -1,0 +1,192 @@
+"""Text of every character set comes out as the server converts it to UTF-8, code by code, on each kind of server."""
+
+from collections.abc import AsyncIterator
+from itertools import chain
+
+import pytest
+
+from databus_binlog import Session, connect
+from databus_binlog.charsets import DEFAULT_COLLATIONS, UTF8, multi_byte, single_byte_table, to_text
+from devstack import Server
+
+#: what `n` = 0, 1, … makes of one and more bytes; all of them, or a part of the longer ones and of Unicode's
+HIGH_BYTES = ("UNHEX(HEX(0x80 + n))", 0x80)
+PAIRS = ("UNHEX(HEX(0x8000 + n))", 0x8000)
+TRIPLES = ("CONCAT(x'8f', UNHEX(HEX(0xa000 + n)))", 0x6000)
+QUADRUPLES = (
+    "UNHEX(CONCAT(HEX(129 + n DIV 120), HEX(48 + n DIV 12 MOD 10), HEX(129 + n * 37 MOD 126), HEX(48 + n MOD 10)))",
+    126 * 120,
+)
+UNITS = ("UNHEX(LPAD(HEX(n * 7), 4, '0'))", 0x10000 // 7)
+SURROGATES = ("UNHEX(HEX(0xd800dbfe + n DIV 4 * 0x10000 + n MOD 4))", 0x800 * 4)
+BASIC_PLANE = ("UNHEX(LPAD(HEX(n), 8, '0'))", 0x10000)
+WIDE_UNITS = ("UNHEX(LPAD(HEX(n * 41), 8, '0'))", 0x120000 // 41)
+
+#: what is compared of a multi-byte set, if not all bytes and pairs
+CODES = {
+    "ucs2": [UNITS],
+    "utf16": [UNITS, SURROGATES],
+    "utf16le": [UNITS],
+    "utf32": [WIDE_UNITS],
+    "ujis": [HIGH_BYTES, PAIRS, TRIPLES],
+    "eucjpms": [HIGH_BYTES, PAIRS, TRIPLES],
+    "gb18030": [HIGH_BYTES, PAIRS, QUADRUPLES],
+}
+
+#: text of the script that a set is for, with a character that Python's codec has otherwise where there is one
+SAMPLES = {
+    "armscii8": "Հայաստան, Երեւան",
+    "ascii": "plain",
+    "big5": "許功蓋十銹裏",
+    "cp1250": "Příliš žluťoučký kůň",
+    "cp1251": "Съешь ещё булок",
+    "cp1256": "گفتگو پژ",
+    "cp1257": "Ąžuolas ģērbj",
+    "cp850": "Ünïcødé ┌─┐",
+    "cp852": "Zażółć gęślą jaźń",
+    "cp866": "Съешь ещё ░",
+    "cp932": "①髙橋﨑ソ～",
+    "dec8": "Œuvre Ÿ ¤",
+    "eucjpms": "①髙橋﨑ソ～ｱｲ鄧",
+    "euckr": "한국어 똠방각하 뷁",
+    "gb18030": "简体繁體한글😀ḿ",
+    "gb2312": "简体中文",
+    "gbk": "简体繁體镕",
+    "geostd8": "საქართველო №",
+    "greek": "Ξεσκεπάζω ΄",
+    "hebrew": "שלום עולם",
+    "hp8": "Šš Ÿ ₤ ■",
+    "keybcs2": "Příliš žluťoučký kůň ┌─┐",
+    "koi8r": "Съешь ещё ▒",
+    "koi8u": "Ґанок їжак є",
+    "latin1": "Élan €5 „ß“",
+    "latin2": "Zażółć gęślą jaźń",
+    "latin5": "İstanbul ğış",
+    "latin7": "Ąžuolas ģērbj",
+    "macce": "Příliš žluťoučký",
+    "macroman": "Élan ≠ Ω",
+    "sjis": "表ソ能力ｱｲ〜",
+    "swe7": "Åsa Öberg é",
+    "tis620": "ภาษาไทย",
+    "ucs2": "日本é",
+    "ujis": "表ソ能力ｱｲ〜丂",
+    "utf16": "日本😀",
+    "utf16le": "日本😀",
+    "utf32": "日本😀",
+    "utf8mb3": "日本é",
+    "utf8mb4": "日本😀",
+}
+
+
+@pytest.fixture
+async def queries(source: Server) -> AsyncIterator[Session]:
+    """A session that may count far and keeps no warnings: every invalid code would make one."""
+    async with connect(host=source.host, port=source.port, user=source.user, password=source.password) as session:
+        limit = "cte_max_recursion_depth" if session.server.flavor == "mysql" else "max_recursive_iterations"
+        await session.query(f"SET SESSION {limit} = 1000000, max_error_count = 0")
+        yield session
+
+
+@pytest.fixture
+async def charsets(queries: Session) -> list[str]:
+    """Every set of the server that holds text."""
+    known = await queries.query(
+        "SELECT CHARACTER_SET_NAME FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME <> 'binary'"
+    )
+    return [name for (name,) in known]
+
+
+def numbers(count: int) -> str:
+    """Start a statement that can select n = 0, 1, … from `numbers`."""
+    return f"WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count - 1})"
+
+
+async def converted(queries: Session, charset: str, codes: str, count: int) -> list[tuple[bytes, bytes | None]]:
+    """Let the server convert codes, each with a character after it; None for what it stores not or can't convert."""
+    # Alone at the end of a text MySQL takes any byte for eucjpms, though it refuses to store it.
+    code = f"CONCAT({codes}, CONVERT(CONVERT('!' USING {charset}) USING binary))"
+    text = f"CONVERT({code} USING {charset})"
+    rows = await queries.query(
+        f"{numbers(count)} SELECT HEX({code}), HEX({text}), HEX(CONVERT({text} USING utf8mb4)) FROM numbers"
+    )
+    return [
+        (bytes.fromhex(data), bytes.fromhex(printed) if stored == data and printed is not None else None)
+        for data, stored, printed in rows
+    ]
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+async def test_every_byte_of_a_single_byte_set_is_the_servers_character(queries, charsets):
+    for name in charsets:
+        table = single_byte_table(name)
+        if table is not None:
+            codes = ", ".join(f"HEX(CONVERT(_{name} x'{byte:02x}' USING utf8mb4))" for byte in range(256))
+            [texts] = await queries.query(f"SELECT {codes}")
+            assert [text.hex().upper() for text in table] == list(texts), name
+
+
+async def test_every_code_of_a_multi_byte_set_is_the_servers_character(queries, charsets):
+    for name in charsets:
+        if name in UTF8 or single_byte_table(name) is not None:
+            continue
+        decode = multi_byte(name)
+        assert decode, f"{name} can't be decoded"
+        refused = accepted = 0
+        for codes, count in CODES.get(name, [HIGH_BYTES, PAIRS]):
+            for code, printed in await converted(queries, name, codes, count):
+                try:
+                    text = decode(code).encode()
+                except UnicodeError:
+                    assert printed is None or not is_utf8(printed), (name, code)
+                    refused += 1
+                else:
+                    # MySQL alone stores this one
+                    assert text == printed or (printed is None and code == b"\x8e\xa0!"), (name, code)
+                    accepted += 1
+        assert refused
+        assert accepted > 5000, name
+
+
+async def test_all_of_unicode_comes_back_from_the_sets_that_hold_it(queries, charsets):
+    for name in {"utf16", "utf16le", "utf32", "gb18030"}.intersection(charsets):
+        decode = multi_byte(name)
+        for codes, count in (BASIC_PLANE, WIDE_UNITS):
+            as_set, as_utf8 = (f"HEX(CONVERT(CONVERT({codes} USING utf32) USING {to}))" for to in (name, "utf8mb4"))
+            rows = await queries.query(f"{numbers(count)} SELECT {as_set}, {as_utf8} FROM numbers")
+            texts = [(bytes.fromhex(data), bytes.fromhex(printed)) for data, printed in rows if data and printed]
+            texts = [(data, printed) for data, printed in texts if is_utf8(printed)]
+            assert len(texts) > 0.9 * count
+            assert [decode(data).encode() for data, _ in texts] == [printed for _, printed in texts], name
+
+
+async def test_text_of_each_script_survives_a_table(queries, charsets, schema, execute):
+    columns = ", ".join(f"{name} VARCHAR(40) CHARACTER SET {name}" for name in charsets)
+    await execute(f"CREATE TABLE t ({columns})")
+    texts = [SAMPLES[name] for name in charsets]
+    await execute(f"INSERT INTO t VALUES ({', '.join(repr(text) for text in texts)})")
+    for name, text in zip(charsets, texts, strict=True):
+        [(stored, printed)] = await queries.query(
+            f"SELECT HEX({name}), HEX(CONVERT({name} USING utf8mb4)) FROM {schema}.t"
+        )
+        assert bytes.fromhex(printed).decode() == text, name
+        assert to_text(bytes.fromhex(stored), name) == text, name
+
+
+def test_lone_surrogates_and_stray_bytes_are_refused():
+    for charset, data in chain(
+        [("ucs2", b"\xd8\x00"), ("ucs2", b"\xd8\x3d\xde\x00"), ("utf16", b"\xd8\x00"), ("utf32", b"\0\0\xd8\0")],
+        [("cp932", b"\x80"), ("cp932", b"\x82\xa0\xa0"), ("gbk", b"a\x81"), ("ujis", b"\x8f\xa1"), ("big5", b"\xa1")],
+    ):
+        with pytest.raises(UnicodeError):
+            to_text(data, charset)
+
+
+async def test_collations_have_the_numbers_known_here(queries):
+    assert (await queries.collations()).items() <= DEFAULT_COLLATIONS.items()

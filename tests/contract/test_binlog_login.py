@@ -1,0 +1,202 @@
+"""Logging in to each kind of server: with TLS and without, by every method, and what is told when it does not work."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from certificates import Authority
+from databus_binlog import AccessDenied, Retryable, Rows, ServerUnavailable, Session, Tls, TlsFailed, connect
+from devstack import Server
+from support import connected
+
+Login = Callable[..., object]
+
+
+@pytest.fixture
+def login(own: Server) -> Login:
+    """Connect, as the test account or another."""
+
+    def run(tls: Tls | None = None, user: str = own.user, password: str = own.password, host: str = own.host):
+        return connect(host=host, port=own.port, user=user, password=password, tls=tls)
+
+    return run
+
+
+@pytest.fixture
+async def admin(login: Login) -> AsyncIterator[Session]:
+    async with login() as session:
+        yield session
+
+
+@pytest.fixture
+def trusted(authority: Authority) -> Tls:
+    return Tls(ca=authority.ca)
+
+
+@pytest.fixture
+async def account(admin: Session) -> AsyncIterator[str]:
+    """An account's name; the account is removed."""
+    name = f"u_{secrets.token_hex(4)}"
+    yield name
+    await admin.query(f"DROP USER IF EXISTS {name}@'%'")
+
+
+async def cipher(session: Session) -> str:
+    [(_, value)] = await session.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+    return value
+
+
+# --- TLS
+
+
+async def test_the_connection_is_encrypted_when_asked(login, trusted):
+    async with login() as session:
+        assert not await cipher(session)
+    async with login(trusted) as session:
+        assert await cipher(session)
+
+
+async def test_a_certificate_that_is_not_to_be_trusted_stops_the_login(login, trusted, tmp_path):
+    stranger = Authority(tmp_path)
+    for tls, host, reason in (
+        (Tls(ca=stranger.ca), "127.0.0.1", "self-signed certificate"),
+        (Tls(), "127.0.0.1", "self-signed certificate"),  # the system's authorities
+        (trusted, "localhost", "Hostname mismatch"),
+    ):
+        with pytest.raises(TlsFailed, match=f"certificate of {host} is not trusted: {reason}"):
+            async with login(tls, host=host):
+                pass
+
+
+async def test_less_is_verified_only_when_told(login, authority, tmp_path):
+    async with login(Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
+        assert await cipher(session)
+    stranger = Authority(tmp_path)
+    with pytest.raises(TlsFailed, match="self-signed certificate"):
+        async with login(Tls(ca=stranger.ca, verify="ca")):
+            pass
+    async with login(Tls(ca=stranger.ca, verify="none"), host="localhost") as session:
+        assert await cipher(session)
+
+
+async def test_an_expired_certificate_stops_the_login(login, own, authority, trusted, admin):
+    reload = "FLUSH SSL" if own.kind == "mariadb" else "ALTER INSTANCE RELOAD TLS NO ROLLBACK ON ERROR"
+    authority.issue("server", days=-1)
+    await admin.query(reload)
+    try:
+        with pytest.raises(TlsFailed, match="certificate has expired"):
+            async with login(trusted):
+                pass
+    finally:
+        authority.issue("server")
+        await admin.query(reload)
+    async with login(trusted) as session:
+        assert await cipher(session)
+
+
+async def test_a_client_certificate_opens_an_account_that_asks_for_one(
+    login, authority, trusted, admin, account, tmp_path
+):
+    await admin.query(f"CREATE USER {account}@'%' IDENTIFIED BY 'p' REQUIRE X509")
+    certificate = authority.issue("client")
+    async with login(Tls(ca=authority.ca, certificate=certificate), account, "p") as session:
+        assert await cipher(session)
+    for tls in (None, trusted):
+        with pytest.raises(AccessDenied, match=r"source\.tls if the server demands TLS"):
+            async with login(tls, account, "p"):
+                pass
+    strange = Authority(tmp_path).issue("client")
+    with pytest.raises(ServerUnavailable, match=f"does it trust {strange}"):
+        async with login(Tls(ca=authority.ca, certificate=strange), account, "p"):
+            pass
+
+
+async def test_a_server_without_tls_is_not_spoken_to_in_clear(mariadb):
+    plain = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
+    async with connect(**plain) as session:
+        if await session.query("SELECT 1 FROM DUAL WHERE @@have_ssl = 'YES'"):
+            pytest.skip("this server has TLS")
+    with pytest.raises(TlsFailed, match="offers no TLS"):
+        async with connect(**plain, tls=Tls(verify="none")):
+            pass
+
+
+@pytest.mark.parametrize("content", [None, b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+@pytest.mark.parametrize("option", ["ca", "certificate"])
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, option, content):
+    file = tmp_path / "file.pem"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(TlsFailed, match=f"{file}: (no PEM certificate|No such file)"):
+        Tls(**{option: file}).context()
+
+
+async def test_a_slow_consumer_loses_nothing_over_tls(own, login, trusted, admin):
+    start = await admin.current_position()
+    async with connected(own) as execute:
+        await execute("CREATE DATABASE slow")
+        await execute("CREATE TABLE slow.t (id INT PRIMARY KEY AUTO_INCREMENT, filling VARBINARY(1000))")
+        for _ in range(4):
+            await execute("INSERT INTO slow.t (filling) VALUES " + ",".join(["(REPEAT('x', 1000))"] * 2000))
+        await execute("DROP DATABASE slow")
+    async with login(trusted) as session:
+        stream = await session.dump(
+            start, server_id=4801, follow=False, backlog=100_000, wanted=lambda name, _: name == "slow"
+        )
+        events = list(await anext(stream))
+        transport = session._connection._transport
+        assert transport.get_extra_info("cipher")
+        async with asyncio.timeout(20):
+            while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
+                await asyncio.sleep(0.001)
+        events += [event async for events in stream for event in events]
+    ids = [int(image[0]) for event in events if isinstance(event, Rows) for image in event.images()]
+    assert len(ids) == len(set(ids)) == 8000
+
+
+async def test_a_dump_that_is_killed_over_tls_can_be_retried(login, trusted, admin):
+    async with login(trusted) as session:
+        [(connection,)] = await session.query("SELECT CONNECTION_ID()")
+        stream = await session.dump(await admin.current_position(), server_id=4802, heartbeat=0.1)
+        await anext(stream)
+        await admin.query(f"KILL {connection}")
+        with pytest.raises(Retryable):
+            async for _ in stream:
+                pass
+
+
+# --- methods of authentication
+
+METHODS = {
+    "mariadb": ("mysql_native_password", "ed25519"),
+    "mysql": ("caching_sha2_password", "sha256_password"),  # MySQL 9 has no mysql_native_password any more
+}
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_every_method_of_authentication_works(login, own, trusted, admin, account, encrypted):
+    tls, password = trusted if encrypted else None, "pä§s'wörd"
+    using = "VIA {} USING PASSWORD(%s)" if own.kind == "mariadb" else "WITH {} BY %s"
+    if own.kind == "mariadb":
+        await admin.query("INSTALL SONAME 'auth_ed25519'")
+    for method in METHODS[own.kind]:
+        await admin.query(f"CREATE USER {account}@'%%' IDENTIFIED {using.format(method)}", (password,))
+        for _ in range(2):  # the second time MySQL knows the password's hash
+            async with login(tls, account, password) as session:
+                assert await session.query("SELECT CURRENT_USER()") == [(f"{account}@%",)]
+        with pytest.raises(AccessDenied, match=r"check source\.user and source\.password"):
+            async with login(tls, account, "wrong"):
+                pass
+        await admin.query(f"DROP USER {account}@'%'")
+
+
+@pytest.mark.parametrize("own", ["mariadb"], indirect=True)  # MySQL's package has no other method
+async def test_a_method_that_is_not_supported_is_told(login, admin, account):
+    await admin.query("INSTALL SONAME 'auth_pam'")
+    await admin.query(f"CREATE USER {account}@'%' IDENTIFIED VIA pam")
+    with pytest.raises(AccessDenied, match="logs in by a method that is not supported"):
+        async with login(None, account, "p"):
+            pass

@@ -1,0 +1,203 @@
+"""What a dump agrees on with each kind of server: checksums, GTID sets, who is who, packets of any size, semi-sync."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from certificates import Authority
+from databus_binlog import (
+    DuplicateServerId,
+    Event,
+    EventStream,
+    FormatDescription,
+    Gtid,
+    GtidSet,
+    Position,
+    Rows,
+    Session,
+    Tls,
+    Xid,
+    connect,
+)
+from devstack import Server
+from support import Execute, connected
+
+Login = Callable[..., object]
+
+
+@pytest.fixture
+def login(own: Server) -> Login:
+    def run(tls: Tls | None = None):
+        return connect(host=own.host, port=own.port, user=own.user, password=own.password, tls=tls)
+
+    return run
+
+
+@pytest.fixture
+async def admin(login: Login) -> AsyncIterator[Session]:
+    async with login() as session:
+        yield session
+
+
+@pytest.fixture
+async def execute(own: Server) -> AsyncIterator[Execute]:
+    """Run statements in an empty schema, where there is a table `t`."""
+    async with connected(own) as run:
+        await run("CREATE DATABASE protocol")
+        await run("USE protocol")
+        await run("CREATE TABLE t (id INT PRIMARY KEY, big LONGBLOB)")
+        yield run
+        await run("DROP DATABASE protocol")
+
+
+def wanted(schema: str, _: str) -> bool:
+    return schema == "protocol"
+
+
+def ids(events: list[Event]) -> list[bytes | None]:
+    return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
+
+
+async def until(stream: EventStream, last: bytes) -> list[Event]:
+    """Read until the commit of the row with this id."""
+    seen: list[Event] = []
+    async with asyncio.timeout(20):
+        async for events in stream:
+            seen += events
+            if last in ids(seen) and any(isinstance(event, Xid) for event in events):
+                break
+    return seen
+
+
+async def test_checksums_may_be_off_and_change_under_a_reader(login, admin, execute):
+    start = await admin.current_position()
+    async with login() as session:
+        stream = await session.dump(start, server_id=4811, wanted=wanted)
+        await execute("INSERT INTO t (id) VALUES (1)")
+        seen = await until(stream, b"1")
+        for number, checksum in enumerate(("NONE", "CRC32"), 2):
+            await execute(f"SET GLOBAL binlog_checksum = {checksum}")
+            await execute(f"INSERT INTO t (id) VALUES ({number})")
+            seen += await until(stream, b"%d" % number)
+            async with login() as other:
+                assert ids(await until(await other.dump(start, server_id=4812, wanted=wanted), b"%d" % number))
+    assert ids(seen) == [b"1", b"2", b"3"]
+    assert len([event for event in seen if isinstance(event, FormatDescription)]) == 3
+
+
+async def test_a_reader_that_starts_without_checksums_takes_them_when_they_come(login, admin, execute):
+    await execute("SET GLOBAL binlog_checksum = NONE")
+    try:
+        async with login() as session:
+            stream = await session.dump(await admin.current_position(), server_id=4813, wanted=wanted)
+            await execute("INSERT INTO t (id) VALUES (1)")
+            assert ids(await until(stream, b"1")) == [b"1"]
+            await execute("SET GLOBAL binlog_checksum = CRC32")
+            await execute("INSERT INTO t (id) VALUES (2)")
+            assert ids(await until(stream, b"2")) == [b"2"]
+    finally:
+        await execute("SET GLOBAL binlog_checksum = CRC32")
+
+
+@pytest.mark.parametrize("own", ["mysql"], indirect=True)  # MariaDB's GTIDs have no tags
+async def test_reading_resumes_after_tagged_transactions(login, admin, execute):
+    start = await admin.current_position()
+    for number, tag in enumerate(("", ":shop", ":shop", ":stock", ""), 1):
+        await execute(f"SET gtid_next = 'AUTOMATIC{tag}'")
+        await execute(f"INSERT INTO t (id) VALUES ({number})")
+    async with login() as session:
+        stream = await session.dump(start, server_id=4814, follow=False, wanted=wanted)
+        events = [event async for events in stream for event in events]
+    gtids = [event.gtid for event in events if isinstance(event, Gtid)]
+    assert [gtid.split(":")[1:-1] for gtid in gtids] == [[], ["shop"], ["shop"], ["stock"], []]
+
+    executed = GtidSet.parse("mysql", start.gtid_set)
+    for done, gtid in enumerate(gtids, 1):
+        executed.add(gtid)
+        async with login() as session:
+            here = Position(gtid_set=str(executed))
+            stream = await session.dump(here, server_id=4815, follow=False, wanted=wanted)
+            rest = [event async for events in stream for event in events]
+        assert ids(rest) == [b"%d" % number for number in range(done + 1, 6)]
+    end = await admin.current_position()
+    assert GtidSet.parse("mysql", end.gtid_set) == executed
+
+
+async def test_a_registered_reader_is_visible_and_a_second_one_ends_it(own, login, admin):
+    start = await admin.current_position()
+    async with login() as first, login() as second:
+        await first.register(4816)
+        replicas = await admin.query("SHOW SLAVE HOSTS" if own.kind == "mariadb" else "SHOW REPLICAS")
+        assert [row[:2] for row in replicas if row[0] == 4816] == [(4816, "databus")]
+        stream = await first.dump(start, server_id=4816, heartbeat=0.1)
+        await anext(stream)
+        await anext(await second.dump(start, server_id=4816, heartbeat=0.1))
+        with pytest.raises(DuplicateServerId):
+            async for _ in stream:
+                pass
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_an_event_of_several_packets_comes_whole(login, admin, execute, authority: Authority, encrypted):
+    size = (20 << 20) + 7
+    start = await admin.current_position()
+    await execute("INSERT INTO t VALUES (1, REPEAT('abcdefg', %s))", size // 7)
+    await execute("INSERT INTO t VALUES (2, 'small')")
+    async with login(Tls(ca=authority.ca) if encrypted else None) as session:
+        stream = await session.dump(start, server_id=4817, follow=False, wanted=wanted)
+        rows = [event async for events in stream for event in events if isinstance(event, Rows)]
+    (_, big), small = (event.images()[0] for event in rows)
+    assert big == b"abcdefg" * (size // 7)
+    assert small == [b"2", b"small"]
+
+
+# --- semi-sync
+
+
+@pytest.fixture
+async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
+    """Commits wait a minute for somebody to acknowledge them. Gives the first words of the variables' names."""
+    name = "rpl_semi_sync_master" if own.kind == "mariadb" else "rpl_semi_sync_source"
+    if own.kind == "mysql":
+        await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+    await admin.query(f"SET GLOBAL {name}_timeout = 60000, GLOBAL {name}_enabled = ON")
+    yield name
+    await admin.query(f"SET GLOBAL {name}_enabled = OFF")
+    if own.kind == "mysql":
+        await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
+
+
+async def status(admin: Session, name: str) -> tuple[str, int, int, int]:
+    """Say whether commits wait now, for how many clients, and how many were acknowledged in time and how many not."""
+    values = dict(await admin.query(f"SHOW GLOBAL STATUS LIKE '{name}%'"))
+    state, *numbers = (values[f"{name.capitalize()}_{key}"] for key in ("status", "clients", "yes_tx", "no_tx"))
+    return state, *map(int, numbers)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_commits_wait_for_a_semi_synchronous_reader(
+    login, admin, execute, authority: Authority, semi_sync, encrypted
+):
+    start = await admin.current_position()
+    async with login(Tls(ca=authority.ca) if encrypted else None) as session:
+        stream = await session.dump(start, server_id=4818, heartbeat=0.1, wanted=wanted, semi_sync=True)
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(until(stream, b"7"))
+            await execute("INSERT INTO t (id) VALUES (1)")  # the server begins to wait with the first acknowledgement
+            while (await status(admin, semi_sync))[0] == "OFF":  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.001)
+            _, _, acknowledged, missed = await status(admin, semi_sync)
+            for number in range(2, 7):
+                await execute("INSERT INTO t VALUES (%s, REPEAT('x', 100000))", number)
+            await execute("INSERT INTO t VALUES (7, REPEAT('x', 17000000))")
+            assert await status(admin, semi_sync) == ("ON", 1, acknowledged + 6, missed)
+    assert ids(reading.result()) == [b"%d" % number for number in range(1, 8)]
+
+
+async def test_semi_sync_is_left_alone_where_it_is_not_enabled(login, admin, execute):
+    start = await admin.current_position()
+    await execute("INSERT INTO t (id) VALUES (1)")
+    async with login() as session:
+        stream = await session.dump(start, server_id=4819, wanted=wanted, semi_sync=True)
+        assert ids(await until(stream, b"1")) == [b"1"]

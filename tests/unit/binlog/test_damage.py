@@ -1,0 +1,31 @@
+"""Damaged binlogs: whole events or one of our errors, never anything else (`make fuzz` goes on for longer)."""
+
+import random
+
+import pytest
+
+from databus_binlog import CorruptEvent, Decoder
+from fuzz import damage
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_a_damaged_log_gives_whole_events_or_an_error(batch):
+    for number in range(250 * batch, 250 * (batch + 1)):
+        rng = random.Random(number)
+        damage.decode(rng, damage.file(rng))
+
+
+def test_every_changed_bit_under_a_checksum_stops():
+    data = (damage.FIXTURES / "mysql-binlog" / "m1.bin").read_bytes()
+    in_use = 4 + 17  # the one flag that the head's checksum leaves out
+    rng = random.Random(1)
+    for at in rng.sample(range(damage.HEADER, len(data)), 500):
+        changed = bytearray(data)
+        changed[at] ^= 1 << rng.randrange(8)
+        decoder = Decoder()
+        try:
+            decoder.feed_file(changed)
+            decoder.feed_file(b"")
+        except CorruptEvent:
+            continue
+        assert at == in_use or decoder.pending, at

@@ -1,0 +1,172 @@
+"""A partial update of a JSON column gives the text that the server's SELECT prints, here of MySQL 9.7."""
+
+import json
+import random
+
+import pytest
+
+from databus_binlog.json_diff import apply_diffs
+
+REPLACE, INSERT, REMOVE = range(3)
+
+
+def string(text: str) -> bytes:
+    raw = text.encode()
+    return (bytes([len(raw)]) if len(raw) < 251 else b"\xfc" + len(raw).to_bytes(2, "little")) + raw
+
+
+def diff(operation: int, path: str, value: str = "") -> bytes:
+    """Return one diff; values stand as text, so that `bytes` can be `text_of`."""
+    return bytes([operation]) + string(path) + (b"" if operation == REMOVE else string(value))
+
+
+def applied(before: str, *diffs: bytes) -> str:
+    return apply_diffs(before.encode(), b"".join(diffs), bytes).decode()
+
+
+SHOP = '{"a": [1, 2, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'
+
+
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        (diff(REPLACE, "$.s", "6"), '{"a": [1, 2, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 6}'),
+        (diff(REPLACE, "$.a[last]", "9"), '{"a": [1, 2, 3, 9], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(REPLACE, "$.a[last-1]", "9"), '{"a": [1, 2, 9, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(REPLACE, "$.o.k[0]", "[]"), '{"a": [1, 2, 3, {"z": []}], "e": [], "o": {"k": [[]]}, "s": 5}'),
+        (diff(REPLACE, "$", "null"), "null"),
+        (diff(INSERT, "$.a[1]", "9"), '{"a": [1, 9, 2, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(INSERT, "$.a[99]", "9"), '{"a": [1, 2, 3, {"z": []}, 9], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(INSERT, "$.a[last-99]", "9"), '{"a": [9, 1, 2, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(INSERT, "$.e[last-3]", "9"), '{"a": [1, 2, 3, {"z": []}], "e": [9], "o": {"k": [0]}, "s": 5}'),
+        (diff(INSERT, "$.a[last].z[5]", "6"), '{"a": [1, 2, 3, {"z": [6]}], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(INSERT, "$.b", "1.50"), '{"a": [1, 2, 3, {"z": []}], "b": 1.50, "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(REMOVE, "$.a[last-2]"), '{"a": [1, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'),
+        (diff(REMOVE, "$.a[0]") * 2 + diff(REMOVE, "$.o.k"), '{"a": [3, {"z": []}], "e": [], "o": {}, "s": 5}'),
+        (b"", SHOP),
+    ],
+)
+def test_a_diff_does_what_the_server_did(change, after):
+    assert applied(SHOP, change) == after
+
+
+def test_a_diff_may_go_into_the_value_of_an_earlier_one():
+    changes = diff(REPLACE, "$.s", '{"x": [1]}'), diff(INSERT, "$.s.x[0]", "{}"), diff(INSERT, "$.s.x[0].y", "true")
+    assert applied('{"s": 5}', *changes) == '{"s": {"x": [{"y": true}, 1]}}'
+
+
+def test_what_no_diff_touches_keeps_its_very_text():
+    kept = r'"é": 1.50, "rest": "\u0001\"\\/\t😀", "日本": [1.0, 1e20, -0.0, 18446744073709551615]'
+    assert applied(f'{{"a": 1, {kept}}}', diff(REPLACE, "$.a", "2")) == f'{{"a": 2, {kept}}}'
+
+
+@pytest.mark.parametrize(
+    ("leg", "printed"),
+    [
+        *((".$x", '"$x"'), (".é", '"é"'), (".last", '"last"'), ('.""', '""'), ('."a b"', '"a b"'), ('."a.b"', '"a.b"')),
+        *((r'."a\"]b"', r'"a\"]b"'), (r'."a\\b"', r'"a\\b"'), (r'."\u0001\t"', r'"\u0001\t"'), ('."😀[0]"', '"😀[0]"')),
+    ],
+)
+def test_names_are_read_and_printed_as_the_server_writes_them(leg, printed):
+    before = f"{{{printed}: [0]}}"
+    assert applied(before, diff(REPLACE, f"${leg}[0]", "1")) == f"{{{printed}: [1]}}"
+    assert applied("{}", diff(INSERT, f"${leg}", "[0]")) == before
+
+
+def test_members_stand_by_length_and_bytes_of_their_names():
+    names = ["b", "a", "é", "zz", "aaa", "日", "~", "B"]
+    inserted = applied("{}", *(diff(INSERT, f'$."{name}"', "0") for name in names))
+    assert list(json.loads(inserted)) == ["B", "a", "b", "~", "zz", "é", "aaa", "日"]
+
+
+def test_the_deepest_document_can_be_changed_at_its_bottom():
+    before = '{"a": [' * 50 + "1" + "]}" * 50
+    assert applied(before, diff(REPLACE, "$" + ".a[0]" * 50, "2")) == before.replace("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (diff(REPLACE, "$.secret", "1"), "not fit its document: REPLACE of a member"),
+        (diff(REPLACE, "$.a[4]", "1"), "not fit its document: REPLACE of a cell"),
+        (diff(REPLACE, "$.s[0]", "1"), "not fit its document: REPLACE of a cell"),
+        (diff(REPLACE, "$.a.secret", "1"), "not fit its document: REPLACE of a member"),
+        (diff(INSERT, "$.s", "1"), "not fit its document: INSERT of a member"),
+        (diff(INSERT, "$[0]", "1"), "not fit its document: INSERT of a cell"),
+        (diff(INSERT, "$.secret.a", "1"), "not fit its document: INSERT of a member"),
+        (diff(INSERT, "$", "1"), "not fit its document: INSERT of the root"),
+        (diff(REMOVE, "$"), "not fit its document: REMOVE of the root"),
+        (diff(REMOVE, "$.a[last-4]"), "not fit its document: REMOVE of a cell"),
+        (diff(REMOVE, "$.a[4].secret"), "not fit its document: REMOVE of a member"),
+        (diff(7, "$.secret", "1"), "can't be read: unknown operation of an unreadable path"),
+        *(
+            (diff(REMOVE, path), "can't be read: REMOVE of an unreadable path")
+            for path in ("", "a", "$.", "$a", "$[-1]")
+        ),
+        *((diff(REMOVE, path), "can't be read: REMOVE of") for path in ("$[]", "$.*", "$[0 to 1]", "$**.a", '$."a')),
+        (diff(REPLACE, "$.secret", "1")[:-1], "can't be read: REPLACE of a member"),
+        (diff(REPLACE, "$.secret", "1")[:5], "can't be read: REPLACE of an unreadable path"),
+        (b"\0\xfb", "can't be read: REPLACE of an unreadable path"),
+    ],
+)
+def test_a_diff_that_does_not_fit_is_refused_and_shows_no_data(change, said):
+    with pytest.raises(ValueError, match=said) as refused:
+        applied(SHOP, change)
+    assert "secret" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+NAMES = ("a", "b", "aa", "é", "日", 'q"', "x.y", "\\", "\t", "\x7f", "")
+SCALARS = (None, True, 0, -7, 2**64 - 1, 1.5, "", 'é"\\\n\x01\x7f', "x" * 300)
+
+
+def text(value) -> str:
+    """Print Python's objects as the server does."""
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: (len(member[0].encode()), member[0].encode()))
+        return "{" + ", ".join(f"{text(name)}: {text(child)}" for name, child in members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(text, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def some_value(rng: random.Random, depth: int = 0):
+    if rng.random() < depth / 4:
+        return rng.choice(SCALARS)
+    children = [some_value(rng, depth + 1) for _ in range(rng.randrange(4))]
+    return children if rng.random() < 0.5 else dict(zip(rng.sample(NAMES, len(children)), children, strict=True))
+
+
+def some_change(rng: random.Random, parent, path: str = "$") -> bytes:
+    """Change something below `parent`, and return the diff that says so."""
+    if isinstance(parent, dict):
+        key = rng.choice(NAMES)
+        there, leg = key in parent, f".{text(key)}"
+    else:
+        key = rng.randrange(len(parent) + 2)
+        there, leg = key < len(parent), f"[{key}]"
+        if there and rng.random() < 0.5:
+            leg = f"[last-{len(parent) - 1 - key}]"
+    if there and isinstance(parent[key], dict | list) and rng.random() < 0.7:
+        return some_change(rng, parent[key], path + leg)
+    value = some_value(rng, depth=2)
+    if not there or (isinstance(parent, list) and rng.random() < 0.5):
+        change = diff(INSERT, path + leg, text(value))
+    else:
+        change = rng.choice([diff(REPLACE, path + leg, text(value)), diff(REMOVE, path + leg)])
+    if change[0] == REMOVE:
+        del parent[key]
+    elif change[0] == INSERT and isinstance(parent, list):
+        parent.insert(key, value)
+    else:
+        parent[key] = value
+    return change
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_random_changes_agree_with_a_plain_model(seed):
+    rng = random.Random(seed)
+    document = some_value(rng)
+    before = text(document)
+    changes = [some_change(rng, document) for _ in range(1 + seed % 30)]
+    assert applied(before, *changes) == text(document)

@@ -1,0 +1,113 @@
+"""T20: what MariaDB 11.4 and 12.3 write that older ones do not."""
+
+from itertools import pairwise
+
+import pytest
+
+from databus_binlog import CorruptEvent, Decoder, Rows
+
+PARTIAL_ROW_DATA, GTID, XID = 172, 162, 16
+
+
+def gtid(wire, number: int, **place: int) -> bytes:
+    return wire.event(GTID, number.to_bytes(8, "little") + bytes(11), **place)
+
+
+def xid(wire, **place: int) -> bytes:
+    return wire.event(XID, bytes(8), **place)
+
+
+def test_t20_events_in_a_transaction_need_no_position(wire):
+    table, rows = wire.table("03", extra="010180"), wire.inserted("00 07000000")
+    begin = gtid(wire, 1, next_position=1000)
+    committed = 1000 + len(table) + len(rows) + len(xid(wire))
+    again = committed + len(begin)
+    decoder = Decoder(flavor="mariadb", file="binlog.000001", offset=1000 - len(begin))
+    decoder.feed(wire.packets(wire.head(types=171)))
+    first = decoder.feed(wire.packets(begin, table, rows, xid(wire)))
+    assert [(event.start, event.end) for event in first] == [
+        *((1000 - len(begin), 1000), (1000 + len(table), 1000 + len(table) + len(rows))),
+        (1000 + len(table) + len(rows), committed),
+    ]
+    second = decoder.feed(wire.packets(gtid(wire, 2, next_position=again), table, rows, xid(wire, next_position=4711)))
+    assert [(event.start, event.end) for event in second][::2] == [(committed, again), (4711 - len(xid(wire)), 4711)]
+
+
+@pytest.fixture
+def parts(wire):
+    """Cut a rows event, which has no checksum of its own, into PARTIAL_ROW_DATA events."""
+
+    def run(count: int, text: bytes = b"x" * 300) -> list[bytes]:
+        value = b"\0" + len(text).to_bytes(2, "little") + text
+        whole = wire.inserted(value.hex())[:-4]
+        whole = whole[:9] + len(whole).to_bytes(4, "little") + whole[13:]
+        cuts = [len(whole) * part // count for part in range(count + 1)]
+        pieces = [whole[start:end] for start, end in pairwise(cuts)]
+        heads = [count.to_bytes(4, "little") + number.to_bytes(4, "little") for number in range(1, count + 1)]
+        first = b"\1" + len(whole).to_bytes(8, "little")
+        flags = [first, *[b"\0"] * (count - 1)]
+        return [wire.event(PARTIAL_ROW_DATA, b"".join(part)) for part in zip(heads, flags, pieces, strict=True)]
+
+    return run
+
+
+@pytest.fixture
+def table(wire) -> bytes:
+    return wire.table("fc", "02", extra="02013f")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+def test_t20_parts_make_the_rows_event(wire, decode, parts, table, count):
+    rows, small, _ = decode(table, *parts(count), table, wire.inserted("00 0100 79"), xid(wire), mariadb=True)
+    assert isinstance(rows, Rows)
+    assert (rows.action, rows.images()) == ("insert", [[b"x" * 300]])
+    assert small.images() == [[b"y"]]
+
+
+def test_t20_a_heartbeat_between_parts_is_no_harm(wire, decode, parts, table):
+    first, second = parts(2)
+    _, rows = decode(table, first, wire.event(27, b"binlog.000001"), second, mariadb=True)
+    assert rows.images() == [[b"x" * 300]]
+
+
+def test_t20_one_statement_may_have_several_large_events(decode, parts, table):
+    # the flag of a statement's end stands in the parts' content
+    found = decode(table, *parts(3), table, *parts(2, b"z"), mariadb=True)
+    assert [rows.images() for rows in found] == [[[b"x" * 300]], [[b"z"]]]
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ([1, 2], "part 2 of 3 follows part 0"),
+        ([0, 2], "part 3 of 3 follows part 1"),
+        ([0, 1, 1], "part 2 of 3 follows part 2"),
+        ([0, 0], None),
+        ([0, 1, 0], None),
+    ],
+)
+def test_t20_parts_out_of_order_stop(decode, parts, table, order, message):
+    with pytest.raises(CorruptEvent, match=message):
+        decode(table, *(parts(3)[place] for place in order), mariadb=True)
+
+
+def test_t20_missing_parts_are_noticed_by_what_follows(wire, decode, parts, table):
+    rotate = wire.event(4, (4).to_bytes(8, "little") + b"binlog.000009")
+    others = (xid(wire), table, wire.inserted("00 0100 79"), gtid(wire, 2), rotate, wire.head(types=171))
+    for following in (*others, parts(2)[1]):
+        with pytest.raises(CorruptEvent):
+            decode(table, *parts(3)[:2], following, mariadb=True)
+
+
+def test_t20_parts_that_make_no_rows_event_stop(wire, decode, table):
+    head = (1).to_bytes(4, "little") * 2
+    for body in (head + b"\0", head + b"\0" + xid(wire)[:-4], head + b"\0" + bytes(40), head[:7], b"", head + b"\1\0"):
+        with pytest.raises(CorruptEvent, match="PARTIAL_ROW_DATA event at"):
+            decode(table, wire.event(PARTIAL_ROW_DATA, body), mariadb=True)
+
+
+def test_t20_parts_of_another_size_than_announced_stop(wire, decode, parts, table):
+    first, second = parts(2)
+    longer = first[19:-4].replace(first[28:36], (10_000).to_bytes(8, "little"), 1)
+    with pytest.raises(CorruptEvent, match="PARTIAL_ROW_DATA event at"):
+        decode(table, wire.event(PARTIAL_ROW_DATA, longer), second, mariadb=True)
