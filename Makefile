@@ -12,11 +12,11 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt bench images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz bench bench-decode images chart lock clean
 
 ##@ Main
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Run the whole pipeline on a real MariaDB and prove the lake equal to it
 	$(BIN)/devstack demo
@@ -53,8 +53,13 @@ chart: ## Lint and render the chart with the helm on PATH
 	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values && helm template databus charts/databus -f $$values >/dev/null; done
 
-bench: setup ## Measure the decoder against python-mysql-replication (bench-results/)
-	$(BIN)/python tests/bench/decode.py
+fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
+	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
+
+bench: bench-decode ## Run all benches (bench-results/)
+
+bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
+	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
 
 lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade

@@ -1,116 +1,87 @@
-"""Decoding on a real MariaDB: CPU time a row, ours against python-mysql-replication on the same binlog.
+"""Decode real binlogs: our decoder against python-mysql-replication (CPU) and against the bare socket (wall clock).
 
-Bulk inserts (`bulk`: 100 rows a transaction) and single-row transactions (`single`). Each run is a process of its own,
-the two decoders take turns, and the socket is included on both sides.
+All read the same log from the same server, taking turns, each run in a fresh process.
 """
 
-import asyncio
-import logging
-import resource
+import argparse
+import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.row_event import WriteRowsEvent
+from readers import READERS, Run, Task
 from report import Result, report
+from rich.progress import track
+from served import CLIENT_CPU, CONSOLE, SERVER_CPU, Log, served
+from workloads import LARGE, LARGE_COMPRESSED, WORKLOADS, Workload
 
-from databus_binlog import Position, Rows, connect
-from devstack import Server, Stack, shop
+from devstack import Kind, Server
 
 RUNS = 5
-#: rows, rows a transaction
-WORKLOADS = {"bulk": (200_000, 100), "single": (20_000, 1)}
-DECODERS = ("databus", "mysql-replication")
-
-
-async def fill(server: Server, workload: str) -> str:
-    """Write a workload into a binlog file of its own; gives its name."""
-    rows, size = WORKLOADS[workload]
-    connection = await shop.connect(server)
-    async with connection, connection.cursor() as cursor:
-        await cursor.execute("CREATE DATABASE IF NOT EXISTS bench")
-        await cursor.execute("CREATE OR REPLACE TABLE bench.t (id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60))")
-        await cursor.execute("FLUSH BINARY LOGS")
-        await cursor.execute("SHOW MASTER STATUS")
-        file, *_ = await cursor.fetchone()
-        for start in range(0, rows, size):
-            values = ",".join(
-                f"({n}, {n * 7}, REPEAT({n % 10}, 119), REPEAT('x', 59))" for n in range(start, start + size)
-            )
-            await cursor.execute(f"INSERT INTO bench.t VALUES {values}")
-        return str(file)
-
-
-def measure(server: Server, decoder: str, file: str, rows: int) -> float:
-    """Decode a workload in a fresh process; gives its CPU time in µs a row."""
-    arguments = (decoder, server.host, str(server.port), server.user, server.password, file, str(rows))
-    run = subprocess.run(
-        [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, check=True, timeout=300
-    )
-    return float(run.stdout) / rows * 1e6
-
-
-def child(decoder: str, host: str, port: str, user: str, password: str, file: str, rows: str) -> None:
-    """Decode until all rows have come, and print the CPU seconds it took."""
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    if decoder == "databus":
-        asyncio.run(ours(host, int(port), user, password, file, int(rows)))
-    else:
-        theirs(host, int(port), user, password, file, int(rows))
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    sys.stdout.write(f"{after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}")
-
-
-async def ours(host: str, port: int, user: str, password: str, file: str, wanted: int) -> None:
-    rows = 0
-    async with connect(host=host, port=port, user=user, password=password) as session:
-        stream = await session.dump(Position(file=file, offset=4), server_id=4711)
-        async for events in stream:
-            for event in events:
-                if type(event) is Rows:
-                    rows += event.count
-            if rows >= wanted:
-                break
-
-
-def theirs(host: str, port: int, user: str, password: str, file: str, wanted: int) -> None:
-    reader = BinLogStreamReader(
-        {"host": host, "port": port, "user": user, "passwd": password},
-        server_id=4712,
-        log_file=file,
-        log_pos=4,
-        resume_stream=True,
-        only_events=[WriteRowsEvent],
-        is_mariadb=False,
-    )
-    rows = 0
-    for event in reader:
-        rows += len(event.rows)
-        if rows >= wanted:
-            break
-    reader.close()
+#: times less CPU than the library, and percent of the bare socket's speed
+GOALS = {"W1m": (90, 40), "W1s": (200, 50), "W2": (90, 30)}
+MEMORY_GOAL = 100  # MB
 
 
 def main() -> None:
-    logging.getLogger("asyncmy").setLevel(logging.ERROR)
-    stack = Stack(Path(".devstack/bench"))
-    server = stack.start("mariadb")
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--server", choices=("mariadb", "mysql"), default="mariadb", help="without goals on MySQL")
+    options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, to see that it works")
+    options.add_argument("--memory", action="store_true", help="read transactions of 1 GB too, from both servers")
+    chosen = options.parse_args()
+    CONSOLE.print(f"server on processor {SERVER_CPU}, reader on {CLIENT_CPU}; {RUNS} runs each, in turns")
     results = []
-    try:
-        for workload, (rows, _) in WORKLOADS.items():
-            file = asyncio.run(fill(server, workload))
-            cpu: dict[str, list[float]] = {decoder: [] for decoder in DECODERS}
-            for _ in range(RUNS):
-                for decoder in DECODERS:
-                    cpu[decoder].append(measure(server, decoder, file, rows))
-            results += [Result(f"{workload}: {decoder}", "µs CPU a row", runs) for decoder, runs in cpu.items()]
-            ratios = [theirs / ours for ours, theirs in zip(*cpu.values(), strict=True)]
-            results.append(Result(f"{workload}: ratio", "times", ratios, "mysql-replication"))
-    finally:
-        stack.stop("mariadb")
-    report("decode", results)
+    for name, workload in WORKLOADS.items():
+        results += speed(name, workload, chosen.server, chosen.scale)
+    if chosen.memory:
+        results += memory("large", LARGE, "mariadb", chosen.scale)
+        results += memory("large-compressed", LARGE_COMPRESSED, "mysql", chosen.scale)
+    report("decode" if chosen.server == "mariadb" else "decode-mysql", results)
+
+
+def speed(name: str, workload: Workload, kind: Kind, scale: float) -> list[Result]:
+    """Let all readers read a workload in turns; gives CPU and wall time of each, and the ratios that have goals."""
+    cost: dict[str, list[float]] = {reader: [] for reader in READERS}  # µs CPU a row
+    pace: dict[str, list[float]] = {reader: [] for reader in READERS}  # rows/s
+    with served(name, workload, kind, scale) as (server, log):
+        run("drain", server, log)  # brings the log into memory
+        for reader in track([*READERS] * RUNS, f"reading {name}", console=CONSOLE):
+            took = run(reader, server, log)
+            rows = log.rows // 10 if reader == "library" else log.rows
+            cost[reader].append(took.cpu / rows * 1e6)
+            pace[reader].append(rows / took.wall)
+    times, percent = GOALS[name] if kind == "mariadb" else (None, None)
+    ratios = [theirs / ours for theirs, ours in zip(cost["library"], cost["ours"], strict=True)]
+    shares = [ours / drain * 100 for ours, drain in zip(pace["ours"], pace["drain"], strict=True)]
+    return [
+        *(Result(f"{name}: {reader}", "µs CPU/row", runs) for reader, runs in cost.items()),
+        *(Result(f"{name}: {reader}", "rows/s", runs) for reader, runs in pace.items()),
+        Result(f"{name}: CPU", "times less", ratios, "library", times),
+        Result(f"{name}: wall clock", "% of its speed", shares, "drain", percent),
+    ]
+
+
+def memory(name: str, workload: Workload, kind: Kind, scale: float) -> list[Result]:
+    """Read one large transaction; gives the most memory that the process had."""
+    with served(name, workload, kind, scale) as (server, log):
+        peaks = [run("ours", server, log).peak / 1e6 for _ in track(range(RUNS), f"reading {name}", console=CONSOLE)]
+    return [Result(f"{name}: memory", "MB", peaks, goal=MEMORY_GOAL, at_most=True)]
+
+
+def run(reader: str, server: Server, log: Log) -> Run:
+    """Let a reader read the log in a fresh process, and see that it missed nothing."""
+    task = Task(reader, server.host, server.port, server.user, server.password, log.file, log.tenth, CLIENT_CPU)
+    command = [sys.executable, str(Path(__file__).with_name("readers.py"))]
+    done = subprocess.run(
+        command, input=json.dumps(asdict(task)), stdout=subprocess.PIPE, text=True, check=True, timeout=600
+    )
+    took = Run(**json.loads(done.stdout))
+    wanted = {"drain": log.size, "library": log.images // 10}.get(reader, log.images)
+    if took.count < wanted or (reader != "drain" and took.count > wanted):
+        raise SystemExit(f"bench: {reader} counted {took.count} instead of {wanted}")
+    return took
 
 
 if __name__ == "__main__":
-    child(*sys.argv[1:]) if len(sys.argv) > 1 else main()
+    main()

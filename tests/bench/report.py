@@ -11,36 +11,45 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Result:
-    """One figure: the median of its runs, compared with a baseline measured in the same run."""
+    """One figure: the median of its runs, or the worst of them where a limit is to be kept."""
 
     name: str
     unit: str
     runs: list[float]
-    #: what it is compared with, and the ratio that is wanted; None for a figure that only informs
+    #: what it is compared with, measured in the same run
     baseline: str | None = None
+    #: what is wanted; None for a figure that only informs
     goal: float | None = None
+    #: the goal is a limit
+    at_most: bool = False
 
     @property
     def value(self) -> float:
-        """Median of the runs."""
-        return statistics.median(self.runs)
+        """What counts of the runs."""
+        return max(self.runs) if self.at_most else statistics.median(self.runs)
 
     @property
     def met(self) -> bool | None:
         """Whether the goal is reached; None without one."""
-        return None if self.goal is None else self.value >= self.goal
+        if self.goal is None:
+            return None
+        return self.value <= self.goal if self.at_most else self.value >= self.goal
 
 
 def report(bench: str, results: list[Result]) -> None:
     """Print the results and write them down."""
-    table = Table("figure", "median", "unit", "runs", "against", "goal", "met", title=bench)
+    table = Table("figure", "value", "unit", "runs", "against", "goal", "met", title=bench)
     for result in results:
-        runs = " ".join(f"{run:.3g}" for run in result.runs)
+        runs = f"{_short(min(result.runs))} – {_short(max(result.runs))}"
         met = {True: "yes", False: "no", None: ""}[result.met]
-        goal = "" if result.goal is None else f"{result.goal:g}"
-        table.add_row(result.name, f"{result.value:.3g}", result.unit, runs, result.baseline or "", goal, met)
+        goal = "" if result.goal is None else f"{'≤' if result.at_most else '≥'} {result.goal:g}"
+        table.add_row(result.name, _short(result.value), result.unit, runs, result.baseline or "", goal, met)
     Console().print(table)
     folder = Path("bench-results")
     folder.mkdir(exist_ok=True)
     rows = [asdict(result) | {"value": result.value, "met": result.met} for result in results]
     (folder / f"{bench}.json").write_text(json.dumps(rows, indent=2))
+
+
+def _short(figure: float) -> str:
+    return f"{figure:.3g}" if figure < 1000 else f"{figure:,.0f}"

@@ -1,0 +1,136 @@
+"""Who reads a log in the bench, each time in a fresh process.
+
+Its task comes on standard input, what it took goes to standard output.
+"""
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter, process_time
+
+import pymysql
+from pymysql.constants.COMMAND import COM_BINLOG_DUMP
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import RowsEvent, UpdateRowsEvent
+
+from databus_binlog import EventStream, Position, Rows, commands, connect
+
+SERVER_ID = 4711
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to read: a file to the end of the log, or to its `tenth` for a reader that would take minutes."""
+
+    reader: str
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    file: str
+    tenth: int
+    cpu: int  #: the processor to run on
+
+
+@dataclass(frozen=True)
+class Run:
+    """What reading took, from the dump command to the log's end, and how many bytes or row images came."""
+
+    count: int
+    wall: float  #: seconds
+    cpu: float  #: seconds, user and system
+    peak: int  #: bytes of memory
+
+
+class Clock:
+    """What a block takes. Readers are logged in before: what a login costs has nothing to do with rows."""
+
+    def __enter__(self) -> None:
+        self._wall, self._cpu = perf_counter(), process_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.wall, self.cpu = perf_counter() - self._wall, process_time() - self._cpu
+
+
+def drain(task: Task, clock: Clock) -> int:
+    """Take what the server sends and throw it away: nothing can be faster. Counts bytes."""
+    login = {"host": task.host, "port": task.port, "user": task.user, "password": task.password}
+    connection = pymysql.connect(**login, ssl_disabled=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum, @mariadb_slave_capability = 4,"
+            " @source_binlog_checksum = @@GLOBAL.binlog_checksum"
+        )
+    command = commands.dump(task.file, 4, SERVER_ID, commands.NON_BLOCK)
+    connection._execute_command(COM_BINLOG_DUMP, command[1:])
+    buffer, count = bytearray(1 << 20), 0
+    with clock:
+        while size := connection._sock.recv_into(buffer):  # the server hangs up at the end of the log
+            count += size
+    return count
+
+
+def library(task: Task, clock: Clock) -> int:
+    """Read with python-mysql-replication as it comes; a tenth is enough, its cost grows with the rows."""
+    login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
+    place = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
+    events = iter(BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place))
+    next(events)  # logs in for it; the server makes up the first event
+    count = 0
+    with clock:
+        for event in events:
+            if isinstance(event, RowsEvent):
+                count += len(event.rows) * (2 if isinstance(event, UpdateRowsEvent) else 1)
+    return count
+
+
+async def ours(task: Task, clock: Clock) -> int:
+    """Read with databus_binlog: every value's text, ready to be sent on."""
+    count = 0
+    async with dumping(task) as stream:
+        with clock:
+            async for events in stream:
+                count += events.images
+    return count
+
+
+async def objects(task: Task, clock: Clock) -> int:
+    """Read with databus_binlog, making Python objects of all events and values."""
+    count = 0
+    async with dumping(task) as stream:
+        with clock:
+            async for events in stream:
+                for event in events:
+                    if type(event) is Rows:
+                        count += len(event.images())
+    return count
+
+
+@asynccontextmanager
+async def dumping(task: Task) -> AsyncIterator[EventStream]:
+    async with connect(host=task.host, port=task.port, user=task.user, password=task.password) as session:
+        yield await session.dump(Position(file=task.file, offset=4), server_id=SERVER_ID, follow=False)
+
+
+READERS = {reader.__name__: reader for reader in (drain, library, ours, objects)}
+
+
+def main() -> None:
+    task = Task(**json.load(sys.stdin))
+    os.sched_setaffinity(0, {task.cpu})
+    clock = Clock()
+    count = READERS[task.reader](task, clock)
+    if asyncio.iscoroutine(count):
+        count = asyncio.run(count)
+    peak = int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
+    json.dump(asdict(Run(count, clock.wall, clock.cpu, peak)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
