@@ -180,6 +180,13 @@ LABELS = [
     ),
 ]
 
+IN_CHARACTER_SETS = {
+    "gbk": "你好abc", "big5": "許功蓋", "gb2312": "简体", "sjis": "表ソ能", "cp932": "①髙", "ujis": "表丂",
+    "eucjpms": "①鄧", "euckr": "한국어", "cp1251": "Привет", "koi8r": "Привет", "greek": "Ξεσκ", "hebrew": "שלום",
+    "latin2": "Zażółć", "tis620": "ภาษา", "swe7": "Åsa", "ucs2": "日本", "utf16": "日😀", "utf16le": "😀",
+    "utf32": "日😀", "utf8mb4": "日😀", "ascii": "plain",
+}  # fmt: skip
+
 TEXTS = [
     Column("CHAR(0)", ["''"]),
     Column("CHAR(10) CHARACTER SET latin1", ["'é  '", "''", "_latin1 x'80818d'"]),
@@ -192,19 +199,7 @@ TEXTS = [
     Column("VARCHAR(300) CHARACTER SET utf8mb3", ["'日本'"]),
     *(
         Column(f"VARCHAR(20) CHARACTER SET {charset}", [f"'{text}'", "''", "'abc'"])
-        for charset, text in {
-            **{"gbk": "你好abc", "big5": "許功蓋", "gb2312": "简体", "sjis": "表ソ能", "cp932": "①髙", "ujis": "表丂"},
-            **{
-                "eucjpms": "①鄧",
-                "euckr": "한국어",
-                "cp1251": "Привет",
-                "koi8r": "Привет",
-                "greek": "Ξεσκ",
-                "hebrew": "שלום",
-            },
-            **{"latin2": "Zażółć", "tis620": "ภาษา", "swe7": "Åsa", "ucs2": "日本", "utf16": "日😀", "utf16le": "😀"},
-            **{"utf32": "日😀", "utf8mb4": "日😀", "ascii": "plain"},
-        }.items()
+        for charset, text in IN_CHARACTER_SETS.items()
     ),
     Column("CHAR(9) CHARACTER SET gbk", ["'客户'"]),
     Column("CHAR(9) CHARACTER SET utf16", ["'🦊'"]),
@@ -318,24 +313,25 @@ DERIVED = [
 
 def tables(kind: Kind) -> list[Table]:
     """Give all tables of a kind of server."""
-    common = {
-        **{
-            "numbers": NUMBERS,
-            "decimals": decimals(),
-            "times": TIMES,
-            "labels": LABELS,
-            "texts": TEXTS,
-            "bytes": BYTES,
-        },
-        **{"long_text": LONG_TEXT, "long_bytes": LONG_BYTES, "geometries": GEOMETRIES},
-    }
-    all_of_them = [Table(name, columns) for name, columns in common.items()]
+    common = [
+        Table("numbers", NUMBERS),
+        Table("decimals", decimals()),
+        Table("times", TIMES),
+        Table("labels", LABELS),
+        Table("texts", TEXTS),
+        Table("bytes", BYTES),
+        Table("long_text", LONG_TEXT),
+        Table("long_bytes", LONG_BYTES),
+        Table("geometries", GEOMETRIES),
+    ]
     if kind == "mariadb":
-        return [*all_of_them, Table("own", MARIADB), Table("derived", DERIVED, more="UNIQUE (c5), UNIQUE (c6, c0)")]
+        return [*common, Table("own", MARIADB), Table("derived", DERIVED, more="UNIQUE (c5), UNIQUE (c6, c0)")]
     many = Column("JSON", ["'[1, 2, 3]'", "'[]'"], changes=["JSON_SET({}, '$[0]', 9)"])
     functional = "UNIQUE ((c0 + 1), id), INDEX ((LOWER(c1))), INDEX ((CAST(c7 AS UNSIGNED ARRAY)))"
     return [
-        *all_of_them,
-        *(Table("own", MYSQL), Table("json", MYSQL_JSON), Table("derived", [*DERIVED, many], more=functional)),
+        *common,
+        Table("own", MYSQL),
+        Table("json", MYSQL_JSON),
+        Table("derived", [*DERIVED, many], more=functional),
         Table("keyless", [Column("INT", ["1", "2"]), Column("TEXT", ["'x'"])], key=GENERATED_KEY),
     ]

@@ -4,63 +4,60 @@ import asyncio
 import json
 import secrets
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import asyncmy
 from aiokafka import AIOKafkaConsumer
 
-from databus_binlog import Position, Rows, TableMap, connect
+from databus_binlog import Event, Position, Rows, Session, TableMap, Value, connect
 from devstack import Server
 from devstack.pipeline import Pipeline
 
 Execute = Callable[..., Awaitable[None]]
 Print = Callable[[str], Awaitable[list[list[bytes | None]]]]
 MakePipeline = Callable[..., Pipeline]
+Login = Callable[..., AbstractAsyncContextManager[Session]]
 
 
-class connected:  # noqa: N801 - used as a function
+def session_on(server: Server, **otherwise: Any) -> AbstractAsyncContextManager[Session]:
+    """Connect to a server, as its account but for what is told otherwise."""
+    return connect(**(_account(server) | otherwise))
+
+
+def _account(server: Server) -> dict[str, Any]:
+    return {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+
+
+@asynccontextmanager
+async def _cursors(server: Server, **options: object) -> AsyncIterator[Callable[[], Any]]:
+    async with await asyncmy.connect(**_account(server), autocommit=True, **options) as connection:
+        yield connection.cursor
+
+
+@asynccontextmanager
+async def connected(server: Server) -> AsyncIterator[Execute]:
     """A connection that runs statements, each committed by itself."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-
-    async def __aenter__(self) -> Execute:
-        server = self._server
-        self._connection = await asyncmy.connect(
-            host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-        )
+    async with _cursors(server) as open_cursor:
 
         async def run(statement: str, *args: object) -> None:
-            async with self._connection.cursor() as cursor:
+            async with open_cursor() as cursor:
                 await cursor.execute(statement, args or None)
 
-        return run
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._connection.ensure_closed()
+        yield run
 
 
 @asynccontextmanager
 async def printing(server: Server) -> AsyncIterator[Print]:
     """A connection that gives every cell as the bytes the server prints, in UTF-8 and UTC; it takes any value."""
-    connection = await asyncmy.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        use_unicode=False,
-        conv={},
-    )
+    async with _cursors(server, use_unicode=False, conv={}) as open_cursor:
 
-    async def run(statement: str) -> list[list[bytes | None]]:
-        async with connection.cursor() as cursor:
-            await cursor.execute(statement)
-            return [list(row) for row in await cursor.fetchall()]
+        async def run(statement: str) -> list[list[bytes | None]]:
+            async with open_cursor() as cursor:
+                await cursor.execute(statement)
+                return [list(row) for row in await cursor.fetchall()]
 
-    async with connection:
         await run("SET sql_mode = '', time_zone = '+00:00'")
         yield run
 
@@ -69,7 +66,7 @@ async def read_rows(
     server: Server, start: Position, schema: str, describe: Callable[[TableMap], TableMap] | None = None
 ) -> list[tuple[TableMap, Rows]]:
     """Read the rows of a schema from a position to the end of the log."""
-    async with connect(host=server.host, port=server.port, user=server.user, password=server.password) as session:
+    async with session_on(server) as session:
         stream = await session.dump(
             start,
             server_id=secrets.randbelow(2**31) + 1000,
@@ -83,6 +80,11 @@ async def read_rows(
             for event in events
             if isinstance(event, Rows)
         ]
+
+
+def ids(events: Iterable[Event]) -> list[Value]:
+    """Return the first value of each row image."""
+    return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
 
 
 class Changes:

@@ -15,7 +15,6 @@ from rich.progress import track
 from workloads import Workload
 
 from devstack import Kind, Server, Stack
-from devstack.server import VARIABLES
 
 #: The server has the first processor to itself, and who reads from it the last.
 SERVER_CPU, *_, CLIENT_CPU = sorted(os.sched_getaffinity(0)) * 2
@@ -37,8 +36,7 @@ class Log:
 @contextmanager
 def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log]]:
     """Start the server that has this workload in its binlog, and write it if it is new."""
-    os.environ.pop(VARIABLES[kind][0], None)  # a given server is not ours to fill and to pin
-    stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}")
+    stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)  # it is filled and pinned
     server = stack.start(kind)
     try:
         kept = stack.home / kind / "log.json"

@@ -1,12 +1,14 @@
 """Databases of the contract tests' own: with TLS and room for big rows, and free for changes of global settings."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 
 import pytest
 
 from certificates import Authority
-from databus_binlog import Session, connect
+from databus_binlog import Session
 from devstack import Kind, Server, Stack
+from support import Login, session_on
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +21,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Server]]:
     """Start a database of the session's own, or find it running."""
     certificate = authority.issue("server")
-    stack = Stack(tmp_path_factory.mktemp("own"))
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
     yield lambda kind: stack.start(kind, *tls, "--max-allowed-packet=64M")
     for kind in ("mariadb", "mysql"):
@@ -33,7 +35,20 @@ def own(request: pytest.FixtureRequest, start_own: Callable[[Kind], Server]) -> 
 
 
 @pytest.fixture
-async def admin(own: Server) -> AsyncIterator[Session]:
+async def queries(source: Server) -> AsyncIterator[Session]:
+    """A session to ask with."""
+    async with session_on(source) as session:
+        yield session
+
+
+@pytest.fixture
+def login(own: Server) -> Login:
+    """Connect to `own`, as the test account or another."""
+    return partial(session_on, own)
+
+
+@pytest.fixture
+async def admin(login: Login) -> AsyncIterator[Session]:
     """A session that may do anything."""
-    async with connect(host=own.host, port=own.port, user=own.user, password=own.password) as session:
+    async with login() as session:
         yield session

@@ -5,9 +5,10 @@ from itertools import chain
 
 import pytest
 
-from databus_binlog import Session, connect
+from databus_binlog import Session
 from databus_binlog.charsets import DEFAULT_COLLATIONS, UTF8, multi_byte, single_byte_table, to_text
 from devstack import Server
+from support import session_on
 
 #: what `n` = 0, 1, … makes of one and more bytes; all of them, or a part of the longer ones and of Unicode's
 HIGH_BYTES = ("UNHEX(HEX(0x80 + n))", 0x80)
@@ -81,7 +82,7 @@ SAMPLES = {
 @pytest.fixture
 async def queries(source: Server) -> AsyncIterator[Session]:
     """A session that may count far and keeps no warnings: every invalid code would make one."""
-    async with connect(host=source.host, port=source.port, user=source.user, password=source.password) as session:
+    async with session_on(source) as session:
         limit = "cte_max_recursion_depth" if session.server.flavor == "mysql" else "max_recursive_iterations"
         await session.query(f"SET SESSION {limit} = 1000000, max_error_count = 0")
         yield session

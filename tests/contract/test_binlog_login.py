@@ -2,33 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from certificates import Authority
-from databus_binlog import AccessDenied, Retryable, Rows, ServerUnavailable, Session, Tls, TlsFailed, connect
-from devstack import Server
-from support import connected
-
-Login = Callable[..., object]
-
-
-@pytest.fixture
-def login(own: Server) -> Login:
-    """Connect, as the test account or another."""
-
-    def run(tls: Tls | None = None, user: str = own.user, password: str = own.password, host: str = own.host):
-        return connect(host=host, port=own.port, user=user, password=password, tls=tls)
-
-    return run
-
-
-@pytest.fixture
-async def admin(login: Login) -> AsyncIterator[Session]:
-    async with login() as session:
-        yield session
+from databus_binlog import AccessDenied, Retryable, ServerUnavailable, Session, Tls, TlsFailed
+from support import connected, ids, session_on
 
 
 @pytest.fixture
@@ -55,7 +36,7 @@ async def cipher(session: Session) -> str:
 async def test_the_connection_is_encrypted_when_asked(login, trusted):
     async with login() as session:
         assert not await cipher(session)
-    async with login(trusted) as session:
+    async with login(tls=trusted) as session:
         assert await cipher(session)
 
 
@@ -67,18 +48,18 @@ async def test_a_certificate_that_is_not_to_be_trusted_stops_the_login(login, tr
         (trusted, "localhost", "Hostname mismatch"),
     ):
         with pytest.raises(TlsFailed, match=f"certificate of {host} is not trusted: {reason}"):
-            async with login(tls, host=host):
+            async with login(tls=tls, host=host):
                 pass
 
 
 async def test_less_is_verified_only_when_told(login, authority, tmp_path):
-    async with login(Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
+    async with login(tls=Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
         assert await cipher(session)
     stranger = Authority(tmp_path)
     with pytest.raises(TlsFailed, match="self-signed certificate"):
-        async with login(Tls(ca=stranger.ca, verify="ca")):
+        async with login(tls=Tls(ca=stranger.ca, verify="ca")):
             pass
-    async with login(Tls(ca=stranger.ca, verify="none"), host="localhost") as session:
+    async with login(tls=Tls(ca=stranger.ca, verify="none"), host="localhost") as session:
         assert await cipher(session)
 
 
@@ -88,12 +69,12 @@ async def test_an_expired_certificate_stops_the_login(login, own, authority, tru
     await admin.query(reload)
     try:
         with pytest.raises(TlsFailed, match="certificate has expired"):
-            async with login(trusted):
+            async with login(tls=trusted):
                 pass
     finally:
         authority.issue("server")
         await admin.query(reload)
-    async with login(trusted) as session:
+    async with login(tls=trusted) as session:
         assert await cipher(session)
 
 
@@ -102,25 +83,24 @@ async def test_a_client_certificate_opens_an_account_that_asks_for_one(
 ):
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED BY 'p' REQUIRE X509")
     certificate = authority.issue("client")
-    async with login(Tls(ca=authority.ca, certificate=certificate), account, "p") as session:
+    async with login(tls=Tls(ca=authority.ca, certificate=certificate), user=account, password="p") as session:
         assert await cipher(session)
     for tls in (None, trusted):
         with pytest.raises(AccessDenied, match=r"source\.tls if the server demands TLS"):
-            async with login(tls, account, "p"):
+            async with login(tls=tls, user=account, password="p"):
                 pass
     strange = Authority(tmp_path).issue("client")
     with pytest.raises(ServerUnavailable, match=f"does it trust {strange}"):
-        async with login(Tls(ca=authority.ca, certificate=strange), account, "p"):
+        async with login(tls=Tls(ca=authority.ca, certificate=strange), user=account, password="p"):
             pass
 
 
 async def test_a_server_without_tls_is_not_spoken_to_in_clear(mariadb):
-    plain = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
-    async with connect(**plain) as session:
+    async with session_on(mariadb) as session:
         if await session.query("SELECT 1 FROM DUAL WHERE @@have_ssl = 'YES'"):
             pytest.skip("this server has TLS")
     with pytest.raises(TlsFailed, match="offers no TLS"):
-        async with connect(**plain, tls=Tls(verify="none")):
+        async with session_on(mariadb, tls=Tls(verify="none")):
             pass
 
 
@@ -142,7 +122,7 @@ async def test_a_slow_consumer_loses_nothing_over_tls(own, login, trusted, admin
         for _ in range(4):
             await execute("INSERT INTO slow.t (filling) VALUES " + ",".join(["(REPEAT('x', 1000))"] * 2000))
         await execute("DROP DATABASE slow")
-    async with login(trusted) as session:
+    async with login(tls=trusted) as session:
         stream = await session.dump(
             start, server_id=4801, follow=False, backlog=100_000, wanted=lambda name, _: name == "slow"
         )
@@ -153,12 +133,12 @@ async def test_a_slow_consumer_loses_nothing_over_tls(own, login, trusted, admin
             while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
                 await asyncio.sleep(0.001)
         events += [event async for events in stream for event in events]
-    ids = [int(image[0]) for event in events if isinstance(event, Rows) for image in event.images()]
-    assert len(ids) == len(set(ids)) == 8000
+    read = ids(events)
+    assert len(read) == len(set(read)) == 8000
 
 
 async def test_a_dump_that_is_killed_over_tls_can_be_retried(login, trusted, admin):
-    async with login(trusted) as session:
+    async with login(tls=trusted) as session:
         [(connection,)] = await session.query("SELECT CONNECTION_ID()")
         stream = await session.dump(await admin.current_position(), server_id=4802, heartbeat=0.1)
         await anext(stream)
@@ -185,10 +165,10 @@ async def test_every_method_of_authentication_works(login, own, trusted, admin, 
     for method in METHODS[own.kind]:
         await admin.query(f"CREATE USER {account}@'%%' IDENTIFIED {using.format(method)}", (password,))
         for _ in range(2):  # the second time MySQL knows the password's hash
-            async with login(tls, account, password) as session:
+            async with login(tls=tls, user=account, password=password) as session:
                 assert await session.query("SELECT CURRENT_USER()") == [(f"{account}@%",)]
         with pytest.raises(AccessDenied, match=r"check source\.user and source\.password"):
-            async with login(tls, account, "wrong"):
+            async with login(tls=tls, user=account, password="wrong"):
                 pass
         await admin.query(f"DROP USER {account}@'%'")
 
@@ -198,5 +178,5 @@ async def test_a_method_that_is_not_supported_is_told(login, admin, account):
     await admin.query("INSTALL SONAME 'auth_pam'")
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED VIA pam")
     with pytest.raises(AccessDenied, match="logs in by a method that is not supported"):
-        async with login(None, account, "p"):
+        async with login(user=account, password="p"):
             pass

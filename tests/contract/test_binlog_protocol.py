@@ -1,7 +1,7 @@
 """What a dump agrees on with each kind of server: checksums, GTID sets, who is who, packets of any size, semi-sync."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,26 +18,9 @@ from databus_binlog import (
     Session,
     Tls,
     Xid,
-    connect,
 )
 from devstack import Server
-from support import Execute, connected
-
-Login = Callable[..., object]
-
-
-@pytest.fixture
-def login(own: Server) -> Login:
-    def run(tls: Tls | None = None):
-        return connect(host=own.host, port=own.port, user=own.user, password=own.password, tls=tls)
-
-    return run
-
-
-@pytest.fixture
-async def admin(login: Login) -> AsyncIterator[Session]:
-    async with login() as session:
-        yield session
+from support import Execute, connected, ids
 
 
 @pytest.fixture
@@ -53,10 +36,6 @@ async def execute(own: Server) -> AsyncIterator[Execute]:
 
 def wanted(schema: str, _: str) -> bool:
     return schema == "protocol"
-
-
-def ids(events: list[Event]) -> list[bytes | None]:
-    return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
 
 
 async def until(stream: EventStream, last: bytes) -> list[Event]:
@@ -144,7 +123,7 @@ async def test_an_event_of_several_packets_comes_whole(login, admin, execute, au
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, REPEAT('abcdefg', %s))", size // 7)
     await execute("INSERT INTO t VALUES (2, 'small')")
-    async with login(Tls(ca=authority.ca) if encrypted else None) as session:
+    async with login(tls=Tls(ca=authority.ca) if encrypted else None) as session:
         stream = await session.dump(start, server_id=4817, follow=False, wanted=wanted)
         rows = [event async for events in stream for event in events if isinstance(event, Rows)]
     (_, big), small = (event.images()[0] for event in rows)
@@ -180,7 +159,7 @@ async def test_commits_wait_for_a_semi_synchronous_reader(
     login, admin, execute, authority: Authority, semi_sync, encrypted
 ):
     start = await admin.current_position()
-    async with login(Tls(ca=authority.ca) if encrypted else None) as session:
+    async with login(tls=Tls(ca=authority.ca) if encrypted else None) as session:
         stream = await session.dump(start, server_id=4818, heartbeat=0.1, wanted=wanted, semi_sync=True)
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(until(stream, b"7"))

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import pytest
 
@@ -22,36 +22,20 @@ from databus_binlog import (
     ServerUnavailable,
     Session,
     Xid,
-    connect,
 )
 from devstack import Server
-
-Login = Callable[..., object]
+from support import Login, ids, session_on
 
 
 @pytest.fixture
 def login(source: Server) -> Login:
     """Connect, as the test account or another."""
-
-    def run(user: str = source.user, password: str = source.password, port: int = source.port):
-        return connect(host=source.host, port=port, user=user, password=password)
-
-    return run
-
-
-@pytest.fixture
-async def queries(login: Login) -> AsyncIterator[Session]:
-    async with login() as session:
-        yield session
+    return partial(session_on, source)
 
 
 async def events_until(session: Session, position: Position, wanted: str, **options: object) -> list[Event]:
     options = {"server_id": 4712, "follow": False, "wanted": lambda schema, _: schema == wanted} | options
     return [event async for events in await session.dump(position, **options) for event in events]
-
-
-def values_of(events: list[Event]) -> list[bytes | None]:
-    return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
 
 
 async def test_a_server_says_what_it_is(source, queries):
@@ -71,7 +55,7 @@ async def test_reading_resumes_after_each_transaction(login, schema, execute, qu
         await execute(f"INSERT INTO t VALUES ({number})")
     async with login() as session:
         events = await events_until(session, start, schema)
-    assert values_of(events) == [b"0", b"1", b"2", b"3"]
+    assert ids(events) == [b"0", b"1", b"2", b"3"]
     last = max(event.end for event in events if isinstance(event, Xid))
 
     executed, gtid = GtidSet.parse(queries.server.flavor, start.gtid_set), ""
@@ -82,8 +66,8 @@ async def test_reading_resumes_after_each_transaction(login, schema, execute, qu
             executed.add(gtid)
             here = Position(gtid_set=str(executed)) if way == "gtid" else Position(file=event.file, offset=event.end)
             async with login() as session:
-                rest = values_of(await events_until(session, here, schema))
-            assert rest == values_of([later for later in events if later.start >= event.end])
+                rest = ids(await events_until(session, here, schema))
+            assert rest == ids([later for later in events if later.start >= event.end])
     assert all(event.gtid in executed for event in events if isinstance(event, Gtid) and event.end <= last)
 
 
@@ -95,7 +79,7 @@ async def test_the_log_is_read_from_its_start(login, schema, execute, queries):
     for start in (earliest, Position()):
         async with login() as session:
             events = await events_until(session, start, schema)
-        assert values_of(events) == [b"7"]
+        assert ids(events) == [b"7"]
         assert any(isinstance(e, Query) and e.query == b"CREATE TABLE t (id INT PRIMARY KEY)" for e in events)
 
 
@@ -114,9 +98,9 @@ async def test_a_follower_gets_changes_as_they_happen_and_heartbeats_between(log
                 if isinstance(seen[-1], Heartbeat) and not inserted:
                     await execute("INSERT INTO t VALUES (1)")
                     inserted = True
-                if values_of(seen) and isinstance(seen[-1], Heartbeat):
+                if ids(seen) and isinstance(seen[-1], Heartbeat):
                     break
-        assert values_of(seen) == [b"1"]
+        assert ids(seen) == [b"1"]
         commit = [event for event in seen if isinstance(event, Xid)][-1]
         assert (seen[-1].file, seen[-1].end) >= (commit.file, commit.end)
         with pytest.raises(Disconnected, match="reads the log now"):
@@ -139,7 +123,7 @@ async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema,
                 await asyncio.sleep(0.001)
         assert stream._unread < 100_000 + (1 << 20)
         events = [*first, *[event async for events in stream for event in events]]
-    assert len(values_of(events)) == 8000
+    assert len(ids(events)) == 8000
 
 
 async def test_a_large_row_comes_whole(login, schema, execute, queries):

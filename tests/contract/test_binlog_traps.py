@@ -18,10 +18,9 @@ from databus_binlog import (
     Session,
     TableMap,
     Value,
-    connect,
 )
 from devstack import Server
-from support import printing, read_rows
+from support import Login, printing, read_rows
 
 only_mariadb = pytest.mark.parametrize("own", ["mariadb"], indirect=True)
 only_mysql = pytest.mark.parametrize("own", ["mysql"], indirect=True)
@@ -33,10 +32,10 @@ def source(own: Server) -> Server:
 
 
 @pytest.fixture
-async def stream(own: Server, admin: Session, schema: str) -> AsyncIterator[EventStream]:
+async def stream(login: Login, admin: Session, schema: str) -> AsyncIterator[EventStream]:
     """What happens in the schema from now on."""
     start = await admin.current_position()
-    async with connect(host=own.host, port=own.port, user=own.user, password=own.password) as session:
+    async with login() as session:
         yield await session.dump(start, server_id=4841, wanted=lambda name, _: name == schema)
 
 
@@ -317,7 +316,7 @@ async def test_t19_reading_goes_on_after_file_999999(own, admin, schema, execute
 
 
 @only_mysql
-async def test_t20_mysql_9_is_read_as_a_user_of_its_default_kind(own, admin, schema, execute):
+async def test_t20_mysql_9_is_read_as_a_user_of_its_default_kind(own, login, schema, execute):
     async with printing(own) as run:
         with pytest.raises(Exception, match="syntax"):
             await run("SHOW MASTER STATUS")
@@ -325,7 +324,7 @@ async def test_t20_mysql_9_is_read_as_a_user_of_its_default_kind(own, admin, sch
     await execute("GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO t20")
     try:
         await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-        async with connect(host=own.host, port=own.port, user="t20", password="secret") as session:
+        async with login(user="t20", password="secret") as session:
             start = await session.current_position()
             await execute("INSERT INTO t VALUES (1)")
             stream = await session.dump(start, server_id=4843, wanted=lambda name, _: name == schema)

@@ -3,19 +3,11 @@
 import math
 import random
 import struct
-from collections.abc import AsyncIterator
 
 import pytest
 
-from databus_binlog import Session, connect, float_text
-from devstack import Server
+from databus_binlog import float_text
 from support import printing, read_rows
-
-
-@pytest.fixture
-async def queries(source: Server) -> AsyncIterator[Session]:
-    async with connect(host=source.host, port=source.port, user=source.user, password=source.password) as session:
-        yield session
 
 
 async def test_any_double_has_the_servers_text_and_any_float_survives(source, schema, execute, queries):

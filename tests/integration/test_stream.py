@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-import databus_binlog
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Changes, Consume, Execute, MakePipeline, connected
+from support import Changes, Consume, Execute, MakePipeline, connected, session_on
 
 
 @pytest.fixture
@@ -62,9 +61,7 @@ async def test_a_message_describes_its_table_as_the_server_does(
     start(pipeline)
     await execute("INSERT INTO t (e, v) VALUES (2, 'x')")
     (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
-    async with databus_binlog.connect(
-        host=source.host, port=source.port, user=source.user, password=source.password
-    ) as s:
+    async with session_on(source) as s:
         listed = {name: raw for name, raw, *_ in await s.query(f"SHOW COLUMNS FROM {schema}.t")}
     columns = message["Table"]["Columns"]
     assert {column["Name"]: column["RawType"] for column in columns} == listed

@@ -8,24 +8,18 @@ import pytest
 from databus_binlog import ABSENT, CorruptEvent, Decoder, MissingMetadata, Rows, TableMap
 
 UNSIGNED = {"tt": {2, 4, 6, 8, 10}}  # by position: these servers logged no metadata
-BINARY = {"tt": {39, 40, 42, 43, 44, 50, 51, 52}, "uu": {1, 2, 3}, "mi": set()}
+BINARY = {"tt": {39, 40, 42, 43, 44, 50, 51, 52}, "uu": {1, 2, 3}}
 UTF8 = {"tt": {36, 45, 46}}
 
 
 def describe(table: TableMap) -> TableMap:
     """Say what the statements that made the files say."""
+    charsets = dict.fromkeys(BINARY.get(table.name, ()), "binary") | dict.fromkeys(UTF8.get(table.name, ()), "utf8mb4")
     columns = tuple(
         msgspec.structs.replace(
             column,
             unsigned=i in UNSIGNED.get(table.name, ()) if column.unsigned is None else column.unsigned,
-            charset=column.charset
-            or (
-                "binary"
-                if i in BINARY.get(table.name, ())
-                else "utf8mb4"
-                if i in UTF8.get(table.name, ())
-                else "latin1"
-            ),
+            charset=column.charset or charsets.get(i, "latin1"),
         )
         for i, column in enumerate(table.columns)
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from databus_binlog import Gtid, GtidSet, InvalidPosition, MySqlGtidSet
+from databus_binlog import CorruptEvent, Gtid, GtidSet, InvalidPosition, MySqlGtidSet
 
 A = "896e7882-18fe-11ef-ab88-22222d34d411"
 B = "00112233-4455-6677-8899-aabbccddeeff"
@@ -107,10 +107,18 @@ def test_an_anonymous_transaction_has_no_gtid(wire, decode):
     assert event.gtid == ""
 
 
+TAGGED = bytes.fromhex(
+    "0274000002020022446688aaccee21026502a902ed0231037503b903fd03041c0608626c7565080c0a100c7f40222018240a0610b1"
+    "0412a3ff0a"
+)
+
+
 def test_a_tagged_transaction(wire, decode):
-    body = (
-        "0274000002020022446688aaccee21026502a902ed0231037503b903fd03041c0608626c7565080c0a100c7f40222018240a0610b1"
-        "0412a3ff0a"
-    )
-    [event] = decode(wire.event(42, bytes.fromhex(body)))
+    [event] = decode(wire.event(42, TAGGED))
     assert (event.gtid, event.commit_time_us) == (f"{B}:blue:7", 1700000000123456)
+
+
+def test_a_tag_that_is_cut_off_stops(wire, decode):
+    cut = TAGGED[: TAGGED.index(b"blue") + 2]
+    with pytest.raises(CorruptEvent, match=r"GTID_TAGGED event at .*: 4 bytes wanted, 2 left"):
+        decode(wire.event(42, b"\x02" + bytes([2 * len(cut)]) + cut[2:]))

@@ -41,14 +41,14 @@ def described(table: TableMap) -> TableMap:
     return Completion(lambda _: None).describe(table)
 
 
-def lines_of(name: str) -> bytes:
-    lines = FORMATS["json"]()
-    events = read_files([str(FILES / name)], describe=described)
-    return b"".join(line for event, tables in events for line in lines.of(event, tables))
-
-
 def path(name: str) -> str:
     return str(FILES / name)
+
+
+def lines_of(name: str) -> bytes:
+    lines = FORMATS["json"]()
+    events = read_files([path(name)], describe=described)
+    return b"".join(line for event, tables in events for line in lines.of(event, tables))
 
 
 def golden(name: str) -> bytes:

@@ -84,13 +84,6 @@ def _character(code: bytes, codec: str) -> str:
         return ""
 
 
-def codec_of(charset: str) -> str | None:
-    """Return the Python codec of a multi-byte set, or None if it is none known here."""
-    if charset in MULTI_BYTE and not MULTI_BYTE[charset].differing:
-        return MULTI_BYTE[charset].codec
-    return _UTF.get(charset)
-
-
 def to_text(data: bytes, charset: str | None) -> str:
     """Decode a name or statement in `charset`; None means UTF-8. Raise LookupError for a set not known here."""
     if charset is None or charset in UTF8:

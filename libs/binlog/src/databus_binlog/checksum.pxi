@@ -38,6 +38,14 @@ cdef extern from * nogil:
         for (; size >= 16; p += 16, size -= 16)
             crc = crc32_slice(crc32_word(p) ^ crc, 15) ^ crc32_slice(crc32_word(p + 4), 11)
                 ^ crc32_slice(crc32_word(p + 8), 7) ^ crc32_slice(crc32_word(p + 12), 3);
+        if (size >= 8) {
+            crc = crc32_slice(crc32_word(p) ^ crc, 7) ^ crc32_slice(crc32_word(p + 4), 3);
+            p += 8, size -= 8;
+        }
+        if (size >= 4) {
+            crc = crc32_slice(crc32_word(p) ^ crc, 3);
+            p += 4, size -= 4;
+        }
         for (; size; p++, size--) crc = crc >> 8 ^ crc32_tables.at[0][(crc ^ *p) & 255];
         return crc;
     }

@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Mapping
 
 from databus_binlog import charsets
+from databus_binlog.cursor import Cursor
 from databus_binlog.errors import Incident, UnsupportedColumn
 from databus_binlog.events import FormatDescription, Gtid, Heartbeat, Query, Rotate, RowsQuery, XaPrepare
 from databus_binlog.gtid import Flavor
 from databus_binlog.position import release
-from databus_binlog.table_map import Cursor
 from databus_binlog.tagged import parse_tagged_gtid
 
 #: time, server id, file, start, end: the first fields of every event
@@ -31,7 +31,7 @@ _TOO_MANY_NAMES = 254
 
 #: Sizes of QUERY's status variables with a fixed one, by code.
 _STATUS_SIZES = {
-    0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 128: 3, 129: 8,
+    0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 21: 1, 128: 3, 129: 8,
 }  # fmt: skip
 
 

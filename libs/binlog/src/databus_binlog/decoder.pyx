@@ -24,6 +24,7 @@ from databus_binlog.json_diff import apply_diffs
 from databus_binlog.payload import PIECE as PIECE_, TransactionPayload
 from databus_binlog.table_map import NOT_LOGGED, FieldType as T, names_of, parse_table_map
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -172,11 +173,11 @@ cdef class Decoder(Framer):
         free(self.inner.data)
         free(self.fragments.data)
 
-    def feed(self, const uint8_t[::1] data not None, Py_ssize_t size=-1):
+    def feed(self, data, Py_ssize_t size=-1):
         """Decode the next `size` bytes of a dump's connection. Events before a failure come first, then it is raised."""
         return self._decode(data, size)
 
-    def feed_file(self, const uint8_t[::1] data not None):
+    def feed_file(self, data):
         """Decode the next bytes of a binlog file."""
         self.from_file = True
         return self._decode(data, -1)
@@ -186,25 +187,27 @@ cdef class Decoder(Framer):
         ack, self.ack = self.ack, None
         return ack
 
-    cdef object _decode(self, const uint8_t[::1] data, Py_ssize_t size):
+    cdef object _decode(self, object data, Py_ssize_t size):
+        cdef Py_buffer view
         if self.failure is not None:
             raise self.failure
-        if size < 0:
-            size = data.shape[0]
-        elif size > data.shape[0]:
-            raise ValueError(f"{size} bytes are more than the buffer has")
         if room(&self.out, ARRAY_HEAD) == NULL:
             raise MemoryError
         self.out.size = self.good = ARRAY_HEAD
         self.count = self.images = 0
         self.tables = {}
         self.calls += 1
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
-            self._frame(&data[0] if data.shape[0] else NULL, size)
+            if size > view.len:
+                raise ValueError(f"{size} bytes are more than the buffer has")
+            self._frame(<const uint8_t*> view.buf, view.len if size < 0 else size)
         except Exception as error:  # also of a hook: what it left half done is not gone on with
             self.failure = error
             if not self.count:
                 raise
+        finally:
+            PyBuffer_Release(&view)
         self.out.data[0] = <char> 0xDD
         put_big(self.out.data + 1, self.count, 4)
         return Events(PyBytes_FromStringAndSize(self.out.data, self.good), self.count, self.images, self.tables)

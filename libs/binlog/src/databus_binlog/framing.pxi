@@ -97,20 +97,19 @@ cdef class Framer:
     cdef const uint8_t* _open(self, const uint8_t* p, const uint8_t* end) except NULL:
         """Read what stands before an event's bytes; it may come in pieces, too."""
         cdef size_t length
-        cdef int needed = 4
-        while True:
-            if self.intro_size >= 4:
-                length = le(self.intro, 3)
-                needed = 4 if self.continued else 7 if self.semi_sync and self.intro_size > 4 and self.intro[4] == 0 else 5
-                if length < <size_t> (needed - 4):
-                    raise CorruptEvent(f"a packet of {length} bytes after {self.file}:{self.offset}")
-                if self.intro_size == needed:
-                    break
+        cdef int needed = 4 if self.continued else 5, step
+        while self.intro_size < needed:
             if p == end:
                 return p
-            self.intro[self.intro_size] = p[0]
-            self.intro_size += 1
-            p += 1
+            step = <int> min(<Py_ssize_t> (needed - self.intro_size), end - p)
+            memcpy(self.intro + self.intro_size, p, step)
+            self.intro_size += step
+            p += step
+            if self.intro_size == 5 and self.semi_sync and self.intro[4] == 0 and not self.continued:
+                needed = 7
+        length = le(self.intro, 3)
+        if length < <size_t> (needed - 4):
+            raise CorruptEvent(f"a packet of {length} bytes after {self.file}:{self.offset}")
         self.intro_size = 0
         self.in_packet = True
         self.left = length - (needed - 4)

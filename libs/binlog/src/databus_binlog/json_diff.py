@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from databus_binlog.table_map import Cursor
+from databus_binlog.cursor import Cursor
 
 
 class _Cell(NamedTuple):

@@ -9,7 +9,7 @@ import zlib
 
 import zstandard
 
-from databus_binlog.table_map import Cursor
+from databus_binlog.cursor import Cursor
 
 #: Bytes of the event handled at once: zstd can make 32 KiB of one byte, so no more than 16 MiB come of a piece.
 PIECE = 512

@@ -10,7 +10,7 @@ from databus_binlog.decoder import Decoder
 from databus_binlog.errors import Disconnected
 from databus_binlog.events import Events
 
-BUFFER_SIZE = 1 << 20
+BUFFER_SIZE = 1 << 18
 
 
 class EventStream(asyncio.BufferedProtocol):
@@ -29,7 +29,11 @@ class EventStream(asyncio.BufferedProtocol):
         self._ready: deque[tuple[Events, int]] = deque()
         self._unread = 0
         self._failure: Exception | None = None
-        self._arrival = asyncio.Event()  # bytes came, or the end
+        self._loop = asyncio.get_running_loop()
+        self._consumer: asyncio.Future[None] | None = None  # waits for bytes or the end
+        self._heard = self._loop.time()
+        self._watchdog = self._loop.call_later(silence, self._watch)
+        self._paused = False
         self._lost = asyncio.Event()
         self._closed = False
 
@@ -53,16 +57,29 @@ class EventStream(asyncio.BufferedProtocol):
         return events
 
     def _read_on(self) -> None:
-        if self._unread <= self._limit // 2 and not self._decoder.more and not self._lost.is_set():
+        if self._paused and self._unread <= self._limit // 2 and not self._decoder.more and not self._lost.is_set():
+            self._paused = False
+            self._heard = self._loop.time()
             self._transport.resume_reading()
 
     async def _next_arrival(self) -> None:
-        self._arrival.clear()
+        self._consumer = self._loop.create_future()
         try:
-            async with asyncio.timeout(self._silence):
-                await self._arrival.wait()
-        except TimeoutError:
+            await self._consumer
+        finally:
+            self._consumer = None
+
+    def _wake(self) -> None:
+        if self._consumer and not self._consumer.done():
+            self._consumer.set_result(None)
+
+    def _watch(self) -> None:
+        """Look once in a while how long it has been silent: a timer for each wait would cost more than the decoding."""
+        quiet = 0.0 if self._paused else self._loop.time() - self._heard
+        if quiet >= self._silence:
             self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
+        else:
+            self._watchdog = self._loop.call_later(self._silence - quiet, self._watch)
 
     async def close(self) -> None:
         """Hang up. Iteration ends after what has already come."""
@@ -78,8 +95,9 @@ class EventStream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what came. Also the middle of a long event is a sign of life."""
+        self._heard = self._loop.time()
         self._decode(self._buffer, nbytes)
-        self._arrival.set()
+        self._wake()
 
     def _decode(self, data: bytes | memoryview, size: int) -> None:
         """Decode; stop reading while the consumer is far behind or has to fetch what one piece became."""
@@ -91,7 +109,8 @@ class EventStream(asyncio.BufferedProtocol):
         if events:
             self._ready.append((events, size))
             self._unread += size
-        if self._decoder.more or self._unread > self._limit:
+        if not self._paused and (self._decoder.more or self._unread > self._limit):
+            self._paused = True
             self._transport.pause_reading()
         if ack := self._decoder.take_ack():
             self._transport.write(commands.packet(commands.semi_sync_ack(*ack)))
@@ -106,11 +125,12 @@ class EventStream(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the consumer, after the events it has not read yet."""
         self._lost.set()
-        self._arrival.set()
+        self._watchdog.cancel()
         if not (self._closed or self._failure or self._decoder.finished):
             self._failure = Disconnected(f"connection to the server lost: {exc or 'it hung up'}")
+        self._wake()
 
     def _fail(self, failure: Exception) -> None:
         self._failure = failure
-        self._arrival.set()
+        self._wake()
         self._transport.abort()

@@ -6,13 +6,14 @@ Layout: libs/mysql/binlog/event/rows_event.h (Table_map_event) in MySQL's source
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from hashlib import blake2b
 
 import msgspec
 
 from databus_binlog import charsets
+from databus_binlog.cursor import Cursor
 from databus_binlog.gtid import Flavor
 
 
@@ -82,56 +83,20 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(complete, fingerprint=_fingerprint(definition))
 
 
-class Cursor:
-    """Reads the integers and strings of the binlog from bytes; raises IndexError at their end."""
-
-    def __init__(self, data: bytes, at: int = 0) -> None:
-        self._data = data
-        self.at = at
-
-    def __bool__(self) -> bool:
-        return self.at < len(self._data)
-
-    def take(self, size: int) -> bytes:
-        """Return the next `size` bytes."""
-        part = self._data[self.at : self.at + size]
-        if len(part) != size:
-            raise IndexError(f"{size} bytes wanted, {len(part)} left")
-        self.at += size
-        return part
-
-    def uint(self, size: int) -> int:
-        """Return a little-endian integer."""
-        return int.from_bytes(self.take(size), "little")
-
-    def lenenc(self) -> int:
-        """Return a length-encoded integer."""
-        first = self.uint(1)
-        return first if first < 0xFB else self.uint({0xFC: 2, 0xFD: 3, 0xFE: 8}[first])
-
-    def lenenc_bytes(self) -> bytes:
-        """Return bytes after their length-encoded length."""
-        return self.take(self.lenenc())
-
-    def rest(self) -> Iterator[int]:
-        """Yield length-encoded integers until the end."""
-        while self:
-            yield self.lenenc()
-
-
 def names_of(layout: bytes) -> tuple[str, str]:
     """Read only schema and table name of a TABLE_MAP."""
-    cursor = Cursor(layout)
-    schema = cursor.take(cursor.uint(1) + 1)[:-1]
-    name = cursor.take(cursor.uint(1) + 1)[:-1]
-    return schema.decode(), name.decode()
+    return _names(Cursor(layout))
+
+
+def _names(cursor: Cursor) -> tuple[str, str]:
+    schema, name = (cursor.take(cursor.uint(1) + 1)[:-1].decode() for _ in range(2))
+    return schema, name
 
 
 def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
     """Parse a TABLE_MAP's body behind number and flags. Raise IndexError, KeyError or ValueError where it is none."""
     cursor = Cursor(layout)
-    schema = cursor.take(cursor.uint(1) + 1)[:-1].decode()
-    name = cursor.take(cursor.uint(1) + 1)[:-1].decode()
+    schema, name = _names(cursor)
     codes = cursor.take(cursor.lenenc())
     metadata = Cursor(cursor.lenenc_bytes())
     types = [_type_of(code, metadata, flavor) for code in codes]

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from databus_binlog.cursor import Cursor
+
 _LAST_KNOWN_FIELD = 11
 
 
-class _Fields:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
+class _Fields(Cursor):
     def unsigned(self) -> int:
         """Read a number whose count of low one-bits tells how many bytes follow the first."""
-        first = self._data[self.at]
+        first = self.uint(1)
+        if first == 0xFF:
+            return self.uint(8)
         more = (~first & (first + 1)).bit_length() - 1  # trailing one-bits
-        size = 9 if first == 0xFF else 1 + more
-        raw = self._data[self.at : self.at + size]
-        if len(raw) != size:
-            raise IndexError("the message ends inside a number")
-        self.at += size
-        return int.from_bytes(raw[1:], "little") if first == 0xFF else int.from_bytes(raw, "little") >> (more + 1)
+        return (first | self.uint(more) << 8) >> (more + 1)
 
     def signed(self) -> int:
         number = self.unsigned()
         return -(number >> 1) - 1 if number & 1 else number >> 1
-
-    def take(self, size: int) -> bytes:
-        part = self._data[self.at : self.at + size]
-        self.at += size
-        return part
 
 
 def parse_tagged_gtid(body: bytes) -> tuple[str, int]:

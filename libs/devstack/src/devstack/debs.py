@@ -46,8 +46,7 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
     say(f"downloading {package}")
     run(f"apt-get download of {package}", [*apt, "--download-only", "install", package])
     if alone:
-        here = ["sh", "-c", 'cd "$1" && shift && exec "$@"', "download", str(state / "archives")]
-        run(f"apt-get download of {alone}", [*here, *apt, "download", alone])
+        run(f"apt-get download of {alone}", [*apt, "download", alone], cwd=state / "archives")
     say(f"unpacking {package}")
     excluded = [f"--exclude={path}" for path in _UNWANTED]
     for deb in sorted((state / "archives").glob("*.deb")):

@@ -5,13 +5,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from devstack.server import DevstackError, Say
 
 _TELLING = re.compile(r"error|^E:|fail|cannot|unable|denied", re.IGNORECASE)
 
 
-def run(what: str, command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
+def run(
+    what: str, command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> str:
     """Run a command to its end and return its output; `what` opens the message when it fails."""
     done = subprocess.run(
         command,
@@ -21,6 +24,7 @@ def run(what: str, command: Sequence[str], *, stdin: str = "", env: Mapping[str,
         text=True,
         errors="replace",
         env={**os.environ, **(env or {})},
+        cwd=cwd,
         check=False,
     )
     if done.returncode:

@@ -38,19 +38,19 @@ class Stack:
     All methods block, and may be called from a thread or from inside a running event loop
     (`await asyncio.to_thread(stack.restart, "redis")` where the loop must go on meanwhile).
     `progress` is told the kind and, in a few words, what is being done for it.
+    `own`: never take a server that the environment gives.
     """
 
-    def __init__(self, home: Path, progress: Callable[[Kind, str], None] = lambda _kind, _text: None) -> None:
+    def __init__(
+        self, home: Path, progress: Callable[[Kind, str], None] = lambda _kind, _text: None, *, own: bool = False
+    ) -> None:
         self.home = home.resolve()
         self._progress = progress
+        self._own = own
 
     def start(self, kind: Kind, *options: str) -> Server:
-        """Return a server of this kind that answers: the given one, the one that runs, or a new one.
-
-        With options of its command line it is never the given one; one that runs already keeps those it has.
-        """
-        say, engine = partial(self._progress, kind), _ENGINES[kind]
-        server = None if options else given(kind)
+        """Return a server of this kind that answers: the given one, the one that runs, or a new one, with `options`."""
+        say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
             _blocking(_until_given_answers(engine, server))
             say(f"given by {VARIABLES[kind][0]}")
@@ -74,7 +74,7 @@ class Stack:
 
     def kill(self, kind: Kind) -> bool:
         """Kill the server with SIGKILL; False when none of ours runs."""
-        if given(kind):
+        if self._given(kind):
             raise DevstackError(f"{kind} is given by {VARIABLES[kind][0]}: it is not ours to kill")
         return self._end(kind, Process.kill)
 
@@ -88,7 +88,7 @@ class Stack:
         return [self._status(kind) for kind in KINDS]
 
     def _status(self, kind: Kind) -> Status:
-        process, server = self._process(kind), given(kind)
+        process, server = self._process(kind), self._given(kind)
         if server or not process:
             return Status(kind=kind, server=server, pid=None)
         return Status(kind=kind, server=self._server(_ENGINES[kind]), pid=process.pid)
@@ -103,6 +103,9 @@ class Stack:
             self._pid_file(kind).unlink()
             self._progress(kind, "stopped")
             return True
+
+    def _given(self, kind: Kind) -> Server | None:
+        return None if self._own else given(kind)
 
     def _process(self, kind: Kind) -> Process | None:
         process = Process.load(self._pid_file(kind))

@@ -1,0 +1,42 @@
+"""The integers and strings that the bodies of events are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+class Cursor:
+    """Reads them from bytes, one after the other; raises IndexError at their end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def __bool__(self) -> bool:
+        return self.at < len(self._data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next `size` bytes."""
+        part = self._data[self.at : self.at + size]
+        if len(part) != size:
+            raise IndexError(f"{size} bytes wanted, {len(part)} left")
+        self.at += size
+        return part
+
+    def uint(self, size: int) -> int:
+        """Return a little-endian integer."""
+        return int.from_bytes(self.take(size), "little")
+
+    def lenenc(self) -> int:
+        """Return a length-encoded integer."""
+        first = self.uint(1)
+        return first if first < 0xFB else self.uint({0xFC: 2, 0xFD: 3, 0xFE: 8}[first])
+
+    def lenenc_bytes(self) -> bytes:
+        """Return bytes after their length-encoded length."""
+        return self.take(self.lenenc())
+
+    def rest(self) -> Iterator[int]:
+        """Yield length-encoded integers until the end."""
+        while self:
+            yield self.lenenc()

@@ -1,0 +1,135 @@
+"""The library's events as ours.
+
+Beside rows, which `values` speaks of, two things differ from the decoder's: `Gtid.commit_time_us` is always 0, and
+MariaDB sends no RowsQuery to a dump that starts from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from pymysqlreplication import event as theirs
+from pymysqlreplication import row_event
+
+from databus_binlog.charsets import UTF8
+from databus_binlog.control import Place
+from databus_binlog.errors import UnsupportedColumn
+from databus_binlog.events import (
+    ABSENT,
+    Action,
+    AnyEvent,
+    FormatDescription,
+    Gtid,
+    Heartbeat,
+    Query,
+    Rotate,
+    Rows,
+    RowsQuery,
+    Stop,
+    XaPrepare,
+    Xid,
+    encode_event,
+)
+from databus_binlog.mysql_replication.gate import Gate
+from databus_binlog.mysql_replication.values import RowReader
+from databus_binlog.table_map import TableMap
+
+_ACTIONS: dict[type, Action] = {
+    row_event.WriteRowsEvent: "insert",
+    row_event.UpdateRowsEvent: "update",
+    row_event.DeleteRowsEvent: "delete",
+}
+_STANDALONE, _DDL = 1, 32  # MariaDB's flags of a GTID
+_REMEMBERED = 10_000  # tables
+
+
+def _xa_prepare(place: Place, event: Any) -> XaPrepare:
+    xid = f"X'{event.xid_gtrid.hex()}',X'{event.xid_bqual.hex()}',{event.xid_format_id}"
+    return XaPrepare(*place, xid, event.one_phase)
+
+
+def _heartbeat(place: Place, event: Any) -> Heartbeat:
+    time, server_id, _, start, end = place
+    return Heartbeat(time, server_id, event.ident, start, end)
+
+
+def _gtid_mariadb(place: Place, event: Any) -> Gtid:
+    return Gtid(*place, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), 0)
+
+
+_PLAIN: dict[type, Callable[[Place, Any], AnyEvent]] = {
+    theirs.XidEvent: lambda place, event: Xid(*place, event.xid),
+    theirs.GtidEvent: lambda place, event: Gtid(*place, event.gtid, False, False, 0),
+    theirs.NotImplementedEvent: lambda place, _: Gtid(*place, "", False, False, 0),  # only ANONYMOUS_GTID comes here
+    theirs.MariadbGtidEvent: _gtid_mariadb,
+    theirs.RowsQueryLogEvent: lambda place, event: RowsQuery(*place, event.query.encode()),
+    theirs.MariadbAnnotateRowsEvent: lambda place, event: RowsQuery(*place, event.sql_statement),
+    theirs.XAPrepareEvent: _xa_prepare,
+    theirs.HeartbeatLogEvent: _heartbeat,
+    theirs.StopEvent: lambda place, _: Stop(*place),
+    theirs.FormatDescriptionEvent: lambda place, event: FormatDescription(
+        *place, event.mysql_version_str, event.checksum_algorithm == 1
+    ),
+}
+
+
+class Converter:
+    """Converts what comes through a gate."""
+
+    table: TableMap  #: of the last rows, described
+
+    def __init__(self, gate: Gate, describe: Callable[[TableMap], TableMap] | None) -> None:
+        self.gate = gate
+        self._describe = describe
+        self._tables: dict[str, tuple[TableMap, RowReader]] = {}  # by the fingerprint of what is not yet described
+
+    def convert(self, event: Any) -> AnyEvent | None:
+        """Return None for a table map."""
+        if isinstance(event, row_event.TableMapEvent):
+            self._table_map(event)
+            return None
+        if isinstance(event, row_event.RowsEvent):
+            return self._rows(event)
+        if isinstance(event, theirs.QueryEvent):
+            return self._query(event)
+        if isinstance(event, theirs.RotateEvent):
+            if len(self._tables) >= _REMEMBERED:
+                self._tables.clear()
+            return Rotate(*self.gate.place, event.next_binlog, event.position, self.gate.artificial)
+        return _PLAIN[type(event)](self.gate.place, event)
+
+    def _query(self, event: Any) -> Query:
+        """The library takes all statements for UTF-8, and escapes what is none."""
+        charset = self.gate.charset(getattr(event, "character_set_client", None))
+        if "\\x" in event.query or not (event.query.isascii() or charset in UTF8):
+            raise UnsupportedColumn(f"mysql-replication does not say what the statement at {self.gate.where} was")
+        schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
+        return Query(*self.gate.place, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
+
+    def _table_map(self, event: Any) -> None:
+        table = self.gate.table
+        if table.fingerprint not in self._tables:
+            described = table.described_as(self._describe(table)) if self._describe else table
+            self._tables[table.fingerprint] = described, RowReader(table, event.columns)
+
+    def _rows(self, event: Any) -> Rows:
+        self.table, reader = self._tables[self.gate.table.fingerprint]
+        sides = [("", event.columns_present_bitmap)]
+        if isinstance(event, row_event.UpdateRowsEvent):
+            sides = [("before_", event.columns_present_bitmap), ("after_", event.columns_present_bitmap2)]
+        images = [
+            reader.image(row[f"{side}values"], row[f"{side}none_sources"], present)
+            for row in event.rows
+            for side, present in sides
+        ]
+        return Rows(
+            *self.gate.place,
+            table=self.table.fingerprint,
+            action=_ACTIONS[type(event)],
+            count=len(images),
+            complete=not any(ABSENT is value for image in images for value in image),
+            statement_end=self.gate.statement_end,
+            rows=msgspec.Raw(encode_event(images)),
+        )

@@ -1,0 +1,191 @@
+"""What of a dump mysql-replication gets to see: the events it reads rightly.
+
+The library leaves out without a word what it does not know, and rows whose table map it has not seen. So each packet
+is looked at before: what is not wanted is dropped here, what would be lost is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from databus_binlog import control
+from databus_binlog.errors import CorruptEvent, UnknownEvent
+from databus_binlog.gtid import Flavor
+from databus_binlog.mysql_replication.values import require_known_types
+from databus_binlog.table_map import TableMap, names_of, parse_table_map
+
+_HEADER = struct.Struct("<IBIIIH")  # time, type, server id, size, next position, flags
+_ARTIFICIAL, _IGNORABLE = 0x20, 0x80
+_ROTATE, _FORMAT_DESCRIPTION, _TABLE_MAP, _INCIDENT, _HEARTBEAT, _ROWS_QUERY = 4, 15, 19, 26, 27, 29
+
+#: QUERY, STOP, ROTATE, XID, HEARTBEAT, ROWS_QUERY, GTID, ANONYMOUS_GTID, XA_PREPARE; MariaDB's ANNOTATE_ROWS, GTID
+_READ = frozenset({2, 3, _ROTATE, 16, _HEARTBEAT, _ROWS_QUERY, 33, 34, 38, 160, 162})
+#: INTVAR, SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, BEGIN_LOAD_QUERY, IGNORABLE, PREVIOUS_GTIDS,
+#: TRANSACTION_CONTEXT, VIEW_CHANGE; MariaDB's BINLOG_CHECKPOINT, GTID_LIST, START_ENCRYPTION: nothing about data
+_SKIPPED = frozenset({5, 7, 9, 11, 13, 14, 17, 28, 35, 36, 37, 161, 163, 164})
+_ROWS = frozenset({23, 24, 25, 30, 31, 32})
+_UNREADABLE_ROWS = frozenset({39, *range(166, 172)})  # partial updates; MariaDB's compressed ones
+_NO_TABLE = 0xFFFFFF
+
+
+class Gate:
+    """Stands where the library has its connection, and knows the event that it lets through."""
+
+    place: control.Place = (0, 0, "", 0, 0)  #: of that event
+    artificial: bool
+    table: TableMap  #: of the last table map or rows
+    statement_end: bool  #: of the last rows
+
+    def __init__(
+        self,
+        connection: Any,
+        *,
+        flavor: Flavor,
+        checksum: bool,
+        collations: Mapping[int, str],
+        wanted: Callable[[str, str], bool] | None,
+    ) -> None:
+        self._connection = connection
+        self._flavor = flavor
+        self._checksum = checksum  # what the library takes for granted in all files
+        self._collations = collations
+        self._wanted = wanted
+        self._table = lru_cache(10_000)(self._parse)
+        self._tables: dict[int, TableMap | None] = {}  # of the statement under way; None: not wanted
+        self._kind = 0
+        self._file, self._offset = "", 0
+
+    def hang_up(self) -> None:
+        """End the dump, from any thread."""
+        with contextlib.suppress(OSError, AttributeError):  # it is closed already
+            self._connection._sock.shutdown(socket.SHUT_RDWR)  # pymysql has no way to wake up who reads
+
+    # --- as the library calls it
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "_next_seq_id":
+            self._connection._next_seq_id = value
+        else:
+            super().__setattr__(name, value)
+
+    def _write_bytes(self, data: bytes) -> None:
+        """Cut a command to the length it states: by a byte too much, MariaDB's dump ends in a reset connection."""
+        self._connection._write_bytes(data[: 4 + int.from_bytes(data[:3], "little")])
+
+    def _read_packet(self) -> Any:
+        while True:
+            packet = self._connection._read_packet()
+            data = packet.get_all_data()
+            if data[0] != 0 or self._lets_through(data[1:]):  # an event starts with 0
+                return packet
+
+    # --- events
+
+    def _lets_through(self, event: bytes) -> bool:
+        try:
+            return self._looked_through(event)
+        except (LookupError, ValueError, struct.error) as error:
+            raise CorruptEvent(f"event type {self._kind} at {self.where} can't be read: {error}") from error
+
+    def _looked_through(self, event: bytes) -> bool:
+        time, self._kind, server_id, _, next_position, flags = _HEADER.unpack_from(event)
+        self.artificial = bool(flags & _ARTIFICIAL)
+        self.place = time, server_id, self._file, *self._span(len(event), next_position)
+        if self._kind == _FORMAT_DESCRIPTION:
+            return self._format_description(event)
+        if self._checksum and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
+            raise CorruptEvent(f"wrong checksum of event type {self._kind} at {self.where}; read again")
+        body = event[_HEADER.size : -4 if self._checksum else None]
+        if self._kind == _TABLE_MAP:
+            return self._table_map(body)
+        if self._kind in _ROWS | _UNREADABLE_ROWS:
+            return self._rows(body)
+        if self._kind == _ROTATE:
+            rotate = control.rotate(self.place, body, artificial=self.artificial)
+            self._file, self._offset = rotate.next_file, rotate.position
+        elif self._kind == _INCIDENT:
+            raise control.incident(self.place, body)
+        elif self._kind == _ROWS_QUERY and not self._checksum:
+            raise self._unreadable("it cuts four bytes off where binlog_checksum is NONE")
+        if self._kind not in _READ | _SKIPPED and not flags & _IGNORABLE:
+            raise self._unreadable("it does not know it")
+        return self._kind in _READ
+
+    def charset(self, collation: int | None) -> str | None:
+        """Return a collation's character set."""
+        return None if collation is None else self._collations.get(collation)
+
+    @property
+    def in_table(self) -> bool:
+        """Whether the event is a table map or rows."""
+        return self._kind in _ROWS or self._kind == _TABLE_MAP
+
+    @property
+    def where(self) -> str:
+        """File and position of the event."""
+        return f"{self.place[2]}:{self.place[3]}"
+
+    def _unreadable(self, why: str) -> UnknownEvent:
+        return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
+
+    def _span(self, size: int, next_position: int) -> tuple[int, int]:
+        """Find start and end. The header has only the lower half of the end, and none in what the server makes up."""
+        if self._kind == _HEARTBEAT:
+            self._offset = self._widened(next_position)
+            return self._offset, self._offset
+        if self.artificial or (next_position == 0 and self._kind in {_FORMAT_DESCRIPTION, *_SKIPPED}):
+            return self._offset, self._offset
+        # next_position is 0 inside transactions of MariaDB ≥ 11.4; the server may have left events out
+        self._offset = self._widened(next_position) if next_position else self._offset + size
+        return self._offset - size, self._offset
+
+    def _widened(self, position: int) -> int:
+        upper = self._offset & ~0xFFFFFFFF
+        if self._offset - upper > position + 0x80000000:
+            upper += 1 << 32
+        return upper | position
+
+    def _format_description(self, event: bytes) -> bool:
+        description, _ = control.format_description(self.place, event)
+        if description.checksum != self._checksum:
+            raise self._unreadable("the file was written with another binlog_checksum than the server has now")
+        self._tables.clear()
+        return True
+
+    def _table_map(self, body: bytes) -> bool:
+        table = self._table(body[8:])
+        self._tables[int.from_bytes(body[:6], "little")] = table
+        if table:
+            self.table = table
+        return table is not None
+
+    def _parse(self, layout: bytes) -> TableMap | None:
+        if self._wanted and not self._wanted(*names_of(layout)):
+            return None
+        table = parse_table_map(layout, self._flavor, self._collations)
+        require_known_types(table)
+        return table
+
+    def _rows(self, body: bytes) -> bool:
+        number = int.from_bytes(body[:6], "little")
+        self.statement_end = bool(body[6] & 1)
+        if number not in self._tables and number != _NO_TABLE:
+            raise CorruptEvent(f"rows at {self.where} belong to no table map; read from an earlier position")
+        table = self._tables.get(number)
+        if self.statement_end:
+            self._tables.clear()
+        if table is None:
+            return False
+        if self._kind in _UNREADABLE_ROWS:
+            raise self._unreadable("it leaves such rows out or takes them for others")
+        self.table = table
+        return True

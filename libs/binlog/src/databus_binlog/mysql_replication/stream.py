@@ -1,0 +1,212 @@
+"""The library's reader, in a thread of its own; its events come as from an EventStream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.gtid import GtidSet
+
+from databus_binlog.errors import (
+    BinlogError,
+    Disconnected,
+    InvalidPosition,
+    UnknownEvent,
+    UnsupportedColumn,
+    from_server,
+)
+from databus_binlog.events import AnyEvent, Events, Gtid, Rows, RowsQuery, encode_event
+from databus_binlog.login import Login
+from databus_binlog.mysql_replication.events import Converter
+from databus_binlog.mysql_replication.gate import Gate
+from databus_binlog.position import Position, Server
+from databus_binlog.table_map import TableMap
+
+_CONNECTIONS = 2  # the library has one for the log and one to look at the server's settings
+_IMAGES = 1000  # row images after which a piece is handed out
+_MORE_FOLLOWS = (Gtid, RowsQuery, Rows)
+
+
+def open_stream(
+    login: Login,
+    server: Server,
+    position: Position,
+    *,
+    collations: Mapping[int, str],
+    wanted: Callable[[str, str], bool] | None,
+    describe: Callable[[TableMap], TableMap] | None,
+    **options: Any,
+) -> LibraryStream:
+    """Stream the log from a position, as `Session.dump` does. `options` are those of Reader."""
+
+    def watch(connection: Any) -> Converter:
+        checksum = server.variables.get("binlog_checksum", "NONE") != "NONE"
+        gate = Gate(connection, flavor=server.flavor, checksum=checksum, collations=collations, wanted=wanted)
+        return Converter(gate, describe)
+
+    return LibraryStream(Reader(login, server, position, watch=watch, **options))
+
+
+class LibraryStream:
+    """Iterate over it for events. The next piece is read when it is asked for, so that none pile up."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._thread = ThreadPoolExecutor(1, "mysql-replication")
+        self._piece: asyncio.Future[Events | None] | None = None
+        self._closed = False
+
+    def __aiter__(self) -> LibraryStream:
+        return self
+
+    async def __anext__(self) -> Events:
+        if self._piece is None:
+            if self._closed:
+                raise StopAsyncIteration
+            self._piece = asyncio.get_running_loop().run_in_executor(self._thread, self._reader.read)
+        await asyncio.wait([self._piece])  # who is cancelled here finds the piece the next time
+        events, self._piece = self._piece.result(), None
+        if events:
+            return events
+        if self._reader.failure and not self._closed:
+            raise self._reader.failure
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """Hang up. Iteration ends after what has already come."""
+        if not self._closed:
+            self._closed = True
+            self._reader.hang_up()
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._reader.close)
+            self._thread.shutdown(wait=False)
+
+
+class Reader:
+    """Reads with the library, blocking. Most parameters are those of `Session.dump`.
+
+    watch: called with the library's connection; puts a gate before it and converts what comes through.
+    """
+
+    def __init__(
+        self,
+        login: Login,
+        server: Server,
+        position: Position,
+        *,
+        watch: Callable[[Any], Converter],
+        server_id: int,
+        heartbeat: float,
+        silence: float,
+        write_timeout: int,
+        follow: bool,
+        statements: bool,
+    ) -> None:
+        by_gtid = bool(position.gtid_set) and server.gtid
+        if by_gtid and server.flavor == "mysql":
+            _require_readable(position.gtid_set)
+        self.failure: BinlogError | None = None
+        self._finished = False
+        self._user = login.user
+        self._watch = watch
+        self._converter: Converter | None = None
+        self._connections = 0
+        self._library = BinLogStreamReader(
+            {
+                "host": login.host,
+                "port": login.port,
+                "user": login.user,
+                "password": login.password.encode(),  # the driver would take Latin-1
+                "connect_timeout": login.connect_timeout,
+                "read_timeout": silence,
+                "ssl": login.tls.context() if login.tls else None,
+                "init_command": f"SET SESSION net_write_timeout = {write_timeout}",
+            },
+            server_id,
+            pymysql_wrapper=self._connect,
+            slave_uuid=str(UUID(int=server_id)),
+            slave_heartbeat=heartbeat,
+            blocking=follow,
+            auto_position=position.gtid_set if by_gtid else None,
+            is_mariadb=by_gtid and server.flavor == "mariadb",  # it would ignore the file
+            annotate_rows_event=statements,
+            log_file=position.file,
+            log_pos=max(position.offset, 4),
+            resume_stream=True,
+            filter_non_implemented_events=False,
+            enable_logging=False,
+        )
+
+    def read(self) -> Events | None:
+        """Read a transaction, or as much as makes a piece. None: the end, unless `failure` is set."""
+        found: list[AnyEvent] = []
+        tables: dict[str, TableMap] = {}
+        images = 0
+        try:
+            while not self._finished and images < _IMAGES and (not found or isinstance(found[-1], _MORE_FOLLOWS)):
+                if (event := self._next()) is None:
+                    continue
+                found.append(event)
+                if isinstance(event, Rows) and self._converter:
+                    images += event.count
+                    tables[event.table] = self._converter.table
+        except BinlogError as failure:
+            self._finished = True
+            self.failure = failure
+        return Events(encode_event(found), len(found), images, tables) if found else None
+
+    def hang_up(self) -> None:
+        """Make a `read` in another thread end."""
+        self._connections = _CONNECTIONS
+        if self._converter:
+            self._converter.gate.hang_up()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._library.close()
+
+    def _connect(self, db: str | None = None, **settings: Any) -> Any:
+        """Connect for the library, first to read the log. After a loss it would read again from the start."""
+        self._connections += 1
+        if self._connections > _CONNECTIONS:
+            raise Disconnected("connection to the server lost")
+        connection = pymysql.connect(database=db, **settings)
+        if self._converter:
+            return connection
+        self._converter = self._watch(connection)
+        return self._converter.gate
+
+    def _next(self) -> AnyEvent | None:
+        """Return the next event; None for a table map, and at the end."""
+        try:
+            event = self._library.fetchone()
+            if event is not None and self._converter:
+                return self._converter.convert(event)
+        except BinlogError:
+            raise
+        except Exception as error:
+            raise self._failed(error) from error
+        self._finished = True
+        return None
+
+    def _failed(self, error: Exception) -> BinlogError:
+        """Say what an error means: the library raises whatever its parts do."""
+        if isinstance(error, pymysql.MySQLError):
+            code, text = error.args if len(error.args) == 2 else (0, error)
+            return from_server(code, str(text), user=self._user)
+        what = f"mysql-replication fails with {type(error).__name__}"
+        if self._converter and self._converter.gate.in_table:
+            gate = self._converter.gate
+            return UnsupportedColumn(f"table {gate.table.schema}.{gate.table.name} at {gate.where}: {what}")
+        return UnknownEvent(f"event at {self._converter.gate.where}: {what}" if self._converter else what)
+
+
+def _require_readable(gtid_set: str) -> None:
+    try:
+        GtidSet(gtid_set)
+    except Exception as error:  # it raises Exception itself
+        raise InvalidPosition(f"mysql-replication can't read the GTID set {gtid_set[:200]!r}") from error

@@ -1,0 +1,249 @@
+"""Values as mysql-replication gives them, as the text the decoder gives; refused where that text can't be known.
+
+The library's objects do not say everything, and some say something else. What is refused stands at each type; it was
+found by comparing version 1.0.17 with what MariaDB 10.11 and MySQL 9.7 print.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from types import NoneType
+from typing import Any, TypeAlias
+
+from pymysqlreplication.constants import NONE_SOURCE
+from pymysqlreplication.row_event import RowsEvent
+
+from databus_binlog import charsets
+from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE
+from databus_binlog.decoder import float_text
+from databus_binlog.errors import MissingMetadata, UnsupportedColumn
+from databus_binlog.events import ABSENT, Value
+from databus_binlog.table_map import ColumnMap, FieldType, TableMap
+
+Text: TypeAlias = Callable[[Any], bytes]  #: makes the text of one column's values
+
+_T = FieldType
+_SECOND = timedelta(seconds=1)
+_ZERO = datetime(1970, 1, 1)  # the library's have no zone either
+
+
+class Refused(ValueError):
+    """What the library gives does not tell what the column holds."""
+
+
+class RowReader:
+    """Makes row images of a table's rows. `columns` are the table's as the library has understood them."""
+
+    def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
+        self._name = f"{table.schema}.{table.name}"
+        self._columns = table.columns
+        seen = columns[: len(columns) - table.hidden]
+        if not table.has_names or [column.name for column in seen] != [column.name for column in table.columns]:
+            raise MissingMetadata(
+                f"mysql-replication does not know the columns of {self._name}:"
+                " binlog_row_metadata must be FULL, now and when the rows were written"
+            )
+        self._texts = [self._text(column, theirs) for column, theirs in zip(table.columns, seen, strict=True)]
+
+    def _text(self, column: ColumnMap, theirs: Any) -> Text:
+        if bool(column.unsigned) != theirs.unsigned:
+            raise _refusal(self._name, column, "its sign")
+        try:
+            return _TEXTS[_T(column.type)](column, theirs)
+        except Refused as error:
+            raise _refusal(self._name, column, error) from error
+
+    def image(self, values: Mapping[str, Any], none_sources: Mapping[str, str], present: bytes) -> list[Value]:
+        """Return the columns' texts; `present` is the bitmap of those that the image holds."""
+        image: list[Value] = []
+        for i, (column, text) in enumerate(zip(self._columns, self._texts, strict=True)):
+            value = values[column.name]
+            try:
+                if not present[i >> 3] >> (i & 7) & 1:
+                    image.append(ABSENT)
+                elif value is None:
+                    image.append(_nothing(column, none_sources[column.name]))
+                else:
+                    image.append(text(value))
+            except Refused as error:
+                raise _refusal(self._name, column, error) from error
+        return image
+
+
+def require_known_types(table: TableMap) -> None:
+    """Refuse a table whose map the library would take for that of another."""
+    for column in table.columns:
+        if column.type not in _TEXTS:
+            raise _refusal(f"{table.schema}.{table.name}", column, f"the type {_T(column.type).name}")
+
+
+def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
+    return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't tell {what}")
+
+
+def _nothing(column: ColumnMap, source: str) -> bytes | None:
+    """Tell apart what all is None to the library."""
+    if source == NONE_SOURCE.EMPTY_SET:
+        return b"0"
+    if source != NONE_SOURCE.NULL:
+        raise Refused("a date that the calendar does not have, like 0000-00-00")
+    if column.type == _T.JSON:
+        if column.nullable:
+            raise Refused("NULL from JSON's null")
+        return b"null"
+    return None
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _digits(value: int) -> bytes:
+    return b"%d" % value
+
+
+def _decimal(value: Decimal) -> bytes:
+    return format(value, "f").encode()
+
+
+def _year(value: int) -> bytes:
+    return b"0000" if value == 1900 else _digits(value)
+
+
+# --- dates and times --------------------------------------------------------------------------------------------------
+
+
+def _time(digits: int, value: timedelta) -> bytes:
+    sign = "-" if value < timedelta(0) else ""
+    if sign and value.microseconds:  # -00:00:00.1 comes as -00:00:00.9
+        raise Refused("a negative time with a fraction")
+    minutes, seconds = divmod(abs(value) // _SECOND, 60)
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{_fraction(value.microseconds, digits)}".encode()
+
+
+def _datetime(digits: int, value: datetime) -> bytes:
+    return f"{value.replace(microsecond=0).isoformat(' ')}{_fraction(value.microsecond, digits)}".encode()
+
+
+def _timestamp(digits: int, value: datetime) -> bytes:
+    if value < _ZERO:
+        raise Refused("a time after 2038")
+    # The first second of 1970 stands for no time at all.
+    return (
+        b"0000-00-00 00:00:00" + _fraction(0, digits).encode() if value < _ZERO + _SECOND else _datetime(digits, value)
+    )
+
+
+def _fraction(microsecond: int, digits: int) -> str:
+    return f".{microsecond:06}"[: digits + 1] if digits else ""
+
+
+def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any], Text]:
+    return lambda column, _: lambda value: text(column.metadata or 0, value)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def _labelled(column: ColumnMap, theirs: Any) -> Text:
+    """ENUM and SET come as labels; those that are not UTF-8 are empty, long ones are read wrongly."""
+    is_set = column.type == _T.SET
+    labels = list(column.values or ())
+    numbers = {label: 1 << i if is_set else i + 1 for i, label in enumerate(labels)}
+    if len(numbers) != len(labels) or labels != (theirs.set_values if is_set else (theirs.enum_values or [])[1:]):
+        raise Refused("its labels")
+    if is_set:
+        return lambda value: _digits(sum(numbers[label] for label in value))
+    if "" in numbers:
+        raise Refused("its empty label from an invalid value")
+    numbers[""] = 0
+    return lambda value: _digits(numbers[value])
+
+
+def _string(column: ColumnMap, theirs: Any) -> Text:
+    """Text comes decoded by Python's codec, and as bytes where there is none."""
+    codec = RowsEvent.charset_to_encoding(theirs.character_set_name)
+    if column.charset == codec == "binary":
+        width = column.metadata or 0
+        width = width if column.type == _T.STRING else 0
+        return lambda value: (value or b"").ljust(width, b"\0")  # without a codec, "" is a string still
+    exact = _exact_codec(column.charset or "")
+    if not exact or not codec or _codec_name(codec) != _codec_name(exact):
+        raise Refused(f"text in {column.charset}")
+    return str.encode
+
+
+def _codec_name(alias: str) -> str:
+    try:
+        return codecs.lookup(alias).name
+    except LookupError:
+        return ""
+
+
+def _exact_codec(charset: str) -> str:
+    """Return the codec whose every answer is the server's, or "". What it has no answer to is refused when it comes."""
+    if charset in charsets.UTF8:
+        return "utf-8"
+    if charset in MULTI_BYTE:
+        facts = MULTI_BYTE[charset]
+        return "" if facts.differing or facts.foreign else facts.codec
+    codec, differing = SINGLE_BYTE.get(charset, ("", {}))
+    return "" if any(bytes([byte]).decode(codec, "ignore") for byte in differing) else codec
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def _json(value: object) -> str:
+    """Print MySQL's JSON as the server does. A value of another SQL type comes without that type."""
+    if type(value) not in _JSON:
+        raise Refused(f"the type of a value in its JSON, here a {type(value).__name__}")
+    return _JSON[type(value)](value)
+
+
+def _json_double(value: float) -> str:
+    text = float_text(value).decode()
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def _json_string(value: bytes) -> str:
+    return json.dumps(value.decode(), ensure_ascii=False)
+
+
+_JSON: dict[type, Callable[[Any], str]] = {
+    NoneType: lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    float: _json_double,
+    Decimal: lambda value: format(value, "f"),
+    bytes: _json_string,
+    list: lambda value: f"[{', '.join(map(_json, value))}]",
+    dict: lambda value: f"{{{', '.join(f'{_json(key)}: {_json(item)}' for key, item in value.items())}}}",
+}
+
+
+def _always(text: Text) -> Callable[[ColumnMap, Any], Text]:
+    return lambda _, __: text
+
+
+#: How to print a column of each type. VECTOR, compressed columns and the temporal types of before MySQL 5.6 are not
+#: read rightly.
+_TEXTS: dict[int, Callable[[ColumnMap, Any], Text]] = {
+    **dict.fromkeys((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG), _always(_digits)),
+    _T.FLOAT: _always(lambda value: float_text(value, True)),
+    _T.DOUBLE: _always(float_text),
+    _T.NEWDECIMAL: _always(_decimal),
+    _T.BIT: _always(lambda value: _digits(int(value, 2))),
+    _T.YEAR: _always(_year),
+    _T.DATE: _always(lambda value: value.isoformat().encode()),
+    _T.TIME2: _with_digits(_time),
+    _T.DATETIME2: _with_digits(_datetime),
+    _T.TIMESTAMP2: _with_digits(_timestamp),
+    **dict.fromkeys((_T.ENUM, _T.SET), _labelled),
+    **dict.fromkeys((_T.VARCHAR, _T.STRING, _T.BLOB), _string),
+    _T.GEOMETRY: _always(bytes),
+    _T.JSON: _always(lambda value: _json(value).encode()),
+}
