@@ -11,19 +11,22 @@ from typing import Any
 import asyncmy
 from aiokafka import AIOKafkaConsumer
 
-from databus_binlog import Event, Position, Rows, Session, TableMap, Value, connect
-from devstack import Server
+from databus_binlog import Event, EventStream, Login, Position, Rows, Session, TableMap, Value, Xid, connect
+from devstack import Kind, Server
 from devstack.pipeline import Pipeline
 
 Execute = Callable[..., Awaitable[None]]
 Print = Callable[[str], Awaitable[list[list[bytes | None]]]]
 MakePipeline = Callable[..., Pipeline]
-Login = Callable[..., AbstractAsyncContextManager[Session]]
+Connect = Callable[..., AbstractAsyncContextManager[Session]]
+
+#: what makes a server's log empty
+RESET: dict[Kind, str] = {"mariadb": "RESET MASTER", "mysql": "RESET BINARY LOGS AND GTIDS"}
 
 
 def session_on(server: Server, **otherwise: Any) -> AbstractAsyncContextManager[Session]:
     """Connect to a server, as its account but for what is told otherwise."""
-    return connect(**(_account(server) | otherwise))
+    return connect(Login(**(_account(server) | otherwise)))
 
 
 def _account(server: Server) -> dict[str, Any]:
@@ -85,6 +88,17 @@ async def read_rows(
 def ids(events: Iterable[Event]) -> list[Value]:
     """Return the first value of each row image."""
     return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
+
+
+async def until(stream: EventStream, last: bytes) -> list[Event]:
+    """Read until the commit of the row with this id."""
+    seen: list[Event] = []
+    async with asyncio.timeout(20):
+        async for events in stream:
+            seen += events
+            if last in ids(seen) and any(isinstance(event, Xid) for event in events):
+                break
+    return seen
 
 
 class Changes:

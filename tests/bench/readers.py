@@ -19,7 +19,7 @@ from pymysql.constants.COMMAND import COM_BINLOG_DUMP
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import RowsEvent, UpdateRowsEvent
 
-from databus_binlog import EventStream, Position, Rows, commands, connect
+from databus_binlog import EventStream, Login, Position, Rows, commands, connect
 
 SERVER_ID = 4711
 
@@ -114,7 +114,8 @@ async def objects(task: Task, clock: Clock) -> int:
 
 @asynccontextmanager
 async def dumping(task: Task) -> AsyncIterator[EventStream]:
-    async with connect(host=task.host, port=task.port, user=task.user, password=task.password) as session:
+    login = Login(host=task.host, port=task.port, user=task.user, password=task.password)
+    async with connect(login) as session:
         yield await session.dump(Position(file=task.file, offset=4), server_id=SERVER_ID, follow=False)
 
 

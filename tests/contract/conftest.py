@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from certificates import Authority
-from databus_binlog import Session
+from databus_binlog import Session, Tls
 from devstack import Kind, Server, Stack
-from support import Login, session_on
+from support import Connect, session_on
 
 
 @pytest.fixture(scope="session")
@@ -42,13 +42,19 @@ async def queries(source: Server) -> AsyncIterator[Session]:
 
 
 @pytest.fixture
-def login(own: Server) -> Login:
+def login(own: Server) -> Connect:
     """Connect to `own`, as the test account or another."""
     return partial(session_on, own)
 
 
 @pytest.fixture
-async def admin(login: Login) -> AsyncIterator[Session]:
+def trusted(authority: Authority) -> Tls:
+    """For a connection to `own` that is encrypted."""
+    return Tls(ca=authority.ca)
+
+
+@pytest.fixture
+async def admin(login: Connect) -> AsyncIterator[Session]:
     """A session that may do anything."""
     async with login() as session:
         yield session

@@ -6,7 +6,8 @@ from itertools import chain
 import pytest
 
 from databus_binlog import Session
-from databus_binlog.charsets import DEFAULT_COLLATIONS, UTF8, multi_byte, single_byte_table, to_text
+from databus_binlog.charsets import UTF8, multi_byte, single_byte_table, to_text
+from databus_binlog.collations import DEFAULT_COLLATIONS
 from devstack import Server
 from support import session_on
 

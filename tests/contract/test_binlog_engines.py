@@ -33,16 +33,14 @@ from databus_binlog import (
     RowsQuery,
     Session,
     TableMap,
-    Tls,
     UnknownEvent,
     UnsupportedColumn,
     Value,
     Xid,
-    connect,
 )
 from devstack import Kind, Server
 from matrix import Column, tables
-from support import printing
+from support import RESET, Connect, printing
 
 LIBRARY: Engine = "mysql-replication"
 
@@ -128,11 +126,11 @@ class Log(NamedTuple):
 
     @property
     def comparable(self) -> list[object]:
-        """The events with their rows decoded, without the commit time that only one engine knows."""
+        """The events with their rows decoded, without what only one engine knows of a GTID."""
         return [
             (*msgspec.structs.astuple(e)[:-1], e.images())
             if isinstance(e, Rows)
-            else msgspec.structs.replace(e, commit_time_us=0)
+            else msgspec.structs.replace(e, commit_time_us=0, alter="")
             if isinstance(e, Gtid)
             else e
             for e in self.events
@@ -153,20 +151,20 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 
 @pytest.fixture
-async def queries(own: Server) -> AsyncIterator[Session]:
-    async with login(own) as session:
+async def queries(login: Connect) -> AsyncIterator[Session]:
+    async with login() as session:
         if re.search(":[a-z]", (await session.current_position()).gtid_set):
-            await session.query("RESET BINARY LOGS AND GTIDS")  # the library can't read a set with another test's tags
+            await session.query(RESET["mysql"])  # the library can't read a set with another test's tags
         yield session
 
 
 @pytest.fixture
-def read(own: Server, schema: str) -> Read:
+def read(login: Connect, schema: str) -> Read:
     """Read with an engine from a position to the end of the log."""
 
     async def run(engine: Engine, position: Position, **options: object) -> Log:
         log = Log([], {}, None)
-        async with login(own) as session:
+        async with login() as session:
             options = {"wanted": lambda name, _: name == schema} | options
             stream = await session.dump(position, server_id=replica(), follow=False, engine=engine, **options)
             try:
@@ -178,10 +176,6 @@ def read(own: Server, schema: str) -> Read:
         return log
 
     return run
-
-
-def login(server: Server, tls: Tls | None = None):
-    return connect(host=server.host, port=server.port, user=server.user, password=server.password, tls=tls)
 
 
 def replica() -> int:
@@ -278,9 +272,9 @@ async def test_reading_resumes_after_each_transaction(own, execute, queries, rea
     assert seen == 4
 
 
-async def test_a_follower_gets_changes_as_they_happen_and_can_hang_up(own, schema, execute, queries, engine):
+async def test_a_follower_gets_changes_as_they_happen_and_can_hang_up(login, execute, queries, engine):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    async with asyncio.timeout(20), login(own) as session:
+    async with asyncio.timeout(20), login() as session:
         stream = await session.dump(await queries.current_position(), server_id=replica(), heartbeat=0.1, engine=engine)
         async for events in stream:
             if isinstance(list(events)[-1], Heartbeat):
@@ -300,12 +294,12 @@ async def test_a_follower_gets_changes_as_they_happen_and_can_hang_up(own, schem
             pass
 
 
-async def test_a_dump_that_is_killed_can_be_retried_and_repeats_nothing(own, execute, queries, engine):
+async def test_a_dump_that_is_killed_can_be_retried_and_repeats_nothing(login, execute, queries, engine):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start = await queries.current_position()
     await execute("INSERT INTO t VALUES (1)")
     seen = []
-    async with asyncio.timeout(20), login(own) as session:
+    async with asyncio.timeout(20), login() as session:
         stream = await session.dump(start, server_id=replica(), heartbeat=0.1, engine=engine)
         with pytest.raises(Retryable):
             async for events in stream:
@@ -349,11 +343,11 @@ async def test_rows_without_metadata_are_an_error(own, schema, execute, queries,
         await execute("SET GLOBAL binlog_row_metadata = FULL")
 
 
-async def test_an_encrypted_connection_serves_too(own, schema, execute, queries, engine, authority):
+async def test_an_encrypted_connection_serves_too(login, execute, queries, engine, trusted):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start = await queries.current_position()
     await execute("INSERT INTO t VALUES (1)")
-    async with login(own, Tls(ca=authority.ca)) as session:
+    async with login(tls=trusted) as session:
         stream = await session.dump(start, server_id=replica(), follow=False, engine=engine)
         assert "Rows" in names([event async for events in stream for event in events])
 
@@ -512,11 +506,11 @@ async def test_files_with_another_checksum_than_the_servers_are_refused_by_the_l
 # --- the choice
 
 
-async def test_an_engine_that_is_missing_says_what_to_install(own, queries, monkeypatch):
+async def test_an_engine_that_is_missing_says_what_to_install(login, queries, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("databus_binlog.mysql_replication")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pymysqlreplication", None)
-    async with login(own) as session:
+    async with login() as session:
         with pytest.raises(EngineUnavailable, match=r"pip install 'databus-binlog\[mysql-replication\]'"):
             await session.dump(await queries.current_position(), server_id=replica(), engine=LIBRARY)
 

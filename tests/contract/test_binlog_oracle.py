@@ -3,15 +3,14 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
 from datetime import date, datetime
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from databus_binlog import Engine, Position, Rows, Session, connect
+from databus_binlog import Engine, Position, Rows
 from devstack import Server
+from support import session_on
 
 TEXT = st.characters(codec="utf-8")
 #: A value as an SQL literal
@@ -91,19 +90,9 @@ COLUMNS: dict[str, Literals] = {
 ROW = st.tuples(*(st.just("NULL") | values for values in COLUMNS.values()), documents())
 
 
-@pytest.fixture
-async def queries(source: Server) -> AsyncIterator[Session]:
-    async with login(source) as session:
-        yield session
-
-
-def login(server: Server):
-    return connect(host=server.host, port=server.port, user=server.user, password=server.password)
-
-
 async def read(server: Server, engine: Engine, start: Position, schema: str) -> list[tuple[str, list[object]]]:
     """Return the actions and row images from a position to the end of the log."""
-    async with login(server) as session:
+    async with session_on(server) as session:
         server_id = secrets.randbelow(2**31) + 1000
         stream = await session.dump(
             start, server_id=server_id, follow=False, wanted=lambda name, _: name == schema, engine=engine

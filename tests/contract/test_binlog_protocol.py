@@ -1,26 +1,19 @@
-"""What a dump agrees on with each kind of server: checksums, GTID sets, who is who, packets of any size, semi-sync."""
+"""What a dump agrees on with each kind of server: checksums, GTID sets, who is who, packets of any size."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from certificates import Authority
 from databus_binlog import (
     DuplicateServerId,
-    Event,
-    EventStream,
     FormatDescription,
     Gtid,
     GtidSet,
     Position,
     Rows,
-    Session,
-    Tls,
-    Xid,
 )
 from devstack import Server
-from support import Execute, connected, ids
+from support import Execute, connected, ids, until
 
 
 @pytest.fixture
@@ -36,17 +29,6 @@ async def execute(own: Server) -> AsyncIterator[Execute]:
 
 def wanted(schema: str, _: str) -> bool:
     return schema == "protocol"
-
-
-async def until(stream: EventStream, last: bytes) -> list[Event]:
-    """Read until the commit of the row with this id."""
-    seen: list[Event] = []
-    async with asyncio.timeout(20):
-        async for events in stream:
-            seen += events
-            if last in ids(seen) and any(isinstance(event, Xid) for event in events):
-                break
-    return seen
 
 
 async def test_checksums_may_be_off_and_change_under_a_reader(login, admin, execute):
@@ -118,65 +100,14 @@ async def test_a_registered_reader_is_visible_and_a_second_one_ends_it(own, logi
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_an_event_of_several_packets_comes_whole(login, admin, execute, authority: Authority, encrypted):
+async def test_an_event_of_several_packets_comes_whole(login, admin, execute, trusted, encrypted):
     size = (20 << 20) + 7
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, REPEAT('abcdefg', %s))", size // 7)
     await execute("INSERT INTO t VALUES (2, 'small')")
-    async with login(tls=Tls(ca=authority.ca) if encrypted else None) as session:
+    async with login(tls=trusted if encrypted else None) as session:
         stream = await session.dump(start, server_id=4817, follow=False, wanted=wanted)
         rows = [event async for events in stream for event in events if isinstance(event, Rows)]
     (_, big), small = (event.images()[0] for event in rows)
     assert big == b"abcdefg" * (size // 7)
     assert small == [b"2", b"small"]
-
-
-# --- semi-sync
-
-
-@pytest.fixture
-async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
-    """Commits wait a minute for somebody to acknowledge them. Gives the first words of the variables' names."""
-    name = "rpl_semi_sync_master" if own.kind == "mariadb" else "rpl_semi_sync_source"
-    if own.kind == "mysql":
-        await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
-    await admin.query(f"SET GLOBAL {name}_timeout = 60000, GLOBAL {name}_enabled = ON")
-    yield name
-    await admin.query(f"SET GLOBAL {name}_enabled = OFF")
-    if own.kind == "mysql":
-        await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
-
-
-async def status(admin: Session, name: str) -> tuple[str, int, int, int]:
-    """Say whether commits wait now, for how many clients, and how many were acknowledged in time and how many not."""
-    values = dict(await admin.query(f"SHOW GLOBAL STATUS LIKE '{name}%'"))
-    state, *numbers = (values[f"{name.capitalize()}_{key}"] for key in ("status", "clients", "yes_tx", "no_tx"))
-    return state, *map(int, numbers)
-
-
-@pytest.mark.parametrize("encrypted", [False, True])
-async def test_commits_wait_for_a_semi_synchronous_reader(
-    login, admin, execute, authority: Authority, semi_sync, encrypted
-):
-    start = await admin.current_position()
-    async with login(tls=Tls(ca=authority.ca) if encrypted else None) as session:
-        stream = await session.dump(start, server_id=4818, heartbeat=0.1, wanted=wanted, semi_sync=True)
-        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(until(stream, b"7"))
-            await execute("INSERT INTO t (id) VALUES (1)")  # the server begins to wait with the first acknowledgement
-            while (await status(admin, semi_sync))[0] == "OFF":  # noqa: ASYNC110 - the server tells nobody
-                await asyncio.sleep(0.001)
-            _, _, acknowledged, missed = await status(admin, semi_sync)
-            for number in range(2, 7):
-                await execute("INSERT INTO t VALUES (%s, REPEAT('x', 100000))", number)
-            await execute("INSERT INTO t VALUES (7, REPEAT('x', 17000000))")
-            assert await status(admin, semi_sync) == ("ON", 1, acknowledged + 6, missed)
-    assert ids(reading.result()) == [b"%d" % number for number in range(1, 8)]
-
-
-async def test_semi_sync_is_left_alone_where_it_is_not_enabled(login, admin, execute):
-    start = await admin.current_position()
-    await execute("INSERT INTO t (id) VALUES (1)")
-    async with login() as session:
-        stream = await session.dump(start, server_id=4819, wanted=wanted, semi_sync=True)
-        assert ids(await until(stream, b"1")) == [b"1"]

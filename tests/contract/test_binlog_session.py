@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-from functools import partial
 
 import pytest
 
@@ -18,19 +17,17 @@ from databus_binlog import (
     Position,
     PositionPurged,
     Query,
-    Rows,
     ServerUnavailable,
     Session,
     Xid,
 )
 from devstack import Server
-from support import Login, ids, session_on
+from support import RESET, ids
 
 
 @pytest.fixture
-def login(source: Server) -> Login:
-    """Connect, as the test account or another."""
-    return partial(session_on, source)
+def source(own: Server) -> Server:
+    return own
 
 
 async def events_until(session: Session, position: Position, wanted: str, **options: object) -> list[Event]:
@@ -71,7 +68,8 @@ async def test_reading_resumes_after_each_transaction(login, schema, execute, qu
     assert all(event.gtid in executed for event in events if isinstance(event, Gtid) and event.end <= last)
 
 
-async def test_the_log_is_read_from_its_start(login, schema, execute, queries):
+async def test_the_log_is_read_from_its_start(own, login, schema, execute, queries):
+    await execute(RESET[own.kind])
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (7)")
     earliest = await queries.earliest_position()
@@ -107,38 +105,30 @@ async def test_a_follower_gets_changes_as_they_happen_and_heartbeats_between(log
             await session.query("SELECT 1")
 
 
-async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema, execute, queries):
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema, execute, queries, trusted, encrypted):
     await execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, filling VARBINARY(1000))")
     start = await queries.current_position()
     for _ in range(4):
         await execute("INSERT INTO t (filling) VALUES " + ",".join(["(REPEAT('x', 1000))"] * 2000))
-    async with login() as session:
+    async with login(tls=trusted if encrypted else None) as session:
+        transport = session._connection._transport
+        assert bool(transport.get_extra_info("cipher")) is encrypted
         stream = await session.dump(
             start, server_id=4714, follow=False, backlog=100_000, wanted=lambda name, _: name == schema
         )
         first = await anext(stream)
-        transport = session._connection._transport
         async with asyncio.timeout(20):
             while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
                 await asyncio.sleep(0.001)
         assert stream._unread < 100_000 + (1 << 20)
         events = [*first, *[event async for events in stream for event in events]]
-    assert len(ids(events)) == 8000
-
-
-async def test_a_large_row_comes_whole(login, schema, execute, queries):
-    await execute("CREATE TABLE t (id INT PRIMARY KEY, big LONGBLOB)")
-    [(allowed,)] = await queries.query("SELECT @@max_allowed_packet")
-    size = min(int(allowed) - 1024, 40 << 20)
-    start = await queries.current_position()
-    await execute(f"INSERT INTO t VALUES (1, REPEAT('ab', {size // 2}))")
-    async with login() as session:
-        [rows] = [event for event in await events_until(session, start, schema) if isinstance(event, Rows)]
-    assert rows.images() == [[b"1", b"ab" * (size // 2)]]
+    read = ids(events)
+    assert len(read) == len(set(read)) == 8000
 
 
 async def test_a_wrong_password_is_told_from_a_missing_server(login, unused_tcp_port):
-    with pytest.raises(AccessDenied, match=r"'databus_nobody'; check source.user and source.password"):
+    with pytest.raises(AccessDenied, match="'databus_nobody'; check user and password"):
         async with login(user="databus_nobody", password="wrong"):
             pass
     with pytest.raises(ServerUnavailable, match="server unavailable"):
@@ -181,8 +171,9 @@ async def test_positions_the_server_cannot_serve_are_told_apart(login, schema, q
                 await events_until(session, Position(gtid_set="0-4242-999999999"), schema)
 
 
-async def test_a_dump_that_is_killed_can_be_retried(login, schema, execute, queries):
-    async with login() as session:
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_dump_that_is_killed_can_be_retried(login, execute, queries, trusted, encrypted):
+    async with login(tls=trusted if encrypted else None) as session:
         [(connection,)] = await session.query("SELECT CONNECTION_ID()")
         stream = await session.dump(await queries.current_position(), server_id=4716, heartbeat=0.1)
         await anext(stream)

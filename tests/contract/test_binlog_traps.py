@@ -1,4 +1,7 @@
-"""Servers whose settings change under a reader, and what few servers write; named after the list of traps."""
+"""Traps for a reader of binlogs: servers whose settings change under it, and what few servers write.
+
+The numbers in the tests' names are those of traps; a comment here, and at the tests elsewhere, says what each is about.
+"""
 
 import asyncio
 import random
@@ -20,7 +23,7 @@ from databus_binlog import (
     Value,
 )
 from devstack import Server
-from support import Login, printing, read_rows
+from support import RESET, Connect, printing, read_rows
 
 only_mariadb = pytest.mark.parametrize("own", ["mariadb"], indirect=True)
 only_mysql = pytest.mark.parametrize("own", ["mysql"], indirect=True)
@@ -32,7 +35,7 @@ def source(own: Server) -> Server:
 
 
 @pytest.fixture
-async def stream(login: Login, admin: Session, schema: str) -> AsyncIterator[EventStream]:
+async def stream(login: Connect, admin: Session, schema: str) -> AsyncIterator[EventStream]:
     """What happens in the schema from now on."""
     start = await admin.current_position()
     async with login() as session:
@@ -50,17 +53,17 @@ async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[V
     return found
 
 
-# --- T1: large and well compressed transactions
+# --- T1: a compressed transaction is larger than a packet, or than memory
 
 READER = """
 import asyncio, sys
-from databus_binlog import Position, connect
+from databus_binlog import Login, Position, connect
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 
 async def main(host, port, user, password, schema, gtid_set):
-    async with connect(host=host, port=int(port), user=user, password=password) as session:
+    async with connect(Login(host=host, port=int(port), user=user, password=password)) as session:
         start = Position(gtid_set=gtid_set)
         stream = await session.dump(start, server_id=4842, follow=False, wanted=lambda name, _: name == schema)
         before, images = peak(), 0
@@ -126,7 +129,7 @@ async def test_t1_a_transaction_that_was_compressed_a_lot_needs_little_memory(ow
     assert growth < 100, growth
 
 
-# --- T2, T3, T7: what changes while it is read
+# --- changed while the log is read - T2: JSON logged as differences; T3: compressed events; T7: what tables tell
 
 
 @only_mysql
@@ -253,7 +256,7 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
     assert read == [(["a", "b"], [[b"1", b"7"]]), (["b", "c"], [[b"2", value.encode()]])]
 
 
-# --- T12: columns of the server's own
+# --- T12: columns that the server adds by itself
 
 
 @only_mariadb
@@ -294,13 +297,12 @@ async def test_t12_a_versioned_table_logs_its_history(own, admin, schema, execut
     assert len(history) == 3
 
 
-# --- T19, T20
+# --- T19: files roll over to longer names; T20: newer servers
 
 
 async def test_t19_reading_goes_on_after_file_999999(own, admin, schema, execute):
-    reset = "RESET MASTER" if own.kind == "mariadb" else "RESET BINARY LOGS AND GTIDS"
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    await execute(f"{reset} TO 999999")
+    await execute(f"{RESET[own.kind]} TO 999999")
     start = await admin.current_position()
     for number in range(3):
         await execute(f"INSERT INTO t VALUES ({number})")

@@ -54,7 +54,7 @@ async def test_a_wrong_password_is_named(pipeline: Pipeline, source: Server) -> 
     assert code == 78
     assert len(output.splitlines()) == 1
     assert source.user in output
-    assert "password" in output
+    assert "source.password" in output
 
 
 @pytest.fixture

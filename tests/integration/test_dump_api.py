@@ -166,6 +166,7 @@ async def api(serve: Callable[..., Any]) -> AsyncIterator[Api]:
 # --- snapshots --------------------------------------------------------------------------------------------------------
 
 
+# T13: commits at any moment of the hand-off from snapshot to binlog
 async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Server, schema: str) -> None:
     async with connected(source) as execute:
         await execute(f"USE {schema}")

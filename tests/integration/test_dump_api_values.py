@@ -85,6 +85,7 @@ async def position(settings: Source) -> Position:
         return await session.current_position()
 
 
+# T25: a value has one text in a snapshot and another in the binlog
 async def test_t25_snapshot_and_binlog_give_the_same_text(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:
@@ -129,6 +130,7 @@ OWN_COLUMNS = {
 }
 
 
+# T12: columns that the server adds by itself
 async def test_t12_columns_of_the_servers_own_are_the_same_in_snapshot_and_binlog(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:

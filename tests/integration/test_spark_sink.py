@@ -270,6 +270,7 @@ def test_a_message_that_is_not_in_the_format_is_never_passed_over(spark: SparkSe
     assert found == {0: True} | dict.fromkeys(range(1, len(records)), False)
 
 
+# T19: files roll over to longer names, positions need more than 32 bits
 def test_t19_what_the_snapshot_holds_is_told_by_the_number_of_the_file_and_64_bits(spark: SparkSession) -> None:
     places = {
         **{("log.999999", 5 << 32): False, ("log.1000000", 4): False, ("log.1000000", (5 << 32) - 1): False},

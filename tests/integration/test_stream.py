@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from asyncmy.errors import IntegrityError
 
 from devstack import Server
 from devstack.pipeline import Pipeline
@@ -153,7 +154,7 @@ async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     assert [int(row[0]) for message in messages for row in message["Rows"]] == list(range(writing.result()))
 
 
-async def test_ddl_and_rows_of_other_tables_are_none_of_its_business(
+async def test_t9_ddl_and_rows_of_other_tables_are_none_of_its_business(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -161,10 +162,28 @@ async def test_ddl_and_rows_of_other_tables_are_none_of_its_business(
     await execute(f"CREATE DATABASE {schema}_other")
     await execute(f"CREATE TABLE {schema}_other.t (id INT PRIMARY KEY)")
     await execute(f"INSERT INTO {schema}_other.t VALUES (1)")
+    await execute("SET NAMES binary")
+    await execute(f"CREATE TABLE {schema}_other.raw (id INT) COMMENT 'größe'")
     await execute(f"DROP DATABASE {schema}_other")
     await execute("INSERT INTO t VALUES (2)")
     (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
     assert message["Rows"] == [[b"2"]]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_an_alter_in_two_phases_is_published_once_and_a_failed_one_never(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    start(pipeline)
+    await execute("SET SESSION binlog_alter_two_phase = ON")
+    await execute("INSERT INTO t VALUES (1, 7), (2, 7)")
+    await execute("ALTER TABLE t ADD COLUMN b INT")
+    with pytest.raises(IntegrityError, match="Duplicate entry"):
+        await execute("ALTER TABLE t ADD UNIQUE (a)")
+    await execute("INSERT INTO t VALUES (3, 7, 7)")
+    messages = await (await changes(f"{pipeline.name}.{schema}.t")).until(3)
+    assert [message["Action"] for message in messages] == ["insert", "alter", "insert"]
 
 
 @pytest.mark.parametrize(

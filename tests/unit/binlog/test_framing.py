@@ -51,7 +51,7 @@ def test_a_reused_buffer_is_read_only_as_far_as_told(wire):
     assert event.xid == 2
 
 
-def test_t19_positions_go_on_beyond_4_gib(wire):
+def test_t19_positions_go_on_beyond_4_gib(wire):  # T19: an event has only 32 bits for its position
     decoder = Decoder(file="binlog.000001", offset=0xFFFFFF00)
     decoder.feed(wire.packets(wire.head()))
     size = len(xid(wire, 1))
@@ -119,5 +119,5 @@ def test_a_changed_bit_stops(wire):
     event[20] ^= 4
     decoder = Decoder(file="binlog.000001")
     decoder.feed(wire.packets(wire.head()))
-    with pytest.raises(CorruptEvent, match=r"wrong checksum of event type 16 at binlog\.000001:"):
+    with pytest.raises(CorruptEvent, match=r"wrong checksum of XID event at binlog\.000001:"):
         decoder.feed(wire.packets(bytes(event)))

@@ -173,16 +173,6 @@ def test_a_truncated_row_stops(wire, decode):
         decode(wire.table("03", extra="010100"), wire.inserted("00 010000"))
 
 
-@pytest.mark.parametrize(("kind", "name"), [(20, "PRE_GA_WRITE_ROWS"), (99, "unknown")])
-def test_t4_an_unknown_event_stops(wire, decode, kind, name):
-    with pytest.raises(UnknownEvent, match=rf"event type {kind} \({name}\) at :100"):
-        decode(wire.event(kind, bytes(10), next_position=133))
-
-
-def test_t4_an_unknown_event_marked_as_ignorable_is_skipped(wire, decode):
-    assert not decode(wire.event(99, bytes(10), flags=0x80))
-
-
 def test_an_incident_stops(wire, decode):
     with pytest.raises(Incident, match="LOST_EVENTS happened"):
         decode(wire.event(26, b"\1\0\x14LOST_EVENTS happened"))
@@ -197,3 +187,66 @@ def test_heartbeats_tell_where_the_server_stands(wire, decode):
     assert (old.file, old.end) == ("binlog.000001", 500)
     assert (new.file, new.end) == ("binlog.000001", 158)
     assert far.end == 2600891
+
+
+# --- T4: events of a type that is not known
+
+
+@pytest.mark.parametrize(("kind", "name"), [(20, "PRE_GA_WRITE_ROWS"), (99, "unknown")])
+def test_t4_an_unknown_event_stops(wire, decode, kind, name):
+    with pytest.raises(UnknownEvent, match=rf"event type {kind} \({name}\) at :100"):
+        decode(wire.event(kind, bytes(10), next_position=133))
+
+
+def test_t4_an_unknown_event_marked_as_ignorable_is_skipped(wire, decode):
+    assert not decode(wire.event(99, bytes(10), flags=0x80))
+
+
+def test_an_alter_in_two_phases_says_which(wire, decode):
+    began = (32).to_bytes(8, "little") + (5).to_bytes(4, "little") + b"\x29\x02"
+    start, commit, plain = decode(
+        wire.event(162, began.ljust(19, b"\0"), server_id=777),
+        "b8df006ba2090300002d0000004611000008002100000000000000050000002904200000000000000009a4fe34",
+        "6de0006ba2090300002a0000005802000008002e00000000000000050000000c00000000000088068a16",
+        mariadb=True,
+    )
+    assert [(event.gtid, event.alter) for event in (start, commit, plain)] == [
+        *(("5-777-32", "start"), ("5-777-33", "commit"), ("5-777-46", "")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("charset", "name"), [("utf8mb4", "größe"), ("binary", "größe"), ("gbk", "你好"), ("latin1", "ö")]
+)
+def test_t9_a_statement_never_stops_for_the_bytes_of_a_literal(wire, decode, charset, name):
+    codec = {"utf8mb4": "utf8", "binary": "utf8"}.get(charset, charset)
+    statement = b"INSERT INTO " + name.encode(codec) + b" VALUES (_binary'\xff\xfe')"
+    status = b"\x04" + (77).to_bytes(2, "little") * 3
+    body = bytes(11) + len(status).to_bytes(2, "little") + status + b"\0" + statement
+    [query] = decode(wire.event(2, body), collations={77: charset})
+    assert query.query.startswith(f"INSERT INTO {name} VALUES".encode())
+
+
+def test_a_table_may_have_the_number_that_also_means_none(wire, decode):
+    table, insert = wire.table("03", extra="010100"), wire.inserted("00 01000000")
+    at = 19
+    numbered = [event[:at] + b"\xff\xff\xff" + event[at + 3 :] for event in (table, insert)]
+    numbered = [wire.event(event[4], event[at:-4]) for event in numbered]
+    [rows] = decode(*numbered)
+    assert rows.images() == [[b"1"]]
+    no_table = wire.event(30, bytes.fromhex("ffffff000000 0100 0200 01 ff"))
+    assert not decode(no_table)
+
+
+def test_a_heartbeat_of_mariadb_beyond_4_gib_brings_its_position(wire, decode):
+    position = (5 << 30) + 77
+    [heartbeat] = decode(wire.event(27, position.to_bytes(8, "little") + b"binlog.000001"), mariadb=True)
+    assert (heartbeat.file, heartbeat.end) == ("binlog.000001", position)
+
+
+def test_a_failure_inside_a_row_is_never_taken_for_a_value(wire, decode, monkeypatch):
+    monkeypatch.setattr("databus_binlog.decoder.apply_diffs", lambda *_: 1 / 0)
+    table = wire.table("f5", "04")
+    update = "070000000000 0100 0200 01 ff ff 00 03000000 0c0161 01 01 00 01000000 02"
+    with pytest.raises(ZeroDivisionError):
+        decode(table, wire.event(39, bytes.fromhex(update)))

@@ -65,6 +65,7 @@ def test_a_long_char_hides_its_length_in_its_type():
     assert (column.type, column.metadata) == (FieldType.STRING, 400)
 
 
+# T12: columns that the server adds by itself
 @pytest.mark.parametrize(("signed", "nulls", "left"), [("80", "02", 1), ("00", "02", 2), ("80", "00", 2)])
 def test_t12_only_a_hash_that_mariadb_made_is_left_out(signed, nulls, left):
     #                    lab.t            INT, BIGINT   nulls    signs        names: id, DB_ROW_HASH_1

@@ -144,7 +144,7 @@ def test_a_cut_off_file_gives_its_good_part(run, tmp_path):
     code, lines, notices = run(str(cut))
     assert code == 1
     assert [line["row"]["@1"] for line in lines] == ["102", "101", "103", "104", "105"]
-    assert notices[-1] == "databus: cut.bin ends at 1521 inside an event; it is cut off or still written to"
+    assert notices[-1] == "databus: cut.bin ends inside the event at 1498; it is cut off or still written to"
 
 
 def test_a_corrupt_file_gives_what_comes_before(run, tmp_path):
@@ -153,7 +153,7 @@ def test_a_corrupt_file_gives_what_comes_before(run, tmp_path):
     (tmp_path / "bad.bin").write_bytes(data)
     code, lines, notices = run(str(tmp_path / "bad.bin"))
     assert (code, len(lines)) == (1, 2)
-    assert notices[-1].startswith("databus: wrong checksum of event type 23 at bad.bin:997;")
+    assert notices[-1].startswith("databus: wrong checksum of WRITE_ROWS_V1 event at bad.bin:997;")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xfe", b"PK\3\4...."])

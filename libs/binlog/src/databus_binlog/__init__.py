@@ -40,8 +40,9 @@ from databus_binlog.events import (
     XaPrepare,
     Xid,
 )
+from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
-from databus_binlog.login import Tls
+from databus_binlog.login import Login, Tls, log_in
 from databus_binlog.position import Position, Server
 from databus_binlog.session import Engine, Session, connect
 from databus_binlog.stream import EventStream
@@ -72,6 +73,7 @@ __all__ = [
     "Heartbeat",
     "Incident",
     "InvalidPosition",
+    "Login",
     "MariaDbGtidPosition",
     "MissingMetadata",
     "MissingPrivilege",
@@ -99,4 +101,6 @@ __all__ = [
     "Xid",
     "connect",
     "float_text",
+    "log_in",
+    "read_file",
 ]

@@ -10,6 +10,7 @@ cdef enum Fault:
     BAD_DIFF
     NO_IMAGE_BEFORE
     NO_COLUMNS
+    RAISED  # a Python exception is on its way
 
 
 cdef struct Buffer:

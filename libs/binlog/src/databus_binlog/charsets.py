@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 
-from databus_binlog.charset_tables import COLLATIONS, MULTI_BYTE, SINGLE_BYTE, MultiByte
+from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE, MultiByte
 
 UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 
 #: sets whose codec agrees with the server throughout
 _UTF = {"utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
-
-#: Collations every server has under these numbers; a live server's own list (Session.collations) replaces it.
-DEFAULT_COLLATIONS: dict[int, str] = {number: charset for charset, numbers in COLLATIONS.items() for number in numbers}
 
 
 @cache
@@ -25,6 +22,12 @@ def single_byte_table(charset: str) -> tuple[bytes, ...] | None:
     codec, differing = SINGLE_BYTE[charset]
     texts = {byte: bytes([byte]).decode(codec, "replace").replace("\ufffd", "?") for byte in range(256)}
     return tuple(text.encode() for text in (texts | differing).values())
+
+
+@cache
+def packed_table(charset: str) -> bytes:
+    """Return a single-byte set's table for the compiled decoder: for each byte a length and three bytes."""
+    return b"".join(bytes([len(text)]) + text.ljust(3, b"\0") for text in single_byte_table(charset) or ())
 
 
 @cache
@@ -95,3 +98,13 @@ def to_text(data: bytes, charset: str | None) -> str:
     if data.isascii():  # the rest, like binary, has it
         return data.decode()
     raise LookupError(f"character set {charset!r} can't be decoded")
+
+
+def statement(data: bytes, charset: str) -> bytes:
+    """Return a statement as UTF-8. Bytes of a binary literal that its character set does not have stay as they are."""
+    if charset in UTF8 or charset == "binary":
+        return data
+    try:
+        return to_text(data, charset).encode()
+    except UnicodeError:
+        return data.decode(MULTI_BYTE[charset].codec, "surrogateescape").encode(errors="surrogateescape")

@@ -63,9 +63,12 @@ def rotate(place: Place, body: bytes, *, artificial: bool) -> Rotate:
     return Rotate(*place, name, position, artificial)
 
 
-def heartbeat(place: Place, body: bytes) -> Heartbeat:
-    """Read version 1: the file's name; the position is in the header."""
+def heartbeat(place: Place, body: bytes, long: bool) -> Heartbeat:
+    """Read version 1: the file's name; the position is in the header, or on MariaDB, beyond 4 GiB, u64 before it."""
     time, server_id, _, position, _ = place
+    if long:
+        cursor = Cursor(body)
+        position, body = cursor.uint(8), body[cursor.at :]
     return Heartbeat(time, server_id, body.decode(), position, position)
 
 
@@ -85,7 +88,7 @@ def heartbeat_v2(place: Place, body: bytes) -> Heartbeat:
 def gtid_tagged(place: Place, body: bytes) -> Gtid:
     """Read MySQL's GTID with a tag."""
     gtid, committed = parse_tagged_gtid(body)
-    return Gtid(*place, gtid, False, False, committed)
+    return Gtid(*place, gtid, False, False, "", committed)
 
 
 def xa_prepare(place: Place, body: bytes) -> XaPrepare:
@@ -107,18 +110,35 @@ def annotate_rows(place: Place, body: bytes) -> RowsQuery:
     return RowsQuery(*place, body)
 
 
-def partial_row_data(body: bytes) -> tuple[int, int, int, bytes]:
-    """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part; return all but the flags, a size of 0."""
-    cursor = Cursor(body)
-    total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
-    size = cursor.uint(8) if flags & 1 else 0
-    return total, number, size, body[cursor.at :]
-
-
 def incident(place: Place, body: bytes) -> Incident:
     """Read number u16, length u8, message."""
     message = body[3:].decode("utf-8", "replace")
     return Incident(f"the server lost events before {place[2]}:{place[3]}: {message}; start again from a new snapshot")
+
+
+class Parts:
+    """Puts a large rows event of MariaDB ≥ 12.3 together (PARTIAL_ROW_DATA)."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size: int | None = None  # of all, where it is told
+
+    def add(self, body: bytes) -> bytes | None:
+        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part; return the event when it is whole."""
+        cursor = Cursor(body)
+        total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
+        if number != len(self._parts) + 1 or number > total:
+            raise ValueError(f"part {number} of {total} follows part {len(self._parts)}")
+        if flags & 1:
+            self._size = cursor.uint(8)
+        self._parts.append(body[cursor.at :])
+        if number < total:
+            return None
+        event, size = b"".join(self._parts), self._size
+        self._parts, self._size = [], None
+        if size not in {None, len(event)}:
+            raise ValueError("its parts have another size than announced")
+        return event
 
 
 def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
@@ -136,8 +156,8 @@ def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int
     if client is not None:
         charset = collations.get(client, f"of collation {client}")
         try:
-            statement = charsets.to_text(statement, charset).encode()
-        except (LookupError, UnicodeError) as error:
+            statement = charsets.statement(statement, charset)
+        except LookupError as error:
             where = f"{place[2]}:{place[3]}"
             raise UnsupportedColumn(f"statement at {where} in character set {charset}: {error}") from error
     return Query(*place, schema, statement, thread_id, error_code, xid)

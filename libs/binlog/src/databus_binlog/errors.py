@@ -103,8 +103,28 @@ class UnsupportedColumn(Fatal):
 
 
 # https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html and MariaDB's own, from 1900 on
-_UNAVAILABLE = {1040, 1053, 1077, 1079, 1129, 1158, 1159, 1160, 1161, 1203, 1205, 1317, 1927, 2002, 2003, 3168}
-_LOST = {0, 2006, 2013, 2055}
+_UNAVAILABLE = {
+    1040,
+    1053,
+    1077,
+    1079,
+    1129,
+    1135,
+    1158,
+    1159,
+    1160,
+    1161,
+    1203,
+    1205,
+    1226,
+    1317,
+    1927,
+    2002,
+    2003,
+    3032,
+    3168,
+}
+_LOST = {0, 2006, 2013, 2055, 4031}
 _LOGIN = {1045, 1130, 1698, 3118, 3159, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
 _PURGED = ("purged", "could not find", "missing transactions", "is missing the gtid", "not in the master's")
@@ -120,12 +140,12 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
         return _dump_refused(text, said)
     if code in _LOST:
         return Disconnected(f"connection to the server lost {said}")
-    if code in _UNAVAILABLE:
+    if code in _UNAVAILABLE or "wsrep has not yet prepared" in text:  # a node that is joining its Galera cluster
         return ServerUnavailable(f"server unavailable {said}")
     if code in _PRIVILEGE:
         return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO it {said}")
     if code in _LOGIN:
-        advice = "check source.user and source.password, and source.tls if the server demands TLS"
+        advice = "check user and password, and the TLS options if the server demands TLS"
         return AccessDenied(f"login refused for user {user!r}; {advice} {said}")
     return ServerRefused(f"the server refused {said}")
 

@@ -51,6 +51,8 @@ class Gtid(Event, frozen=True, array_like=True, tag=3):
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
     standalone: bool  #: MariaDB: exactly one statement follows, without a commit
     ddl: bool  #: MariaDB: that statement is DDL
+    #: MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement comes twice, and counts at its "commit"
+    alter: Literal["", "start", "commit", "rollback"]
     commit_time_us: int  #: microseconds since 1970 at the first server, 0 where unknown
 
 

@@ -1,6 +1,7 @@
 # Events cut out of a connection's packets or a file's content, wherever the pieces begin and end.
 
 cdef enum:
+    MAGIC_SIZE = 4
     HEADER = 19
     WHOLE_PACKET = 0xFFFFFF   # a packet this long is continued by the next one
     OUTPUT_LIMIT = 4 << 20    # bytes decoded in one go; what is left of the input waits for the next call
@@ -144,15 +145,15 @@ cdef class Framer:
     cdef Py_ssize_t _file(self, const uint8_t* p, size_t size) except -1:
         """Four bytes of magic, then events."""
         cdef const uint8_t* first = p
-        if self.offset < 4:
-            p = complete(&self.part, p, first + size, 4)
-            if self.part.size < 4:
+        if self.offset < MAGIC_SIZE:
+            p = complete(&self.part, p, first + size, MAGIC_SIZE)
+            if self.part.size < MAGIC_SIZE:
                 return size
-            if memcmp(self.part.data, b"\xfebin", 4) != 0:
-                kind = "an encrypted" if memcmp(self.part.data, b"\xfdbin", 4) == 0 else "no"
+            if memcmp(self.part.data, b"\xfebin", MAGIC_SIZE) != 0:
+                kind = "an encrypted" if memcmp(self.part.data, b"\xfdbin", MAGIC_SIZE) == 0 else "no"
                 raise CorruptEvent(f"{self.file or 'this'} is {kind} binlog file; read it through the server")
             self.part.size = 0
-            self.offset = 4
+            self.offset = MAGIC_SIZE
         return p - first + self._events(p, first + size - p, &self.part)
 
     # --- events ---------------------------------------------------------------------------------------------------

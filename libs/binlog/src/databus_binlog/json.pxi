@@ -230,3 +230,20 @@ cdef char* put_base64(char* o, const uint8_t* p, size_t size) noexcept nogil:
         o[3] = alphabet[group & 63] if left > 2 else b"="
         o += 4
     return o
+
+
+def json_text(const uint8_t[::1] document not None):
+    """Return the text of a document in MySQL's binary JSON, as bytes."""
+    cdef Buffer out
+    cdef Fault fault
+    memset(&out, 0, sizeof(out))
+    if document.shape[0] == 0:
+        return b"null"
+    fault = put_json(&out, &document[0], &document[0] + document.shape[0])
+    try:
+        check(fault)
+        if fault != NONE:
+            raise ValueError("malformed binary JSON")
+        return out.data[:out.size]
+    finally:
+        free(out.data)

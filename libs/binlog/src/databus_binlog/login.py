@@ -63,35 +63,34 @@ class Login:
     """Where and how to log in."""
 
     host: str
-    port: int
+    port: int = 3306
     user: str
-    password: str = field(repr=False)
-    connect_timeout: float  #: seconds
-    tls: Tls | None
+    password: str = field(default="", repr=False)
+    connect_timeout: float = 10.0  #: seconds
+    tls: Tls | None = None
 
 
-async def log_in(
-    *, host: str, port: int, user: str, password: str, connect_timeout: float, tls: Tls | None, **options: Any
-) -> Any:
+async def log_in(login: Login, **options: Any) -> Any:
     """Return asyncmy's connection, logged in; `options` are asyncmy's."""
-    context = tls.context() if tls else None
+    context = login.tls.context() if login.tls else None
     try:
-        async with asyncio.timeout(connect_timeout):
+        async with asyncio.timeout(login.connect_timeout):
             return await asyncmy.connect(
-                host=host,
-                port=port,
-                user=user,
-                password=password.encode(),  # the driver would take Latin-1
-                connect_timeout=connect_timeout,
+                host=login.host,
+                port=login.port,
+                user=login.user,
+                password=login.password.encode(),  # the driver would take Latin-1
+                connect_timeout=login.connect_timeout,
                 autocommit=True,
                 ssl=context,
-                auth_plugin_map=dict.fromkeys(_BROKEN if tls else (*_BROKEN, _IN_CLEAR), _Untried),
+                auth_plugin_map=dict.fromkeys(_BROKEN if context else (*_BROKEN, _IN_CLEAR), _Untried),
                 **options,
             )
     except TimeoutError as error:
-        raise ServerUnavailable(f"no answer from {host}:{port} within {connect_timeout:g} s") from error
+        text = f"no answer from {login.host}:{login.port} within {login.connect_timeout:g} s"
+        raise ServerUnavailable(text) from error
     except (DriverError, OSError) as error:
-        raise _refused(error, user, host, tls) from error
+        raise _refused(error, login) from error
 
 
 class _Untried:
@@ -111,19 +110,21 @@ def translated(error: Exception, user: str, grant: str = "REPLICATION SLAVE", co
     return from_server(code or number, text, user=user, grant=grant)
 
 
-def _refused(error: Exception, user: str, host: str, tls: Tls | None) -> BinlogError:
+def _refused(error: Exception, login: Login) -> BinlogError:
     """Say why a login failed."""
     number, text = _told(error)
+    host, tls = login.host, login.tls
     cause = error.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return TlsFailed(f"the certificate of {host} is not trusted: {cause.verify_message} (check source.tls)")
+        return TlsFailed(f"the certificate of {host} is not trusted: {cause.verify_message} (check the TLS options)")
     if isinstance(cause, ssl.SSLError):
-        return TlsFailed(f"{host} offers no TLS that can be used here: {cause.reason or cause} (check source.tls)")
+        return TlsFailed(f"{host} offers no TLS that can be used here: {cause.reason or cause} (check the TLS options)")
     if number == _HUNG_UP and tls and tls.certificate:
         return ServerUnavailable(f"{host} hung up after the TLS handshake; does it trust {tls.certificate}? ({text})")
     if number == _NO_SUCH_METHOD:
-        return AccessDenied(f"user {user!r} is unknown or logs in by a method that is not supported; use {_METHODS}")
-    return translated(error, user)
+        advice = f"is unknown or logs in by a method that is not supported; use {_METHODS}"
+        return AccessDenied(f"user {login.user!r} {advice}")
+    return translated(error, login.user)
 
 
 def _unusable(error: OSError, expected: str, *files: Path | None) -> TlsFailed:

@@ -108,7 +108,7 @@ cdef class Plan:
         elif charset in charsets.UTF8:
             c.kind = BYTES
         elif charsets.single_byte_table(charset) is not None:
-            packed = b"".join(bytes([len(x)]) + x.ljust(3, b"\0") for x in charsets.single_byte_table(charset))
+            packed = charsets.packed_table(charset)
             self.kept.append(packed)
             c.kind, c.utf8 = ONE_BYTE_TEXT, <const uint8_t*> PyBytes_AS_STRING(packed)
         elif charsets.multi_byte(charset) is not None:

@@ -42,7 +42,7 @@ cdef struct Image:
     bint partial            # PARTIAL_UPDATE_ROWS: the image may hold JSON as diffs from the image before
 
 
-cdef struct Rows_:
+cdef struct RowImages:
     const Column* columns
     uint32_t count          # columns, without the hidden ones that follow them
     uint32_t hidden
@@ -55,7 +55,7 @@ cdef struct Rows_:
     uint32_t at             # the column at hand, for the error's text
 
 
-cdef Fault write_images(Rows_* rows, const uint8_t* p, const uint8_t* end, Buffer* out) noexcept:
+cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, Buffer* out) except RAISED:
     """Write every row between `p` and `end`: one image, or of an update two, of which the second may take no bytes."""
     cdef Fault fault
     cdef const uint8_t* row
@@ -76,7 +76,10 @@ cdef inline bint bit(const uint8_t* bitmap, uint32_t index) noexcept nogil:
     return bitmap[index >> 3] >> (index & 7) & 1
 
 
-cdef Fault write_image(Rows_* rows, const Image* image, const uint8_t** at, const uint8_t* end, Buffer* out) noexcept:
+cdef Fault write_image(
+    RowImages* rows, const Image* image, const uint8_t** at, const uint8_t* end, Buffer* out
+) except RAISED:
+    """Write one image; move `at` behind it."""
     cdef uint32_t count = rows.count, i, place = 0, json_place = 0
     cdef const uint8_t* p = at[0]
     cdef const uint8_t* nulls
@@ -188,8 +191,8 @@ cdef inline Fault sized(const Column* column, const uint8_t** p, const uint8_t* 
 
 
 cdef Fault write_variable(
-    Rows_* rows, const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
-) noexcept:
+    RowImages* rows, const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
+) except RAISED:
     """Write a value that brings its length, and leave room for `after` more bytes."""
     cdef size_t size, head
     cdef Fault fault = sized(column, p, end, &size)
@@ -238,7 +241,7 @@ cdef Fault write_variable(
     return end_text(rows, column, head, out, fault, after)
 
 
-cdef Fault end_text(Rows_* rows, const Column* column, size_t head, Buffer* out, Fault fault, size_t after) noexcept:
+cdef Fault end_text(RowImages* rows, const Column* column, size_t head, Buffer* out, Fault fault, size_t after) noexcept:
     """Write the head of a text that begins five bytes after it; remember where a JSON text is."""
     cdef size_t size = out.size - head - 5
     cdef size_t* place
@@ -250,95 +253,11 @@ cdef Fault end_text(Rows_* rows, const Column* column, size_t head, Buffer* out,
     return NO_MEMORY if fault == NONE and room(out, after) == NULL else fault
 
 
-cdef void write_by_table(const uint8_t* table, const uint8_t* p, size_t size, Buffer* out) noexcept:
-    cdef size_t longer = 0, i
-    cdef uint8_t high = 0
-    cdef const uint8_t* entry
-    cdef char* o = out.data + out.size
-    for i in range(size):
-        high |= p[i]
-    if high < 0x80 and table[0x7E * 4 + 1] == 0x7E:  # ASCII, which these sets contain, but for swe7
-        o = put_bin(o, size)
-        memcpy(o, p, size)
-        out.size = o + size - out.data
-        return
-    for i in range(size):
-        longer += table[4 * p[i]] - 1
-    o = put_bin(o, size + longer)
-    for i in range(size):
-        entry = table + 4 * p[i]
-        memcpy(o, entry + 1, 3)
-        o += entry[0]
-    out.size = o - out.data
-
-
-#: the functions that columns refer to by index
-cdef list CODECS = []
-
-
-cdef Fault write_by_codec(uint32_t codec, const uint8_t* p, size_t size, Buffer* out) noexcept:
-    try:
-        text = CODECS[codec](PyBytes_FromStringAndSize(<const char*> p, size)).encode()
-    except UnicodeError:
-        return BAD_TEXT
-    return append(out, PyBytes_AS_STRING(text), len(text))
-
-
-# --- JSON as a diff from the image before (PARTIAL_UPDATE_ROWS) -----------------------------------------------------
-
-cdef bint json_diffs(Rows_* rows, const uint8_t** p, const uint8_t* end, const uint8_t** diffs) noexcept:
-    """Read an after image's options: bit 0 says that a bitmap of the table's JSON columns follows, those with diffs."""
-    cdef uint32_t size = (rows.json_columns + 7) // 8
-    if p[0] == end or p[0][0] > 1:  # no other option is defined
-        return False
-    if p[0][0] == 1:
-        diffs[0] = p[0] + 1
-        p[0] += size
-    p[0] += 1
-    return p[0] <= end
-
-
-cdef Fault write_json_diff(Rows_* rows, uint32_t i, const uint8_t** p, const uint8_t* end, Buffer* out) noexcept:
-    """Write the JSON text that the diffs make of the one before; no diffs at all leave it as it is."""
-    cdef const size_t* before = <const size_t*> rows.json.data + 2 * i
-    cdef size_t size, new_size
-    cdef Fault fault = sized(&rows.columns[i], p, end, &size)
-    cdef const char* new
-    if fault != NONE:
-        return fault
-    if before[0] == 0:
-        return NO_IMAGE_BEFORE
-    text = None
-    if size:
-        try:
-            text = apply_diffs(
-                out.data[before[0]:before[0] + before[1]], PyBytes_FromStringAndSize(<const char*> p[0] - size, size),
-                json_text,
-            )
-        except (ValueError, LookupError):
-            return BAD_DIFF
-    new_size = before[1] if text is None else len(text)
-    if room(out, 5 + new_size) == NULL:
-        return NO_MEMORY
-    new = out.data + before[0] if text is None else PyBytes_AS_STRING(text)
-    out.size = put_bin(out.data + out.size, new_size) - out.data
-    memcpy(out.data + out.size, new, new_size)
-    out.size += new_size
-    return NONE
-
-
-def json_text(const uint8_t[::1] document not None):
-    """Return the text of a document in MySQL's binary JSON, as bytes."""
-    cdef Buffer out
-    cdef Fault fault
-    memset(&out, 0, sizeof(out))
-    if document.shape[0] == 0:
-        return b"null"
-    fault = put_json(&out, &document[0], &document[0] + document.shape[0])
-    try:
-        check(fault)
-        if fault != NONE:
-            raise ValueError("malformed binary JSON")
-        return out.data[:out.size]
-    finally:
-        free(out.data)
+cdef void set_present(Image* image, const uint8_t* bitmap, uint32_t columns) noexcept:
+    cdef uint32_t i, present = 0
+    for i in range(columns):
+        present += bit(bitmap, i)
+    image.present = bitmap
+    if present == columns:
+        image.present = NULL
+    image.null_bytes = (present + 7) // 8

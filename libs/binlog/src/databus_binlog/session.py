@@ -17,7 +17,7 @@ from databus_binlog import commands
 from databus_binlog.decoder import Decoder
 from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition
 from databus_binlog.gtid import Flavor, MySqlGtidSet
-from databus_binlog.login import Login, Tls, log_in, translated
+from databus_binlog.login import Login, log_in, translated
 from databus_binlog.position import Position, Server, release
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
@@ -43,21 +43,9 @@ _STATUS_GRANT = "REPLICATION CLIENT"
 
 
 @asynccontextmanager
-async def connect(
-    *,
-    host: str,
-    port: int = 3306,
-    user: str,
-    password: str = "",
-    connect_timeout: float = 10.0,
-    tls: Tls | None = None,
-) -> AsyncIterator[Session]:
+async def connect(login: Login) -> AsyncIterator[Session]:
     """Log in and look at the server; hang up at the end of the block."""
-    connection = await log_in(
-        host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, tls=tls
-    )
-    login = Login(host=host, port=port, user=user, password=password, connect_timeout=connect_timeout, tls=tls)
-    session = Session(connection, login)
+    session = Session(await log_in(login), login)
     try:
         await session.look()
         yield session
@@ -73,7 +61,6 @@ class Session:
     def __init__(self, connection: Any, login: Login) -> None:
         self._connection = connection
         self._login = login
-        self._user = login.user
         self._stream: EventStream | LibraryStream | None = None
 
     async def close(self) -> None:
@@ -112,7 +99,7 @@ class Session:
                 await cursor.execute(sql, args or None)
                 return list(await cursor.fetchall())
         except (DriverError, OSError) as error:
-            raise translated(error, self._user, grant) from error
+            raise translated(error, self._login.user, grant) from error
 
     # --- positions ------------------------------------------------------------------------------------------------
 
@@ -156,13 +143,13 @@ class Session:
 
     async def register(self, server_id: int) -> None:
         """Register as a replica: visible to the operator, and refused without the REPLICATION SLAVE privilege."""
-        payload = commands.register(server_id, "databus", self._user, 0)
+        payload = commands.register(server_id, "databus", self._login.user, 0)
         try:
             self._send(payload)
             await self._connection.read_packet()
         except (DriverError, OSError) as error:
             code = 1227 if error.args[:1] == (1045,) else None  # MariaDB answers with the code of a refused login
-            raise translated(error, self._user, code=code) from error
+            raise translated(error, self._login.user, code=code) from error
 
     async def dump(
         self,
@@ -222,7 +209,7 @@ class Session:
         try:
             self._send(payload)
         except DriverError as error:
-            raise translated(error, self._user) from error
+            raise translated(error, self._login.user) from error
         return self._stream
 
     async def _prepare(

@@ -16,7 +16,7 @@ BUFFER_SIZE = 1 << 18
 class EventStream(asyncio.BufferedProtocol):
     """Iterate over it for events, in pieces as they came from the socket.
 
-    backlog: decoded but unread bytes of the log after which the socket is left alone until half of it is read.
+    backlog: bytes of decoded but unread events after which the socket is left alone until half of them are read.
     silence: seconds without even a heartbeat after which the connection counts as lost.
     """
 
@@ -26,9 +26,9 @@ class EventStream(asyncio.BufferedProtocol):
         self._limit = backlog
         self._silence = silence
         self._buffer = memoryview(bytearray(BUFFER_SIZE))
-        self._ready: deque[tuple[Events, int]] = deque()
+        self._ready: deque[Events] = deque()
         self._unread = 0
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._loop = asyncio.get_running_loop()
         self._consumer: asyncio.Future[None] | None = None  # waits for bytes or the end
         self._heard = self._loop.time()
@@ -51,8 +51,8 @@ class EventStream(asyncio.BufferedProtocol):
                 raise StopAsyncIteration
             else:
                 await self._next_arrival()
-        events, size = self._ready.popleft()
-        self._unread -= size
+        events = self._ready.popleft()
+        self._unread -= len(events.data)
         self._read_on()
         return events
 
@@ -107,17 +107,17 @@ class EventStream(asyncio.BufferedProtocol):
             self._fail(failure)
             return
         if events:
-            self._ready.append((events, size))
-            self._unread += size
+            self._ready.append(events)
+            self._unread += len(events.data)
         if not self._paused and (self._decoder.more or self._unread > self._limit):
             self._paused = True
             self._transport.pause_reading()
-        if ack := self._decoder.take_ack():
-            self._transport.write(commands.packet(commands.semi_sync_ack(*ack)))
         if self._decoder.failure:
             self._fail(self._decoder.failure)
         elif self._decoder.finished:
             self._transport.close()
+        elif ack := self._decoder.take_ack():
+            self._transport.write(commands.packet(commands.semi_sync_ack(*ack)))
 
     def eof_received(self) -> None:
         """Let the transport close itself."""
@@ -130,7 +130,7 @@ class EventStream(asyncio.BufferedProtocol):
             self._failure = Disconnected(f"connection to the server lost: {exc or 'it hung up'}")
         self._wake()
 
-    def _fail(self, failure: Exception) -> None:
+    def _fail(self, failure: BaseException) -> None:
         self._failure = failure
         self._wake()
         self._transport.abort()

@@ -47,24 +47,27 @@ from databus_binlog.errors import Retryable as BinlogRetryable
 
 _REDIS_SECONDS = 10
 
+#: the settings that an error of the database's client is about
+_SOURCE_SETTINGS: dict[type[BinlogError], str] = {
+    AccessDenied: "source.user, source.password, source.tls",
+    TlsFailed: "source.tls",
+    DuplicateServerId: "reader.server_id",
+}
+
 
 @asynccontextmanager
 async def connect_source(source: Source) -> AsyncIterator[Session]:
     """Log in to the database; an error of the session, now or later, leaves as SourceUnavailable or a FatalError."""
     host, port = source.address
     try:
-        async with databus_binlog.connect(
-            host=host,
-            port=port,
-            user=source.user,
-            password=source.password.get_secret_value(),
-            connect_timeout=source.connect_timeout,
-            tls=source.tls.client if source.tls else None,
-        ) as session:
+        async with databus_binlog.connect(source.login) as session:
             yield session
     except BinlogRetryable as error:
         raise SourceUnavailable(f"database {host}:{port}: {error}") from error
-    except (AccessDenied, TlsFailed, MissingPrivilege, PositionPurged, DuplicateServerId) as error:
+    except (AccessDenied, TlsFailed, DuplicateServerId) as error:
+        settings = _SOURCE_SETTINGS[type(error)]
+        raise SourceNotReady(f"database {host}:{port}: {error} (settings: {settings})") from error
+    except (MissingPrivilege, PositionPurged) as error:
         raise SourceNotReady(f"database {host}:{port}: {error}") from error
     except BinlogError as error:
         raise FatalError(f"database {host}:{port}: {error}") from error

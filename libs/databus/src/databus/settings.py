@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
-from databus_binlog import Tls, TlsFailed
+from databus_binlog import Login, Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -122,6 +122,19 @@ class Source(_Section):
         """Host and port of the server."""
         host, _, port = self.hosts[0].rpartition(":")
         return host.strip("[]"), int(port)
+
+    @property
+    def login(self) -> Login:
+        """What the client library takes."""
+        host, port = self.address
+        return Login(
+            host=host,
+            port=port,
+            user=self.user,
+            password=self.password.get_secret_value(),
+            connect_timeout=self.connect_timeout,
+            tls=self.tls.client if self.tls else None,
+        )
 
     def captures(self, schema: str, table: str) -> bool:
         """Say whether the changes of a table are captured."""

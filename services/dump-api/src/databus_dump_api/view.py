@@ -20,9 +20,8 @@ from asyncmy.errors import MySQLError
 from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
 from databus.events import Row
 from databus.settings import Source
-from databus_binlog import MariaDbGtidPosition, Position, Session
+from databus_binlog import MariaDbGtidPosition, Position, Session, log_in
 from databus_binlog.errors import from_server
-from databus_binlog.login import log_in
 from databus_dump_api.select import Select
 
 log = logging.getLogger("databus")
@@ -96,18 +95,7 @@ async def open_view(source: Source, session: Session) -> AsyncIterator[View]:
 
     Raises SourceUnavailable, SourceNotReady or BinlogError.
     """
-    host, port = source.address
-    connection = await log_in(
-        host=host,
-        port=port,
-        user=source.user,
-        password=source.password.get_secret_value(),
-        connect_timeout=source.connect_timeout,
-        tls=source.tls.client if source.tls else None,
-        # Every cell as the bytes the server sent.
-        use_unicode=False,
-        conv={},
-    )
+    connection = await log_in(source.login, use_unicode=False, conv={})  # every cell as the bytes the server sent
     try:
         mariadb = session.server.flavor == "mariadb"
         with _translated(source.user, "RELOAD"):

@@ -132,6 +132,8 @@ class Translator:
 
     async def _definition(self, event: binlog.Query, out: list[Event]) -> None:
         """Publish DDL on captured tables; stop at a statement that changed their rows without logging them."""
+        if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it counts when its COMMIT ALTER comes, if ever
+            return
         for change in self._statements.changes(event):
             await self._ddl(change, event, out)
 

@@ -56,13 +56,15 @@ def _heartbeat(place: Place, event: Any) -> Heartbeat:
 
 
 def _gtid_mariadb(place: Place, event: Any) -> Gtid:
-    return Gtid(*place, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), 0)
+    return Gtid(*place, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), "", 0)
 
 
 _PLAIN: dict[type, Callable[[Place, Any], AnyEvent]] = {
     theirs.XidEvent: lambda place, event: Xid(*place, event.xid),
-    theirs.GtidEvent: lambda place, event: Gtid(*place, event.gtid, False, False, 0),
-    theirs.NotImplementedEvent: lambda place, _: Gtid(*place, "", False, False, 0),  # only ANONYMOUS_GTID comes here
+    theirs.GtidEvent: lambda place, event: Gtid(*place, event.gtid, False, False, "", 0),
+    theirs.NotImplementedEvent: lambda place, _: Gtid(
+        *place, "", False, False, "", 0
+    ),  # only ANONYMOUS_GTID comes here
     theirs.MariadbGtidEvent: _gtid_mariadb,
     theirs.RowsQueryLogEvent: lambda place, event: RowsQuery(*place, event.query.encode()),
     theirs.MariadbAnnotateRowsEvent: lambda place, event: RowsQuery(*place, event.sql_statement),

@@ -16,21 +16,24 @@ from typing import Any
 
 from databus_binlog import control
 from databus_binlog.errors import CorruptEvent, UnknownEvent
+from databus_binlog.event_types import SAY_NOTHING
+from databus_binlog.event_types import EventType as E
 from databus_binlog.gtid import Flavor
 from databus_binlog.mysql_replication.values import require_known_types
 from databus_binlog.table_map import TableMap, names_of, parse_table_map
 
 _HEADER = struct.Struct("<IBIIIH")  # time, type, server id, size, next position, flags
 _ARTIFICIAL, _IGNORABLE = 0x20, 0x80
-_ROTATE, _FORMAT_DESCRIPTION, _TABLE_MAP, _INCIDENT, _HEARTBEAT, _ROWS_QUERY = 4, 15, 19, 26, 27, 29
 
-#: QUERY, STOP, ROTATE, XID, HEARTBEAT, ROWS_QUERY, GTID, ANONYMOUS_GTID, XA_PREPARE; MariaDB's ANNOTATE_ROWS, GTID
-_READ = frozenset({2, 3, _ROTATE, 16, _HEARTBEAT, _ROWS_QUERY, 33, 34, 38, 160, 162})
-#: INTVAR, SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, BEGIN_LOAD_QUERY, IGNORABLE, PREVIOUS_GTIDS,
-#: TRANSACTION_CONTEXT, VIEW_CHANGE; MariaDB's BINLOG_CHECKPOINT, GTID_LIST, START_ENCRYPTION: nothing about data
-_SKIPPED = frozenset({5, 7, 9, 11, 13, 14, 17, 28, 35, 36, 37, 161, 163, 164})
-_ROWS = frozenset({23, 24, 25, 30, 31, 32})
-_UNREADABLE_ROWS = frozenset({39, *range(166, 172)})  # partial updates; MariaDB's compressed ones
+_READ = frozenset({
+    *(E.QUERY, E.STOP, E.ROTATE, E.XID, E.HEARTBEAT, E.ROWS_QUERY, E.GTID, E.ANONYMOUS_GTID, E.XA_PREPARE),
+    *(E.ANNOTATE_ROWS, E.GTID_MARIADB),
+})  # fmt: skip
+_ROWS = frozenset(range(E.WRITE_ROWS_V1, E.DELETE_ROWS_V1 + 1)) | frozenset(range(E.WRITE_ROWS, E.DELETE_ROWS + 1))
+#: partial updates; MariaDB's compressed ones
+_UNREADABLE_ROWS = frozenset({
+    E.PARTIAL_UPDATE_ROWS, *range(E.WRITE_ROWS_COMPRESSED_V1, E.DELETE_ROWS_COMPRESSED + 1)
+})  # fmt: skip
 _NO_TABLE = 0xFFFFFF
 
 
@@ -100,23 +103,23 @@ class Gate:
         time, self._kind, server_id, _, next_position, flags = _HEADER.unpack_from(event)
         self.artificial = bool(flags & _ARTIFICIAL)
         self.place = time, server_id, self._file, *self._span(len(event), next_position)
-        if self._kind == _FORMAT_DESCRIPTION:
+        if self._kind == E.FORMAT_DESCRIPTION:
             return self._format_description(event)
         if self._checksum and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
             raise CorruptEvent(f"wrong checksum of event type {self._kind} at {self.where}; read again")
         body = event[_HEADER.size : -4 if self._checksum else None]
-        if self._kind == _TABLE_MAP:
+        if self._kind == E.TABLE_MAP:
             return self._table_map(body)
         if self._kind in _ROWS | _UNREADABLE_ROWS:
             return self._rows(body)
-        if self._kind == _ROTATE:
+        if self._kind == E.ROTATE:
             rotate = control.rotate(self.place, body, artificial=self.artificial)
             self._file, self._offset = rotate.next_file, rotate.position
-        elif self._kind == _INCIDENT:
+        elif self._kind == E.INCIDENT:
             raise control.incident(self.place, body)
-        elif self._kind == _ROWS_QUERY and not self._checksum:
+        elif self._kind == E.ROWS_QUERY and not self._checksum:
             raise self._unreadable("it cuts four bytes off where binlog_checksum is NONE")
-        if self._kind not in _READ | _SKIPPED and not flags & _IGNORABLE:
+        if self._kind not in _READ | SAY_NOTHING and not flags & _IGNORABLE:
             raise self._unreadable("it does not know it")
         return self._kind in _READ
 
@@ -127,7 +130,7 @@ class Gate:
     @property
     def in_table(self) -> bool:
         """Whether the event is a table map or rows."""
-        return self._kind in _ROWS or self._kind == _TABLE_MAP
+        return self._kind in _ROWS or self._kind == E.TABLE_MAP
 
     @property
     def where(self) -> str:
@@ -139,10 +142,10 @@ class Gate:
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
         """Find start and end. The header has only the lower half of the end, and none in what the server makes up."""
-        if self._kind == _HEARTBEAT:
+        if self._kind == E.HEARTBEAT:
             self._offset = self._widened(next_position)
             return self._offset, self._offset
-        if self.artificial or (next_position == 0 and self._kind in {_FORMAT_DESCRIPTION, *_SKIPPED}):
+        if self.artificial or (next_position == 0 and self._kind in {E.FORMAT_DESCRIPTION, *SAY_NOTHING}):
             return self._offset, self._offset
         # next_position is 0 inside transactions of MariaDB ≥ 11.4; the server may have left events out
         self._offset = self._widened(next_position) if next_position else self._offset + size

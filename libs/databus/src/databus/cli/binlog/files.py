@@ -11,13 +11,13 @@ from typing import BinaryIO, TypedDict, Unpack
 from databus_binlog import (
     AnyEvent,
     BinlogError,
-    CorruptEvent,
     Decoder,
     Events,
     InvalidPosition,
     MissingMetadata,
     Rotate,
     TableMap,
+    read_file,
 )
 
 STANDARD_INPUT = "-"
@@ -63,20 +63,17 @@ def read_files(
 
 def _read_file(path: str, start: int | None, count: Callable[[int], None], options: DecoderOptions) -> Iterator[Events]:
     begun = start is None
-    size = start or 0
     try:
         with _open(path) as stream:
-            decoder = _decoder(stream, path, start, options)
-            while piece := stream.read(_PIECE):
-                size += len(piece)
+
+            def read(size: int) -> bytes:
+                piece = stream.read(size)
                 count(len(piece))
-                for events in _decode(decoder, piece):
-                    begun = begun or len(events) > 0
-                    yield events
-            if decoder.offset < _MAGIC:
-                raise CorruptEvent(f"{decoder.file} is no binlog file: it has {size} bytes")
-            if decoder.pending:
-                raise CorruptEvent(f"{decoder.file} ends at {size} inside an event; it is cut off or still written to")
+                return piece
+
+            for events in read_file(read, _decoder(stream, path, start, options)):
+                begun = begun or len(events) > 0
+                yield events
     except MissingMetadata as error:
         raise MissingMetadata(f"{error}; other tables can be read with --tables") from error
     except BinlogError as error:
@@ -86,14 +83,6 @@ def _read_file(path: str, start: int | None, count: Callable[[int], None], optio
             f"no event can be read at {_name(path)}:{start} ({error}); "
             "--from takes where an event starts, and for rows where their table maps start"
         ) from error
-
-
-def _decode(decoder: Decoder, piece: bytes) -> Iterator[Events]:
-    yield decoder.feed_file(piece)
-    while decoder.more:
-        yield decoder.feed_file(b"")
-    if decoder.failure:
-        raise decoder.failure
 
 
 def _decoder(stream: BinaryIO, path: str, start: int | None, options: DecoderOptions) -> Decoder:

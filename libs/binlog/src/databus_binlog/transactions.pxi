@@ -1,0 +1,114 @@
+# What begins and ends a transaction, written by hand: it comes with every row of small transactions.
+
+cdef enum:
+    GTID_TAG = 3  # of the classes in events.py
+    QUERY_TAG = 4
+    XID_TAG = 5
+
+cdef enum GtidFlag:  # of MariaDB
+    STANDALONE = 1
+    GROUP_COMMIT = 2
+    DDL = 32
+    XA_PREPARED = 64
+    XA_COMPLETED = 128
+
+cdef enum MoreGtidFlag:
+    START_ALTER = 2
+    COMMIT_ALTER = 4
+    ROLLBACK_ALTER = 8
+
+
+cdef int write_gtid_mariadb(Recorder to, const uint8_t* body, const uint8_t* end) except -1:
+    """sequence u64, domain u32, flags u8, [commit u64], [XA's format u32, two lengths u8, its parts], more flags u8."""
+    cdef char[64] gtid
+    cdef char* o
+    cdef uint8_t flags
+    cdef Py_ssize_t more = 13
+    to._need(end - body, more, GTID_MARIADB)
+    flags = body[12]
+    if flags & GROUP_COMMIT:
+        more += 8
+    if flags & (XA_PREPARED | XA_COMPLETED):
+        to._need(end - body, more + 6, GTID_MARIADB)
+        more += 6 + body[more + 4] + body[more + 5]
+    o = digits_of(gtid, le(body + 8, 4))
+    o[0] = b"-"
+    o = digits_of(o + 1, to.server_id)
+    o[0] = b"-"
+    o = digits_of(o + 1, le(body, 8))
+    return write_gtid_text(
+        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[more] if more < end - body else 0, 0
+    )
+
+
+cdef int write_gtid(Recorder to, int kind, const uint8_t* body, const uint8_t* end) except -1:
+    """flags u8, source 16, number u64, 2 u8, committed and sequence i64 each, commit times in 7 bytes each."""
+    cdef uint64_t committed = 0
+    cdef char[64] gtid
+    cdef char* o = gtid
+    to._need(end - body, 25, kind)
+    if kind == GTID:
+        o = put_uuid(gtid, body + 1)
+        o[0] = b":"
+        o = digits_of(o + 1, le(body + 17, 8))
+    if end - body >= 49 and body[25] == 2:
+        committed = le(body + 42, 7)
+        if committed >> 55:  # the original server's time follows
+            to._need(end - body, 56, kind)
+            committed = le(body + 49, 7)
+    return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed)
+
+
+cdef int write_gtid_text(
+    Recorder to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed
+) except -1:
+    cdef char* o = put_str(to._begin(GTID_TAG, 5, size + 32), gtid, size)
+    o = put_bool(put_bool(o, standalone), ddl)
+    if alter & START_ALTER:
+        o = put_str(o, "start", 5)
+    elif alter & COMMIT_ALTER:
+        o = put_str(o, "commit", 6)
+    elif alter & ROLLBACK_ALTER:
+        o = put_str(o, "rollback", 8)
+    else:
+        o = put_str(o, "", 0)
+    return to._complete(put_uint(o, committed))
+
+
+cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:
+    cdef const char* hexadecimal = b"0123456789abcdef"
+    cdef int i
+    for i in range(16):
+        if i == 4 or i == 6 or i == 8 or i == 10:
+            o[0] = b"-"
+            o += 1
+        o[0] = hexadecimal[p[i] >> 4]
+        o[1] = hexadecimal[p[i] & 15]
+        o += 2
+    return o
+
+
+cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept:
+    """Tell whether a QUERY is BEGIN, which MySQL writes into every transaction."""
+    cdef Py_ssize_t text
+    if end - body < 13:
+        return False
+    text = 13 + le(body + 11, 2) + body[8] + 1
+    return end - body == text + 5 and memcmp(body + text, b"BEGIN", 5) == 0
+
+
+cdef int write_begin(Recorder to, const uint8_t* body) except -1:
+    """thread u32, seconds u32, length of schema u8, error u16, length of status u16, status, schema, NUL, BEGIN."""
+    cdef size_t schema = body[8]
+    cdef char* o = to._begin(QUERY_TAG, 5, schema + 32)
+    o = put_str(o, <const char*> body + 13 + le(body + 11, 2), schema)
+    o = put_bin(o, 5)
+    memcpy(o, b"BEGIN", 5)
+    o = put_uint(put_uint(o + 5, le(body, 4)), le(body + 9, 2))
+    o[0] = <char> 0xC0
+    return to._complete(o + 1)
+
+
+cdef int write_xid(Recorder to, const uint8_t* body, const uint8_t* end) except -1:
+    to._need(end - body, 8, XID)
+    return to._complete(put_uint(to._begin(XID_TAG, 1, 16), le(body, 8)))

@@ -1,0 +1,70 @@
+"""What a semi-synchronous server hears of a reader, on each kind of server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from databus_binlog import Session
+from devstack import Server
+from support import Execute, ids, until
+
+
+@pytest.fixture
+def source(own: Server) -> Server:
+    return own
+
+
+@pytest.fixture
+async def execute(execute: Execute) -> Execute:
+    """Run statements in the test's schema, where there is a table `t`."""
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, big LONGBLOB)")
+    return execute
+
+
+@pytest.fixture
+async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
+    """Commits wait a minute for somebody to acknowledge them. Gives the first words of the variables' names."""
+    name = "rpl_semi_sync_master" if own.kind == "mariadb" else "rpl_semi_sync_source"
+    if own.kind == "mysql":
+        await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+    await admin.query(f"SET GLOBAL {name}_timeout = 60000, GLOBAL {name}_enabled = ON")
+    yield name
+    await admin.query(f"SET GLOBAL {name}_enabled = OFF")
+    if own.kind == "mysql":
+        await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
+
+
+async def status(admin: Session, name: str) -> tuple[str, int, int, int]:
+    """Say whether commits wait now, for how many clients, and how many were acknowledged in time and how many not."""
+    values = dict(await admin.query(f"SHOW GLOBAL STATUS LIKE '{name}%'"))
+    state, *numbers = (values[f"{name.capitalize()}_{key}"] for key in ("status", "clients", "yes_tx", "no_tx"))
+    return state, *map(int, numbers)
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_commits_wait_for_a_semi_synchronous_reader(login, admin, schema, execute, trusted, semi_sync, encrypted):
+    start = await admin.current_position()
+    async with login(tls=trusted if encrypted else None) as session:
+        stream = await session.dump(
+            start, server_id=4818, heartbeat=0.1, wanted=lambda name, _: name == schema, semi_sync=True
+        )
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(until(stream, b"7"))
+            await execute("INSERT INTO t (id) VALUES (1)")  # the server begins to wait with the first acknowledgement
+            while (await status(admin, semi_sync))[0] == "OFF":  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.001)
+            _, _, acknowledged, missed = await status(admin, semi_sync)
+            for number in range(2, 7):
+                await execute("INSERT INTO t VALUES (%s, REPEAT('x', 100000))", number)
+            await execute("INSERT INTO t VALUES (7, REPEAT('x', 17000000))")
+            assert await status(admin, semi_sync) == ("ON", 1, acknowledged + 6, missed)
+    assert ids(reading.result()) == [b"%d" % number for number in range(1, 8)]
+
+
+async def test_semi_sync_is_left_alone_where_it_is_not_enabled(login, admin, schema, execute):
+    start = await admin.current_position()
+    await execute("INSERT INTO t (id) VALUES (1)")
+    async with login() as session:
+        stream = await session.dump(start, server_id=4819, wanted=lambda name, _: name == schema, semi_sync=True)
+        assert ids(await until(stream, b"1")) == [b"1"]
