@@ -53,11 +53,20 @@ cdef int check(Fault fault) except -1:
     return 0
 
 
-cdef inline char* put_big(char* o, uint64_t value, int size) noexcept nogil:
-    cdef int i
-    for i in range(size):
-        o[i] = <char> (value >> (8 * (size - 1 - i)))
-    return o + size
+cdef extern from * nogil:
+    """
+    #include <cstdint>
+    #include <cstring>
+    // In network byte order, by shifts, which compilers make one store of.
+    static inline char* put_big16(char* o, uint16_t v) { o[0] = v >> 8; o[1] = v; return o + 2; }
+    static inline char* put_big32(char* o, uint32_t v) {
+        o[0] = v >> 24; o[1] = v >> 16; o[2] = v >> 8; o[3] = v; return o + 4;
+    }
+    static inline char* put_big64(char* o, uint64_t v) { return put_big32(put_big32(o, v >> 32), v); }
+    """
+    char* put_big16(char* o, uint16_t value)
+    char* put_big32(char* o, uint32_t value)
+    char* put_big64(char* o, uint64_t value)
 
 
 cdef inline char* put_uint(char* o, uint64_t value) noexcept nogil:
@@ -67,12 +76,12 @@ cdef inline char* put_uint(char* o, uint64_t value) noexcept nogil:
         return o + 1
     if value < 65536:
         o[0] = <char> 0xCD
-        return put_big(o + 1, value, 2)
+        return put_big16(o + 1, <uint16_t> value)
     if value < <uint64_t> 1 << 32:
         o[0] = <char> 0xCE
-        return put_big(o + 1, value, 4)
+        return put_big32(o + 1, <uint32_t> value)
     o[0] = <char> 0xCF
-    return put_big(o + 1, value, 8)
+    return put_big64(o + 1, value)
 
 
 cdef inline char* put_bool(char* o, bint value) noexcept nogil:
@@ -88,15 +97,15 @@ cdef inline char* put_bin(char* o, size_t size) noexcept nogil:
         return o + 2
     if size < 65536:
         o[0] = <char> 0xC5
-        return put_big(o + 1, size, 2)
+        return put_big16(o + 1, <uint16_t> size)
     o[0] = <char> 0xC6
-    return put_big(o + 1, size, 4)
+    return put_big32(o + 1, <uint32_t> size)
 
 
 cdef inline char* put_str(char* o, const char* text, size_t size) noexcept nogil:
     """Write a short string: a file's name, a GTID, a fingerprint. There is room for three more bytes."""
     o[0] = <char> 0xDA
-    memcpy(put_big(o + 1, size, 2), text, size)
+    memcpy(put_big16(o + 1, <uint16_t> size), text, size)
     return o + 3 + size
 
 
@@ -106,4 +115,4 @@ cdef inline char* put_array(char* o, size_t count) noexcept nogil:
         o[0] = <char> (0x90 | count)
         return o + 1
     o[0] = <char> 0xDC
-    return put_big(o + 1, count, 2)
+    return put_big16(o + 1, <uint16_t> count)

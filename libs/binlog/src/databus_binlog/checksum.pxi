@@ -60,20 +60,28 @@ cdef extern from * nogil:
         return _mm_xor_si128(_mm_xor_si128(low, high), next);
     }
 
+    CRC32_TARGET static inline uint32_t crc32_reduced(__m128i x) {  // 16 bytes to the remainder, by Barrett's method
+        const __m128i over_8_bytes = _mm_set_epi64x(0x0CCAA009E, 0), over_4_bytes = _mm_set_epi64x(0, 0x163CD6124);
+        const __m128i quotient = _mm_set_epi64x(0x1F7011641, 0x1DB710641), low = _mm_set_epi32(0, 0, 0, -1);
+        x = _mm_xor_si128(_mm_clmulepi64_si128(x, over_8_bytes, 0x10), _mm_srli_si128(x, 8));
+        x = _mm_xor_si128(_mm_clmulepi64_si128(_mm_and_si128(x, low), over_4_bytes, 0x00), _mm_srli_si128(x, 4));
+        __m128i y = _mm_clmulepi64_si128(_mm_and_si128(x, low), quotient, 0x10);
+        y = _mm_clmulepi64_si128(_mm_and_si128(y, low), quotient, 0x00);
+        return (uint32_t) _mm_extract_epi32(_mm_xor_si128(x, y), 1);
+    }
+
     CRC32_TARGET static uint32_t crc32_folded(const uint8_t* p, size_t size) {  // at least 64 bytes
         const __m128i over_64_bytes = _mm_set_epi64x(0x1C6E41596, 0x154442BD4);
         const __m128i over_16_bytes = _mm_set_epi64x(0x0CCAA009E, 0x1751997D0);
         const __m128i* q = (const __m128i*) p;
         __m128i x[4];
-        uint8_t rest[16];
         for (int i = 0; i < 4; i++) x[i] = _mm_loadu_si128(q++);
         x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128(-1));
         for (size -= 64; size >= 64; size -= 64)
             for (int i = 0; i < 4; i++) x[i] = crc32_fold(x[i], over_64_bytes, _mm_loadu_si128(q++));
         for (int i = 1; i < 4; i++) x[0] = crc32_fold(x[0], over_16_bytes, x[i]);
         for (; size >= 16; size -= 16) x[0] = crc32_fold(x[0], over_16_bytes, _mm_loadu_si128(q++));
-        _mm_storeu_si128((__m128i*) rest, x[0]);
-        return crc32_more(crc32_more(0, rest, 16), (const uint8_t*) q, size);
+        return crc32_more(crc32_reduced(x[0]), (const uint8_t*) q, size);
     }
     static const bool crc32_can_fold = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
     #endif

@@ -388,8 +388,8 @@ cdef class Decoder(Recorder):
         self.out.size = listed + 5
         self._raise_fault(write_images(&rows, p, end, &self.out), plan, rows.at)
         self.out.data[counted], self.out.data[listed] = <char> 0xCE, <char> 0xDD
-        put_big(self.out.data + counted + 1, rows.written, 4)
-        put_big(self.out.data + listed + 1, rows.written, 4)
+        put_big32(self.out.data + counted + 1, <uint32_t> rows.written)
+        put_big32(self.out.data + listed + 1, <uint32_t> rows.written)
         self.images += rows.written
         if plan.used != self.calls:
             plan.used = self.calls

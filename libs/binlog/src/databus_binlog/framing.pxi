@@ -79,7 +79,13 @@ cdef class Framer:
         cdef size_t piece, done
         while p < end or (self.in_packet and self.left == 0):
             if not self.in_packet:
-                p = self._open(p, end)
+                done = self._whole(p, end)
+                if done == 0:
+                    p = self._open(p, end)
+                    continue
+                p += done
+                if self.out.size >= OUTPUT_LIMIT:
+                    break
                 continue
             piece = min(self.left, <size_t> (end - p))
             if self.answer:
@@ -95,17 +101,35 @@ cdef class Framer:
                 break
         return p - first
 
+    cdef Py_ssize_t _whole(self, const uint8_t* p, const uint8_t* end) except -1:
+        """Take the short way with a packet that is all there and is just one event; return its size, 0 for others."""
+        cdef size_t length
+        if end - p < 5 + HEADER or self.intro_size or self.continued or self.semi_sync or self.part.size:
+            return 0
+        length = le(p, 3)
+        if length == WHOLE_PACKET or length > <size_t> (end - p - 4) or p[4] != 0 or le(p + 14, 4) != length - 1:
+            return 0
+        if p[9] == TRANSACTION_PAYLOAD:
+            return 0
+        self._event(p + 5, length - 1)
+        return length + 4
+
     cdef const uint8_t* _open(self, const uint8_t* p, const uint8_t* end) except NULL:
         """Read what stands before an event's bytes; it may come in pieces, too."""
         cdef size_t length
-        cdef int needed = 4 if self.continued else 5, step
+        cdef int needed = 4 if self.continued else 5
+        if self.intro_size == 0 and end - p >= <Py_ssize_t> sizeof(self.intro):  # mostly it comes in one piece
+            memcpy(self.intro, p, sizeof(self.intro))
+            if self.semi_sync and self.intro[4] == 0 and not self.continued:
+                needed = 7
+            self.intro_size = needed
+            p += needed
         while self.intro_size < needed:
             if p == end:
                 return p
-            step = <int> min(<Py_ssize_t> (needed - self.intro_size), end - p)
-            memcpy(self.intro + self.intro_size, p, step)
-            self.intro_size += step
-            p += step
+            self.intro[self.intro_size] = p[0]
+            self.intro_size += 1
+            p += 1
             if self.intro_size == 5 and self.semi_sync and self.intro[4] == 0 and not self.continued:
                 needed = 7
         length = le(self.intro, 3)

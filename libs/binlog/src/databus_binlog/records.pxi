@@ -78,7 +78,7 @@ cdef class Recorder(Framer):
     cdef bytes _taken(self):
         """Return the complete events of the output as a msgpack array."""
         self.out.data[0] = <char> 0xDD
-        put_big(self.out.data + 1, self.count, 4)
+        put_big32(self.out.data + 1, <uint32_t> self.count)
         return PyBytes_FromStringAndSize(self.out.data, self.good)
 
     cdef char* _begin(self, int tag, int fields, size_t size) except NULL:

@@ -246,7 +246,7 @@ cdef Fault end_text(RowImages* rows, const Column* column, size_t head, Buffer* 
     cdef size_t size = out.size - head - 5
     cdef size_t* place
     out.data[head] = <char> 0xC6
-    put_big(out.data + head + 1, size, 4)
+    put_big32(out.data + head + 1, <uint32_t> size)
     if rows.images[1].partial and column.kind == JSON_:
         place = <size_t*> rows.json.data + 2 * (column - rows.columns)
         place[0], place[1] = head + 5, size

@@ -11,6 +11,7 @@ from databus_binlog.errors import Disconnected
 from databus_binlog.events import Events
 
 BUFFER_SIZE = 1 << 18
+GATHER_SECONDS = 0.001  #: pieces that come closer to each other, and are small, are read together
 
 
 class EventStream(asyncio.BufferedProtocol):
@@ -33,7 +34,9 @@ class EventStream(asyncio.BufferedProtocol):
         self._consumer: asyncio.Future[None] | None = None  # waits for bytes or the end
         self._heard = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
-        self._paused = False
+        self._reading = True
+        self._full = False  # the consumer is behind
+        self._gathering = False
         self._lost = asyncio.Event()
         self._closed = False
 
@@ -44,7 +47,6 @@ class EventStream(asyncio.BufferedProtocol):
         while not self._ready:
             if self._decoder.more:
                 self._decode(b"", 0)
-                self._read_on()
             elif self._failure:
                 raise self._failure
             elif self._decoder.finished or self._lost.is_set():
@@ -53,14 +55,30 @@ class EventStream(asyncio.BufferedProtocol):
                 await self._next_arrival()
         events = self._ready.popleft()
         self._unread -= len(events.data)
-        self._read_on()
+        self._regulate()
         return events
 
-    def _read_on(self) -> None:
-        if self._paused and self._unread <= self._limit // 2 and not self._decoder.more and not self._lost.is_set():
-            self._paused = False
+    def _regulate(self) -> None:
+        """Read on, or leave the socket alone while the consumer is far behind or bytes gather."""
+        self._full = self._decoder.more or self._unread > (self._limit // 2 if self._full else self._limit)
+        reading = not (self._full or self._gathering)
+        if reading == self._reading or self._lost.is_set():
+            return
+        self._reading = reading
+        if reading:
             self._heard = self._loop.time()
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _gather(self) -> None:
+        """Let bytes gather for a moment: small pieces in quick succession cost more than the events in them."""
+        self._gathering = True
+        self._loop.call_later(GATHER_SECONDS, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        self._regulate()
 
     async def _next_arrival(self) -> None:
         self._consumer = self._loop.create_future()
@@ -75,7 +93,7 @@ class EventStream(asyncio.BufferedProtocol):
 
     def _watch(self) -> None:
         """Look once in a while how long it has been silent: a timer for each wait would cost more than the decoding."""
-        quiet = 0.0 if self._paused else self._loop.time() - self._heard
+        quiet = 0.0 if self._full else self._loop.time() - self._heard
         if quiet >= self._silence:
             self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
         else:
@@ -95,7 +113,10 @@ class EventStream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what came. Also the middle of a long event is a sign of life."""
-        self._heard = self._loop.time()
+        now = self._loop.time()
+        if nbytes < BUFFER_SIZE // 2 and now - self._heard < GATHER_SECONDS and not self._gathering:
+            self._gather()
+        self._heard = now
         self._decode(self._buffer, nbytes)
         self._wake()
 
@@ -109,9 +130,7 @@ class EventStream(asyncio.BufferedProtocol):
         if events:
             self._ready.append(events)
             self._unread += len(events.data)
-        if not self._paused and (self._decoder.more or self._unread > self._limit):
-            self._paused = True
-            self._transport.pause_reading()
+        self._regulate()
         if self._decoder.failure:
             self._fail(self._decoder.failure)
         elif self._decoder.finished:
