@@ -18,7 +18,7 @@ from workloads import LARGE, LARGE_COMPRESSED, WORKLOADS, Workload
 
 from devstack import Kind, Server
 
-RUNS = 11
+RUNS = 7
 #: times less CPU than the library, and percent of the bare socket's speed
 GOALS = {"W1m": (90, 40), "W1s": (200, 50), "W2": (90, 30)}
 MEMORY_GOAL = 100  # MB

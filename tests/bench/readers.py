@@ -22,6 +22,8 @@ from pymysqlreplication.row_event import RowsEvent, UpdateRowsEvent
 from databus_binlog import EventStream, Login, Position, Rows, commands, connect
 
 SERVER_ID = 4711
+#: A run reads the log again until it took so many seconds: shorter ones are at the mercy of who else uses the machine.
+SHORTEST = 0.6
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Run:
-    """What reading took, from the dump command to the log's end, and how many bytes or row images came."""
+    """What one pass took on average, from the dump command to the log's end, and the bytes or row images in it."""
 
     count: int
     wall: float  #: seconds
@@ -49,13 +51,17 @@ class Run:
 
 
 class Clock:
-    """What a block takes. Readers are logged in before: what a login costs has nothing to do with rows."""
+    """Adds up what blocks take. Readers are logged in before: what a login costs has nothing to do with rows."""
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0
 
     def __enter__(self) -> None:
         self._wall, self._cpu = perf_counter(), process_time()
 
     def __exit__(self, *_: object) -> None:
-        self.wall, self.cpu = perf_counter() - self._wall, process_time() - self._cpu
+        self.wall += perf_counter() - self._wall
+        self.cpu += process_time() - self._cpu
 
 
 def drain(task: Task, clock: Clock) -> int:
@@ -125,12 +131,12 @@ READERS = {reader.__name__: reader for reader in (drain, library, ours, objects)
 def main() -> None:
     task = Task(**json.load(sys.stdin))
     os.sched_setaffinity(0, {task.cpu})
-    clock = Clock()
-    count = READERS[task.reader](task, clock)
-    if asyncio.iscoroutine(count):
-        count = asyncio.run(count)
+    clock, counts = Clock(), []
+    while clock.wall < SHORTEST:
+        count = READERS[task.reader](task, clock)
+        counts.append(asyncio.run(count) if asyncio.iscoroutine(count) else count)
     peak = int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
-    json.dump(asdict(Run(count, clock.wall, clock.cpu, peak)), sys.stdout)
+    json.dump(asdict(Run(min(counts), clock.wall / len(counts), clock.cpu / len(counts), peak)), sys.stdout)
 
 
 if __name__ == "__main__":
