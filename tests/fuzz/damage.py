@@ -87,17 +87,17 @@ def file(rng: random.Random) -> bytes:
     return data[: rng.randrange(len(data))] if rng.random() < 0.1 else data
 
 
-def packets(data: bytes) -> bytes:
-    """Send a file's events as a server does."""
-    bodies = [b"\0" + event for event in events_of(data)]
+def packets(data: bytes, mark: bytes) -> bytes:
+    """Send a file's events as a server does, each with a mark before it."""
+    bodies = [mark + event for event in events_of(data)]
     return b"".join(len(body).to_bytes(3, "little") + bytes([n & 255]) + body for n, body in enumerate(bodies))
 
 
 def decode(rng: random.Random, data: bytes) -> None:
     """Decode in pieces, as a file or as packets; what comes must be whole or end with one of our errors."""
-    decoder = Decoder(describe=complete, file="fuzz", semi_sync=rng.random() < 0.05)
-    from_file = rng.random() < 0.8
-    content = data if from_file else packets(data)
+    from_file, semi_sync = rng.random() < 0.7, rng.random() < 0.2
+    decoder = Decoder(describe=complete, file="fuzz", semi_sync=semi_sync)
+    content = data if from_file else packets(data, b"\0\xef\1" if semi_sync else b"\0")
     feed = decoder.feed_file if from_file else decoder.feed
     size = rng.choice((1, 7, 100, len(content) + 1))
     found: list[Events] = []

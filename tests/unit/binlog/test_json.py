@@ -73,3 +73,12 @@ def test_an_update_of_mysql_5_7_reads_whole(wire, decode):
     [update] = decode(wire.event(19, bytes.fromhex(table)), wire.event(31, bytes.fromhex(rows)))
     assert (update.action, update.count, update.complete) == ("update", 2, True)
     assert update.images() == [[b"1", b"{}", b"{}", None], [b"1", b'{"a":1234}', b'{"a": 1234}', None]]
+
+
+def test_a_document_whose_values_are_pointed_to_again_and_again_stops(text_of):
+    kind, value = "0c", "01 61"  # a string of one byte
+    for _ in range(30):  # an array of twice the same value: count, size, two entries of type and offset, the value
+        size = 10 + len(bytes.fromhex(value))
+        kind, value = "02", f"0200 {size.to_bytes(2, 'little').hex()} {kind} 0a00 {kind} 0a00 {value}"
+    with pytest.raises(CorruptEvent, match="malformed binary JSON"):
+        text_of(f"{kind} {value}")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from databus_binlog import ABSENT, CorruptEvent, Decoder, Incident, Rows, UnknownEvent
+from databus_binlog import ABSENT, CorruptEvent, Decoder, Incident, PartialRowImage, Rows, UnknownEvent
 
 MI = "6de0006b130903000032000000c302000000002100000000000100036c616200026d69000403030ffc030a00020e22abf971"
 MI_INSERT = "6de0006b17090300002a000000ed020000000021000000000001000403fc01000000020000003fc0bc63"
@@ -242,6 +242,21 @@ def test_a_heartbeat_of_mariadb_beyond_4_gib_brings_its_position(wire, decode):
     position = (5 << 30) + 77
     [heartbeat] = decode(wire.event(27, position.to_bytes(8, "little") + b"binlog.000001"), mariadb=True)
     assert (heartbeat.file, heartbeat.end) == ("binlog.000001", position)
+
+
+def test_a_long_heartbeat_of_mysql_moves_the_position(wire):
+    decoder = Decoder(file="binlog.000001", offset=200)
+    decoder.feed(wire.packets(wire.head()))
+    at = (5 << 30) + 1
+    body = b"\x01\x0dbinlog.000001\x02\x09\xfe" + at.to_bytes(8, "little") + b"\0"
+    [heartbeat, xid] = decoder.feed(wire.packets(wire.event(41, body), wire.event(16, bytes(8))))
+    assert (heartbeat.end, xid.start) == (at, at)
+
+
+def test_an_image_without_columns_stops_instead_of_losing_its_row(wire, decode):
+    bare = bytes.fromhex("070000000000 0100 0200 01 00")
+    with pytest.raises(PartialRowImage, match=r"rows without any column; set binlog_row_image=FULL"):
+        decode(wire.table("03", extra="010100"), wire.event(30, bare))
 
 
 def test_a_failure_inside_a_row_is_never_taken_for_a_value(wire, decode, monkeypatch):

@@ -111,3 +111,10 @@ def test_t20_parts_of_another_size_than_announced_stop(wire, decode, parts, tabl
     longer = first[19:-4].replace(first[28:36], (10_000).to_bytes(8, "little"), 1)
     with pytest.raises(CorruptEvent, match="PARTIAL_ROW_DATA event at"):
         decode(table, wire.event(PARTIAL_ROW_DATA, longer), second, mariadb=True)
+
+
+def test_t20_a_file_that_ends_between_parts_is_cut_off(wire, parts, table):
+    decoder = Decoder(flavor="mariadb", file="some")
+    decoder.feed_file(b"\xfebin" + wire.head(types=171) + table + parts(2)[0])
+    with pytest.raises(CorruptEvent, match="some ends inside the event"):
+        decoder.finish()

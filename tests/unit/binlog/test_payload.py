@@ -142,3 +142,13 @@ def test_t1_a_transaction_in_a_transaction_stops(decode, transaction, payload):
     inside = inside[:9] + (len(inside) - 4).to_bytes(4, "little") + inside[13:-4]
     with pytest.raises(UnknownEvent, match=r"event type 40 \(TRANSACTION_PAYLOAD\)"):
         decode(payload(zstd(inside)))
+
+
+def test_t1_a_failing_hook_is_told_as_it_is(wire, transaction, payload):
+    def describe(_: object) -> None:
+        raise KeyError("hook")
+
+    decoder = Decoder(describe=describe)
+    decoder.feed(wire.packets(wire.head()))
+    with pytest.raises(KeyError, match="hook"):
+        decoder.feed(wire.packets(payload(zstd(transaction(2)))))

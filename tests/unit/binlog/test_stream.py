@@ -127,3 +127,13 @@ async def test_a_failing_hook_is_told_as_it_is(wire):
     for _ in range(2):
         with pytest.raises(json.JSONDecodeError):
             await anext(stream)
+
+
+@pytest.mark.parametrize("semi_sync", [False, True])
+async def test_small_pieces_gather_but_where_a_commit_waits_for_them(wire, semi_sync):
+    socket, stream = stream_of(semi_sync=semi_sync)
+    for event in (wire.head(), wire.event(16, bytes(8)), wire.event(16, bytes(8))):
+        receive(stream, wire.packet((b"\0\xef\0" if semi_sync else b"\0") + event))
+    assert socket.reading.is_set() == semi_sync
+    async with asyncio.timeout(5):
+        await socket.reading.wait()

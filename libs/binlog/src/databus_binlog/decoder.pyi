@@ -11,6 +11,7 @@ Buffer = bytes | bytearray | memoryview
 class Decoder:
     failure: BaseException | None
     finished: bool
+    semi_sync: bool
     file: str
     offset: int
     def __init__(

@@ -61,17 +61,17 @@ cdef enum:
     STATEMENT_END = 1
 
 CONTROL = {
-    E.HEARTBEAT_V2: control.heartbeat_v2, E.GTID_TAGGED: control.gtid_tagged, E.XA_PREPARE: control.xa_prepare,
-    E.ROWS_QUERY: control.rows_query, E.ANNOTATE_ROWS: control.annotate_rows,
+    E.GTID_TAGGED: control.gtid_tagged, E.XA_PREPARE: control.xa_prepare, E.ROWS_QUERY: control.rows_query,
+    E.ANNOTATE_ROWS: control.annotate_rows,
 }
 
 FAULTS = {
-    TRUNCATED: "the row is truncated", NO_COLUMNS: "rows without any column", BAD_JSON: "malformed binary JSON",
+    TRUNCATED: "the row is truncated", NO_COLUMNS: "rows without any column; set binlog_row_image=FULL", BAD_JSON: "malformed binary JSON",
     BAD_TEXT: "bytes that its character set does not have", BAD_COMPRESSION: "its compressed value can't be inflated",
     BAD_DIFF: "its JSON diff does not fit the value before",
     NO_IMAGE_BEFORE: "a JSON diff without the value before; set binlog_row_image=FULL",
 }
-FAULT_CLASSES = {NO_IMAGE_BEFORE: PartialRowImage}
+FAULT_CLASSES = {NO_IMAGE_BEFORE: PartialRowImage, NO_COLUMNS: PartialRowImage}
 
 cdef tuple ACTIONS = (b"insert", b"update", b"delete")
 
@@ -144,7 +144,7 @@ cdef class Decoder(Recorder):
             raise self.failure
         if self.offset < MAGIC_SIZE:
             raise CorruptEvent(f"{self.file or 'this'} is no binlog file: it is shorter than the head of one")
-        if self.pending:
+        if self.pending or self.in_parts:
             raise CorruptEvent(f"{self.file} ends inside the event at {self.offset}; it is cut off or still written to")
 
     def take_ack(self):
@@ -301,21 +301,25 @@ cdef class Decoder(Recorder):
 
     cdef int _payload(self, const uint8_t* p, size_t size) except -1:
         """Decode the events that the next piece makes complete."""
-        cdef bytes data
-        self.in_payload = True
         try:
             data = self.payload.feed(p[:size])
-            self._events(<uint8_t*> PyBytes_AS_STRING(data), len(data), &self.inner)
             if self.payload_left == 0:
-                data = self.payload.finish()
-                self._events(<uint8_t*> PyBytes_AS_STRING(data), len(data), &self.inner)
-                if self.inner.size:
-                    raise ValueError("it ends inside an event")
-                self.payload = None
-                if self.ack_wanted:
-                    self.ack = self.file, self.end
+                data += self.payload.finish()
         except (LookupError, ValueError) as error:
             raise self._corrupt(TRANSACTION_PAYLOAD, error) from error
+        self._payload_events(data)
+        if self.payload_left == 0:
+            if self.inner.size:
+                raise self._corrupt(TRANSACTION_PAYLOAD, "it ends inside an event")
+            self.payload = None
+            if self.ack_wanted:
+                self.ack = self.file, self.end
+        return 0
+
+    cdef int _payload_events(self, bytes data) except -1:
+        self.in_payload = True
+        try:
+            self._events(<const uint8_t*> PyBytes_AS_STRING(data), len(data), &self.inner)
         finally:
             self.in_payload = False
         return 0
@@ -358,7 +362,8 @@ cdef class Decoder(Recorder):
             return 0
         if plan.refused is not None:
             raise plan.refusal(f"{plan.refused} ({self._where()})")
-        self._need(end - p, 3, kind)
+        self._need(end - p, 1, kind)
+        self._need(end - p, 1 if p[0] < 0xFB else 3, kind)
         columns = p[0] if p[0] < 0xFB else <uint32_t> le(p + 1, 2)
         p += 1 if p[0] < 0xFB else 3
         if columns != plan.count + plan.hidden:

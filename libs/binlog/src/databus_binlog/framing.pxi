@@ -16,7 +16,8 @@ cdef class Framer:
     cdef readonly bint finished    # the server said that there is no more
     cdef readonly str file
     cdef readonly uint64_t offset  # where the next event starts
-    cdef bint from_file, semi_sync
+    cdef bint from_file
+    cdef readonly bint semi_sync   # packets tell whether the server waits for an acknowledgement
     cdef Buffer part               # the beginning of an event whose rest has not come yet, or a server's answer
     cdef Buffer rest               # input that was left when the output had reached its limit
     cdef Buffer out
@@ -107,31 +108,30 @@ cdef class Framer:
         if end - p < 5 + HEADER or self.intro_size or self.continued or self.semi_sync or self.part.size:
             return 0
         length = le(p, 3)
-        if length == WHOLE_PACKET or length > <size_t> (end - p - 4) or p[4] != 0 or le(p + 14, 4) != length - 1:
+        if p[4] != 0 or length <= HEADER or length == WHOLE_PACKET or length > <size_t> (end - p - 4):
             return 0
-        if p[9] == TRANSACTION_PAYLOAD:
+        if le(p + 14, 4) != length - 1 or p[9] == TRANSACTION_PAYLOAD:
             return 0
         self._event(p + 5, length - 1)
         return length + 4
 
+    cdef int _head_size(self) noexcept:
+        """Return how many bytes stand before an event's, as far as those that have come tell."""
+        if self.continued:
+            return 4
+        return 7 if self.semi_sync and self.intro_size >= 5 and self.intro[4] == 0 else 5
+
     cdef const uint8_t* _open(self, const uint8_t* p, const uint8_t* end) except NULL:
         """Read what stands before an event's bytes; it may come in pieces, too."""
         cdef size_t length
-        cdef int needed = 4 if self.continued else 5
-        if self.intro_size == 0 and end - p >= <Py_ssize_t> sizeof(self.intro):  # mostly it comes in one piece
-            memcpy(self.intro, p, sizeof(self.intro))
-            if self.semi_sync and self.intro[4] == 0 and not self.continued:
-                needed = 7
-            self.intro_size = needed
-            p += needed
+        cdef int needed = self._head_size()
         while self.intro_size < needed:
             if p == end:
                 return p
             self.intro[self.intro_size] = p[0]
             self.intro_size += 1
             p += 1
-            if self.intro_size == 5 and self.semi_sync and self.intro[4] == 0 and not self.continued:
-                needed = 7
+            needed = self._head_size()
         length = le(self.intro, 3)
         if length < <size_t> (needed - 4):
             raise CorruptEvent(f"a packet of {length} bytes after {self.file}:{self.offset}")

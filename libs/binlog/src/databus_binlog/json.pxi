@@ -5,16 +5,19 @@ cdef enum:
     STRING
     OPAQUE = 15
     DEEPEST = 128  # the server allows 100 levels
+    LONGEST_TEXT = 16  # characters that a byte becomes, at most: more come of values that are pointed to twice
 
 
 cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
     """Append the text of a whole document. No bytes at all are a JSON null."""
     if p == end:
         return append(out, b"null", 4)
-    return json_value(out, p[0], p + 1, end, 0)
+    return json_value(out, p[0], p + 1, end, 0, out.size + LONGEST_TEXT * (end - p) + 1024)
 
 
-cdef Fault json_value(Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth) noexcept nogil:
+cdef Fault json_value(
+    Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth, size_t limit
+) noexcept nogil:
     cdef char* o = room(out, 512)  # for every scalar but strings
     cdef char* first = o
     cdef double value
@@ -22,7 +25,7 @@ cdef Fault json_value(Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t
     if o == NULL:
         return NO_MEMORY
     if kind <= LARGE_ARRAY:
-        return json_container(out, kind, p, end, depth)
+        return json_container(out, kind, p, end, depth, limit)
     if kind == STRING:
         if not json_length(&p, end, &size):
             return BAD_JSON
@@ -68,7 +71,9 @@ cdef bint json_length(const uint8_t** p, const uint8_t* end, size_t* size) noexc
     return False
 
 
-cdef Fault json_container(Buffer* out, uint8_t kind, const uint8_t* base, const uint8_t* end, int depth) noexcept nogil:
+cdef Fault json_container(
+    Buffer* out, uint8_t kind, const uint8_t* base, const uint8_t* end, int depth, size_t limit
+) noexcept nogil:
     """An object or array: count, size, key entries (offset, length), value entries (type, offset or value), data."""
     cdef bint is_object = kind <= LARGE_OBJECT
     cdef int width = 4 if kind & 1 else 2
@@ -89,6 +94,8 @@ cdef Fault json_container(Buffer* out, uint8_t kind, const uint8_t* base, const 
     end = base + size
     fault = append(out, b"{" if is_object else b"[", 1)
     for i in range(count):
+        if fault == NONE and out.size > limit:
+            fault = BAD_JSON
         if fault == NONE and i:
             fault = append(out, b", ", 2)
         if fault == NONE and is_object:
@@ -105,12 +112,12 @@ cdef Fault json_container(Buffer* out, uint8_t kind, const uint8_t* base, const 
         entry = values + i * (1 + width)
         value_kind = entry[0]
         if LITERAL <= value_kind <= UINT16 or (width == 4 and INT32 <= value_kind <= UINT32):
-            fault = json_value(out, value_kind, entry + 1, end, depth + 1)
+            fault = json_value(out, value_kind, entry + 1, end, depth + 1, limit)
         else:
             at = le(entry + 1, width)
             if at > size:
                 return BAD_JSON
-            fault = json_value(out, value_kind, base + at, end, depth + 1)
+            fault = json_value(out, value_kind, base + at, end, depth + 1, limit)
     if fault == NONE:
         fault = append(out, b"}" if is_object else b"]", 1)
     return fault

@@ -60,6 +60,8 @@ cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, B
     cdef Fault fault
     cdef const uint8_t* row
     cdef uint32_t side
+    if p == end:  # of an image without columns nothing is logged, not even how often
+        return NO_COLUMNS
     while p < end:
         row = p
         for side in range(rows.sides):

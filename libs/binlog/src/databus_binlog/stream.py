@@ -72,7 +72,12 @@ class EventStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _gather(self) -> None:
-        """Let bytes gather for a moment: small pieces in quick succession cost more than the events in them."""
+        """Let bytes gather for a moment: small pieces in quick succession cost more than the events in them.
+
+        Not in semi-sync, where the server's clients wait for each piece.
+        """
+        if self._gathering or self._decoder.semi_sync:
+            return
         self._gathering = True
         self._loop.call_later(GATHER_SECONDS, self._gathered)
 
@@ -114,7 +119,7 @@ class EventStream(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what came. Also the middle of a long event is a sign of life."""
         now = self._loop.time()
-        if nbytes < BUFFER_SIZE // 2 and now - self._heard < GATHER_SECONDS and not self._gathering:
+        if nbytes < BUFFER_SIZE // 2 and now - self._heard < GATHER_SECONDS:
             self._gather()
         self._heard = now
         self._decode(self._buffer, nbytes)
