@@ -35,8 +35,8 @@ cdef class Recorder(Framer):
         if flags & ARTIFICIAL:
             return 0
         end = self.offset + size
-        if next_position == 0:  # MariaDB ≥ 11.4 inside transactions; the others are made up by the server
-            if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:
+        if next_position == 0:  # MariaDB ≥ 11.4 inside transactions: this is too small by a statement that it left out
+            if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:  # made up by the server
                 return 0
         elif <uint32_t> end != next_position:  # the server left events out
             end = self._widened(next_position)
