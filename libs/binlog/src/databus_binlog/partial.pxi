@@ -5,11 +5,13 @@ cdef bint json_diffs(RowImages* rows, const uint8_t** p, const uint8_t* end, con
     cdef uint32_t size = (rows.json_columns + 7) // 8
     if p[0] == end or p[0][0] > 1:  # no other option is defined
         return False
-    if p[0][0] == 1:
-        diffs[0] = p[0] + 1
-        p[0] += size
     p[0] += 1
-    return p[0] <= end
+    if (p[0] - 1)[0] == 1:
+        if end - p[0] < size:
+            return False
+        diffs[0] = p[0]
+        p[0] += size
+    return True
 
 
 cdef Fault write_json_diff(RowImages* rows, uint32_t i, const uint8_t** p, const uint8_t* end, Buffer* out) except RAISED:

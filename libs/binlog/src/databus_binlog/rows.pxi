@@ -134,9 +134,13 @@ cdef Fault write_image(
     for i in range(count, count + rows.hidden):
         if image.present == NULL or bit(image.present, i):
             place += 1
-            p += 0 if bit(nulls, place - 1) else HIDDEN_SIZE
+            if bit(nulls, place - 1):
+                continue
+            if end - p < HIDDEN_SIZE:
+                return TRUNCATED
+            p += HIDDEN_SIZE
     at[0] = p
-    return NONE if p <= end else TRUNCATED
+    return NONE
 
 
 cdef inline void write_fixed(const Column* column, const uint8_t* p, Buffer* out) noexcept:
@@ -198,10 +202,11 @@ cdef Fault write_variable(
     """Write a value that brings its length, and leave room for `after` more bytes."""
     cdef size_t size, head
     cdef Fault fault = sized(column, p, end, &size)
-    cdef const uint8_t* value = p[0] - size
+    cdef const uint8_t* value
     cdef char* o
     if fault != NONE:
         return fault
+    value = p[0] - size
     if column.compressed:
         fault = inflate_column(rows.scratch, value, size)
         if fault != NONE:
