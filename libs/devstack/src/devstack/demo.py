@@ -86,7 +86,7 @@ class Demo:
     async def _load(self, source: Server, pipeline: Pipeline, transactions: int) -> None:
         """Change the shop while a dump is taken, the sink starts, and a column is added."""
         loads = [shop.Load(source, seed) for seed in range(_LOADS)]
-        half, calm = asyncio.Event(), asyncio.Event()
+        half, dumped, calm = asyncio.Event(), asyncio.Event(), asyncio.Event()
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -104,8 +104,8 @@ class Demo:
 
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._run(loads, transactions, calm, done))
-                tasks.create_task(self._dump_and_sink(pipeline))
-                tasks.create_task(self._alter(source, half))
+                tasks.create_task(self._dump_and_sink(pipeline, dumped))
+                tasks.create_task(self._alter(source, half, dumped))
                 if self._disturb:
                     await self._disturb(pipeline)
                 calm.set()
@@ -117,8 +117,9 @@ class Demo:
         changes, committed = sum(load.changes for load in loads), sum(load.transactions for load in loads)
         self.say(f"The load is done: {changes:,} row changes in {committed:,} transactions")
 
-    async def _dump_and_sink(self, pipeline: Pipeline) -> None:
+    async def _dump_and_sink(self, pipeline: Pipeline, dumped: asyncio.Event) -> None:
         dump = await observe.take_dump(pipeline)
+        dumped.set()
         size = sum([await observe.download(pipeline, dump["id"], file) for file in dump["files"]])
         rows = sum(file["rows"] for file in dump["files"])
         at = dump["position"]
@@ -126,8 +127,9 @@ class Demo:
         await asyncio.to_thread(pipeline.start_all, "spark-sink")
         self.say("spark-sink has bootstrapped from a dump and follows Kafka")
 
-    async def _alter(self, source: Server, half: asyncio.Event) -> None:
+    async def _alter(self, source: Server, half: asyncio.Event, dumped: asyncio.Event) -> None:
         await half.wait()
+        await dumped.wait()  # a dump during which a table is altered fails, as it must
         await shop.alter(source)
         self.say("ALTER TABLE orders ADD COLUMN coupon, in the middle of the load")
 
