@@ -49,7 +49,7 @@ def format_description(place: Place, event: bytes) -> tuple[FormatDescription, F
         written = bytearray(event[:-4])
         written[_IN_USE_AT] &= ~_IN_USE
         if zlib.crc32(written) != int.from_bytes(event[-4:], "little"):
-            raise ValueError("wrong checksum; check disk and network, read again")
+            raise ValueError("wrong checksum; check disk and network")
     return FormatDescription(*place, version, checksum), flavor
 
 

@@ -66,9 +66,10 @@ CONTROL = {
 }
 
 FAULTS = {
-    TRUNCATED: "the row is truncated", NO_COLUMNS: "rows without any column; set binlog_row_image=FULL", BAD_JSON: "malformed binary JSON",
+    TRUNCATED: "the row is truncated", BAD_JSON: "malformed binary JSON",
     BAD_TEXT: "bytes that its character set does not have", BAD_COMPRESSION: "its compressed value can't be inflated",
     BAD_DIFF: "its JSON diff does not fit the value before",
+    NO_COLUMNS: "rows without any column; set binlog_row_image=FULL",
     NO_IMAGE_BEFORE: "a JSON diff without the value before; set binlog_row_image=FULL",
 }
 FAULT_CLASSES = {NO_IMAGE_BEFORE: PartialRowImage, NO_COLUMNS: PartialRowImage}

@@ -54,7 +54,7 @@ class TransactionPayload:
     def finish(self) -> bytes:
         """Check the whole event and return the last bytes of the events inside."""
         if self._crc is not None and self._crc != int.from_bytes(self._checksum, "little"):
-            raise ValueError("wrong checksum; check disk and network, read again")
+            raise ValueError("wrong checksum; check disk and network")
         if self._head is not None:
             raise ValueError("its fields have no end")
         data = self._inflated(self._held)
