@@ -106,7 +106,7 @@ class Gate:
         if self._kind == E.FORMAT_DESCRIPTION:
             return self._format_description(event)
         if self._checksum and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
-            raise CorruptEvent(f"wrong checksum of event type {self._kind} at {self.where}; read again")
+            raise CorruptEvent(f"wrong checksum of event type {self._kind} at {self.where}; check disk and network")
         body = event[_HEADER.size : -4 if self._checksum else None]
         if self._kind == E.TABLE_MAP:
             return self._table_map(body)
@@ -152,8 +152,9 @@ class Gate:
         return self._offset - size, self._offset
 
     def _widened(self, position: int) -> int:
+        """Put the upper half of the current offset to a position, as the decoder does (records.pxi)."""
         upper = self._offset & ~0xFFFFFFFF
-        if self._offset - upper > position + 0x80000000:
+        if self._offset - upper > position + 0x40000000:
             upper += 1 << 32
         return upper | position
 
