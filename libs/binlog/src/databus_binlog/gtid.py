@@ -38,6 +38,10 @@ class GtidSet(ABC):
         """Count one more transaction in. An anonymous one ("") changes nothing."""
 
     @abstractmethod
+    def merge(self, text: str) -> None:
+        """Count every transaction of a set in, given as its text; raise ValueError."""
+
+    @abstractmethod
     def contains(self, gtid: str) -> bool:
         """Tell whether the transaction is in the set."""
 
@@ -67,6 +71,11 @@ class MySqlGtidSet(GtidSet):
     def from_text(cls, text: str) -> MySqlGtidSet:
         """Parse; a tag holds for the intervals after it, until the next one."""
         result = cls()
+        result.merge(text)
+        return result
+
+    def merge(self, text: str) -> None:
+        """Count every transaction of a set in."""
         for part in filter(None, (part.strip() for part in text.split(","))):
             source, *items = (item.strip() for item in part.split(":"))
             uuid, tag = str(UUID(source)), ""
@@ -77,8 +86,7 @@ class MySqlGtidSet(GtidSet):
                     tag = _valid_tag(item)
                     continue
                 first, _, last = item.partition("-")
-                result._insert((uuid, tag), int(first), int(last or first) + 1)
-        return result
+                self._insert((uuid, tag), int(first), int(last or first) + 1)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MySqlGtidSet:
@@ -159,9 +167,13 @@ class MariaDbGtidPosition(GtidSet):
     def from_text(cls, text: str) -> MariaDbGtidPosition:
         """Parse `domain-server-sequence,…`."""
         result = cls()
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            result.add(part)
+        result.merge(text)
         return result
+
+    def merge(self, text: str) -> None:
+        """Move each domain on to its transaction."""
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            self.add(part)
 
     def add(self, gtid: str) -> None:
         """Move the transaction's domain on to it."""

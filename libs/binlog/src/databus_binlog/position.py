@@ -28,6 +28,11 @@ class Server(msgspec.Struct, frozen=True):
     variables: Mapping[str, str]  #: those of `session.VARIABLES` that it has, lower case
 
     @property
+    def identity(self) -> str:
+        """What tells it from every other server: its uuid, or its id among the replicas where it has none."""
+        return self.uuid or str(self.server_id)
+
+    @property
     def semi_sync(self) -> bool:
         """Its commits wait for replicas that acknowledge them."""
         return "ON" in {self.variables.get(f"rpl_semi_sync_{name}_enabled") for name in ("master", "source")}

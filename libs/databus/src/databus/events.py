@@ -1,8 +1,10 @@
 """What travels from the reader to the publisher: tables, transactions, rows, DDL and positions.
 
 The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
-is a map, sent once a generation, and referred to by its fingerprint afterwards. The order in a stream is
-`TableDefinition* Begin (TableDefinition | RowsEvent | QueryEvent)* Commit`, with `Heartbeat` between transactions.
+is a map, sent once a generation, and referred to by its fingerprint afterwards. A generation is
+`Start (Heartbeat | TableDefinition* Begin (TableDefinition | RowsEvent | QueryEvent)* Commit)*`.
+
+GTID sets can be long: only `Start` tells the whole one, the others what was executed since.
 """
 
 from enum import StrEnum
@@ -12,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from databus_binlog import Position
+from databus_binlog import Flavor, Position
 
 #: Cells of one row image in table order; None is NULL, bytes are the canonical value text (docs/reference/values.md).
 Row: TypeAlias = list[bytes | None]
@@ -126,18 +128,33 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, tag=4):
 class Commit(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """The transaction is complete; its end is where one may resume."""
 
-    position: Position
+    #: GTID set of what was executed since the event before that told it, captured or not
+    executed: str
+    file: str
+    end: int
     xid: int | None
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Nothing captured up to this resumable position, or the very first position of a pipeline."""
+    """Nothing captured up to this place, where one may resume."""
 
-    position: Position
+    executed: str
+    file: str
+    end: int
     time_us: int
 
 
-Event: TypeAlias = TableDefinition | Begin | RowsEvent | QueryEvent | Commit | Heartbeat
+class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A reader begins: from where, and at which server."""
+
+    position: Position
+    #: identity of the server whose files the positions name
+    server: str
+    flavor: Flavor
+    time_us: int
+
+
+Event: TypeAlias = TableDefinition | Begin | RowsEvent | QueryEvent | Commit | Heartbeat | Start
 
 encode_event = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode

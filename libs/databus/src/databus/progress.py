@@ -15,6 +15,8 @@ class Progress(msgspec.Struct, frozen=True):
     transaction: int = 0
     #: commit time of the last one, µs since the epoch
     time_us: int = 0
+    #: identity of the server whose file and offset the position names; any, as long as it is empty
+    server: str = ""
 
 
 encode_progress = msgspec.json.Encoder().encode

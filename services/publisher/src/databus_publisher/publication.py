@@ -6,11 +6,12 @@ from collections import Counter
 
 from databus import metrics, names
 from databus.errors import GenerationLost
-from databus.events import Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Table, TableDefinition
+from databus.events import Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Start, Table, TableDefinition
 from databus.formats.databus import Encoder
 from databus.progress import Progress
 from databus.settings import Settings
 from databus_publisher.producer import Producer
+from databus_publisher.reach import Reach
 from databus_publisher.topics import Topics
 
 #: The first end of a source transaction after this many bytes commits, though more may be waiting.
@@ -27,7 +28,7 @@ class Publication:
         self._encoder = Encoder()
         self._tables: dict[str, Table] = {}
         self._routes: dict[tuple[str, str], tuple[str, int]] = {}
-        self._progress = progress
+        self._reach = Reach(progress)
         #: what the last commit reached
         self.committed = progress
         self._begin: Begin | None = None
@@ -36,7 +37,7 @@ class Publication:
     @property
     def committable(self) -> bool:
         """Whether there is something to commit and no source transaction is open."""
-        return self._begin is None and self._progress is not self.committed
+        return self._begin is None and self._reach.moved
 
     async def add(self, events: list[Event]) -> None:
         """Send the records of events, in order."""
@@ -46,8 +47,7 @@ class Publication:
                     table, begin = self._context(event.table)
                     await self._send(table, *self._encoder.rows(table, begin.file, event))
                 case Begin():
-                    if event.transaction != self._progress.transaction + 1:
-                        raise GenerationLost(f"transaction {self._progress.transaction + 1} is missing")
+                    self._reach.follow(event)
                     self._begin = event
                 case Commit():
                     await self._end(event)
@@ -57,18 +57,21 @@ class Publication:
                     table, begin = self._context(event.table)
                     await self._send(table, *self._encoder.query(table, begin.file, event))
                 case Heartbeat():
-                    self._progress = Progress(event.position, self._progress.transaction, event.time_us)
+                    self._reach.passed(event)
+                case Start():
+                    self._reach.start(event)
 
     async def commit(self) -> None:
         """Commit all whole source transactions sent so far, with their progress."""
-        await self._producer.commit(self._progress)
+        progress = self._reach.progress()
+        await self._producer.commit(progress)
         metrics.KAFKA_COMMITS.inc()
         for topic, records in self._records.items():
             metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
         self._records.clear()
-        metrics.TRANSACTIONS_PUBLISHED.inc(self._progress.transaction - self.committed.transaction)
-        metrics.PUBLISH_LAG.set(max(0.0, time.time() - self._progress.time_us / 1e6))
-        self.committed = self._progress
+        metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
+        metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))
+        self.committed = progress
 
     def _context(self, fingerprint: str) -> tuple[Table, Begin]:
         table = self._tables.get(fingerprint)
@@ -92,7 +95,7 @@ class Publication:
     async def _end(self, event: Commit) -> None:
         if self._begin is None:
             raise GenerationLost("a transaction ended that did not begin")
-        self._progress = Progress(event.position, self._begin.transaction, self._begin.time_us)
+        self._reach.ended(self._begin, event)
         self._begin = None
         if self._producer.size >= _COMMIT_BYTES:
             await self.commit()

@@ -9,7 +9,7 @@ from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
 from databus.errors import GenerationLost, SourceUnavailable
-from databus.events import Heartbeat, Table
+from databus.events import Start, Table
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
 from databus.readiness import require_ready
@@ -60,14 +60,13 @@ async def _read(settings: Settings, pipe: ReaderEnd, progress: Progress, health:
     async with connect_source(settings.source) as session:
         require_ready(session.server)
         entries = EntryWriter(pipe, settings.reader.backlog_limit)
-        start = progress.position
-        if start is None:
-            start = await _first_position(session, settings)
-            await entries.write([Heartbeat(start, time.time_ns() // 1000)])
-            await entries.flush()
+        start = progress.position or await _first_position(session, settings)
+        server = session.server
+        await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
+        await entries.flush()
         log.info("reading %s from %s", settings.source.hosts[0], start.gtid_set or f"{start.file}:{start.offset}")
         schemas = Schemas(lambda schema, name: _lookup(settings.source, schema, name))
-        translator = Translator(settings.source, session.server, schemas, progress, start)
+        translator = Translator(settings.source, server, schemas, progress)
         stream = await session.dump(
             start,
             server_id=settings.server_id,
@@ -86,8 +85,8 @@ async def _pass_on(
     async for decoded in stream:
         chunk = list(decoded)
         events = await translator.translate(chunk, decoded.tables)
-        if time.monotonic() - told >= _POSITION_SECONDS and (position := translator.take_position()):
-            events.append(Heartbeat(position, translator.time_us))
+        if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
+            events.append(heartbeat)
         if events:
             told = time.monotonic()
             await entries.write(events)

@@ -3,20 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from databus.errors import START_AFRESH, FatalError
-from databus.events import (
-    Action,
-    Begin,
-    Commit,
-    Event,
-    QueryEvent,
-    RowsEvent,
-    Table,
-    TableDefinition,
-)
+from databus.events import Action, Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Table, TableDefinition
 from databus.progress import Progress
 from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import GtidSet, Position, Server, TableMap
+from databus_binlog import GtidSet, Server, TableMap
 from databus_binlog import events as binlog
 from databus_reader.ddl import TableChange
 from databus_reader.schemas import Schemas
@@ -31,11 +22,14 @@ class Translator:
     flagged standalone is followed by exactly one QUERY. Only the end of such a group is a position to resume from.
     """
 
-    def __init__(self, source: Source, server: Server, schemas: Schemas, progress: Progress, start: Position) -> None:
+    def __init__(self, source: Source, server: Server, schemas: Schemas, progress: Progress) -> None:
         self._schemas = schemas
         self._statements = Statements(source, schemas)
+        self._flavor = server.flavor
         self._mariadb = server.flavor == "mariadb"
-        self._gtids = GtidSet.parse(server.flavor, start.gtid_set)
+        #: executed since an event told it last, without captured changes
+        self._passed = GtidSet.parse(server.flavor, "")
+        self._passed_some = False
         self._announced: set[str] = set()
         self._transaction = progress.transaction
         self._gtid: binlog.Gtid | None = None
@@ -80,10 +74,21 @@ class Translator:
                     self._moved = event.next_file, event.position
         return out
 
-    def take_position(self) -> Position | None:
+    def take_heartbeat(self) -> Heartbeat | None:
         """Give, once, how far the binlog was read without captured changes; None if a Commit tells it."""
-        moved, self._moved = self._moved, None
-        return moved and Position(str(self._gtids), *moved)
+        if self._moved is None:
+            return None
+        (file, end), self._moved = self._moved, None
+        return Heartbeat(self._executed(""), file, end, self.time_us)
+
+    def _executed(self, gtid: str) -> str:
+        """Tell, once, what was executed since the last time; `gtid` last."""
+        if not self._passed_some:
+            return gtid
+        passed, self._passed = self._passed, GtidSet.parse(self._flavor, "")
+        self._passed_some = False
+        passed.add(gtid)
+        return str(passed)
 
     async def _rows(self, event: binlog.Rows, table_map: TableMap, out: list[Event]) -> None:
         if not self._in_group:
@@ -176,12 +181,13 @@ class Translator:
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
         """End the group: its end is where one may resume."""
-        if self._gtid and self._gtid.gtid:
-            self._gtids.add(self._gtid.gtid)
+        gtid = self._gtid.gtid if self._gtid else ""
         if self._begun:
-            out.append(Commit(position=Position(str(self._gtids), event.file, event.end), xid=xid))
+            out.append(Commit(executed=self._executed(gtid), file=event.file, end=event.end, xid=xid))
             self.transactions += 1
         else:
+            self._passed.add(gtid)
+            self._passed_some = self._passed_some or bool(gtid)
             self._moved = event.file, event.end
         self._gtid = self._query = None
         self._in_group = self._begun = False
