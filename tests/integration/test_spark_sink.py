@@ -80,8 +80,13 @@ async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -
     name = f"sink-{secrets.token_hex(3)}"
     dumps = Dumps(tmp_path, name)
     async with serving(dumps) as url, Feed(name, kafka.url) as feed:
-        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "dump_api": url}
-        yield Sink(spark, Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, spark=section), feed, dumps)
+        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars}
+        yield Sink(
+            spark,
+            Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
+            feed,
+            dumps,
+        )
 
 
 async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Literal, Self
 from uuid import UUID
 
@@ -49,6 +50,10 @@ class GtidSet(ABC):
     def minus(self, other: Self) -> Self:
         """Give what is in this set and not in the other."""
 
+    @abstractmethod
+    def of_sources_in(self, other: Self) -> Self:
+        """Give the transactions of those sources (MySQL: with their tags; MariaDB: domains) that the other has, too."""
+
     def covers(self, other: Self) -> bool:
         """Tell whether everything in the other set is in this one."""
         return not other.minus(self)
@@ -87,7 +92,7 @@ class MySqlGtidSet(GtidSet):
 
     def merge(self, text: str) -> None:
         """Count every transaction of a set in."""
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in _parts(text):
             source, *items = (item.strip() for item in part.split(":"))
             uuid, tag = str(UUID(source)), ""
             if not items:
@@ -186,7 +191,7 @@ class MariaDbGtidPosition(GtidSet):
 
     def merge(self, text: str) -> None:
         """Move each domain on to its transaction."""
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in _parts(text):
             self.add(part)
 
     def add(self, gtid: str) -> None:
@@ -209,8 +214,25 @@ class MariaDbGtidPosition(GtidSet):
                 rest._last[domain] = server, sequence
         return rest
 
+    def missing_from(self, binlog_state: str) -> Self:
+        """Give what a server's `gtid_binlog_state`, the last transactions of each domain and server, does not reach."""
+        reached = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
+        missing = type(self)()
+        missing._last = {d: (s, n) for d, (s, n) in self._last.items() if reached.get((d, s), -1) < n}
+        return missing
+
+    def of_sources_in(self, other: Self) -> Self:
+        """Give the transactions of those domains that the other position has, too."""
+        kept = type(self)()
+        kept._last = {domain: last for domain, last in self._last.items() if domain in other._last}
+        return kept
+
     def __str__(self) -> str:
         return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in sorted(self._last.items()))
+
+
+def _parts(text: str) -> Iterator[str]:
+    return filter(None, (part.strip() for part in text.split(",")))
 
 
 def _split(gtid: str) -> tuple[tuple[str, str], int]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterable, Sequence
 from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
-from databus.errors import GenerationLost, SourceUnavailable
+from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
@@ -16,10 +16,12 @@ from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Events, Position, Session
+from databus_binlog import Events
 from databus_binlog import events as binlog
 from databus_reader.entries import EntryWriter
+from databus_reader.hosts import Hosts, Place
 from databus_reader.schemas import Schemas
+from databus_reader.switching import Switching, begin_switching
 from databus_reader.translate import Translator
 
 log = logging.getLogger("databus.reader")
@@ -34,14 +36,21 @@ async def run(settings: Settings, health: Health) -> None:
     """Read the binlog for ever. Whatever breaks, a new generation begins from the progress in Kafka."""
     async with connect_redis(settings.redis) as redis:
         pipe = ReaderEnd(redis, settings.name)
+        hosts = Hosts(settings)
+        switching = await begin_switching(redis, settings.name, hosts)
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
             try:
-                await _read(settings, pipe, progress, health)
+                async with hosts.connect(progress, health) as place:
+                    await switching.arrived(place.host)
+                    await _read(settings, pipe, place, progress, switching, health)
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
-                await pipe.give_up()
+            except (SourceUnavailable, SourceRefused) as error:
+                hosts.leave(progress, error)
+                log.warning("%s; going to another host", error)
+            await pipe.give_up()
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
@@ -55,31 +64,30 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     return progress
 
 
-async def _read(settings: Settings, pipe: ReaderEnd, progress: Progress, health: Health) -> None:
-    """Pass on the binlog from the progress until the generation is lost."""
-    async with connect_source(settings.source) as session:
-        require_ready(session.server)
-        entries = EntryWriter(pipe, settings.reader.backlog_limit)
-        start = progress.position or await _first_position(session, settings)
-        server = session.server
-        await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
-        await entries.flush()
-        log.info("reading %s from %s", settings.source.hosts[0], start.gtid_set or f"{start.file}:{start.offset}")
-        schemas = Schemas(lambda schema, name: _lookup(settings.source, schema, name))
-        translator = Translator(settings.source, server, schemas, progress)
-        stream = await session.dump(
-            start,
-            server_id=settings.server_id,
-            heartbeat=_HEARTBEAT_SECONDS,
-            wanted=settings.source.captures,
-        )
-        health.up()
-        await _pass_on(stream, translator, entries, pipe)
-        raise SourceUnavailable("the database closed the connection")
+async def _read(
+    settings: Settings, pipe: ReaderEnd, place: Place, progress: Progress, switching: Switching, health: Health
+) -> None:
+    """Pass on the binlog from the place until the generation is lost."""
+    session, server, start = place.session, place.session.server, place.position
+    entries = EntryWriter(pipe, settings.reader.backlog_limit)
+    await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
+    await entries.flush()
+    log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
+    schemas = Schemas(lambda schema, name: _lookup(settings.source, place.host, schema, name))
+    translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
+    stream = await session.dump(
+        start,
+        server_id=settings.server_id,
+        heartbeat=_HEARTBEAT_SECONDS,
+        wanted=settings.source.captures,
+    )
+    health.up()
+    await _pass_on(stream, translator, entries, pipe, switching)
+    raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
 async def _pass_on(
-    stream: AsyncIterable[Events], translator: Translator, entries: EntryWriter, pipe: ReaderEnd
+    stream: AsyncIterable[Events], translator: Translator, entries: EntryWriter, pipe: ReaderEnd, switching: Switching
 ) -> None:
     told = time.monotonic()
     async for decoded in stream:
@@ -95,6 +103,7 @@ async def _pass_on(
             # Nothing to append: ask, to notice a lost generation on a silent source too.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
+        await switching.look()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
@@ -107,22 +116,16 @@ def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
         metrics.SOURCE_LAG.set(max(0.0, time.time() - chunk[-1].time))
 
 
-async def _first_position(session: Session, settings: Settings) -> Position:
-    """Resolve `reader.start` once; the publisher makes it the first progress."""
-    if settings.reader.start == "earliest":
-        return await session.earliest_position()
-    return await session.current_position()
-
-
-async def _lookup(source: Source, schema: str, name: str) -> Table | None:
-    async with connect_source(source) as session:
+async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:
+    async with connect_source(source, host) as session:
         return await read_table(session, schema, name)
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and the database and verify settings and grants."""
+    """Connect to Redis and to every host of the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
-    async with connect_source(settings.source) as session:
-        require_ready(session.server)
-        await session.register(settings.server_id)
+    for host in settings.source.hosts:
+        async with connect_source(settings.source, host) as session:
+            require_ready(session.server, host)
+            await session.register(settings.server_id)

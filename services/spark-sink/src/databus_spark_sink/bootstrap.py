@@ -15,12 +15,12 @@ import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
+from databus.dump_api import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.manifest import Manifest, State
 from databus.settings import Settings
 from databus_spark_sink import decode, lake
-from databus_spark_sink.dump_api import DumpApi
 from databus_spark_sink.lake import Lake, belongs
 
 log = logging.getLogger("databus.sink")
@@ -30,7 +30,7 @@ async def ensure(settings: Settings, spark: SparkSession, place: Lake) -> Manife
     """Give the manifest of the dump the lake began with; load it if there is none yet."""
     if place.bootstrapped.exists():
         return msgspec.json.decode(place.bootstrapped.read_bytes(), type=Manifest)
-    async with DumpApi(settings.spark.dump_api) as api:
+    async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, api)
         async with api.leased(manifest.id):
             folder = place.downloads / manifest.id

@@ -1,0 +1,60 @@
+"""`databus source switch`: send the reader to another host of the database."""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from databus import switch
+from databus.cli.terminal import tell
+from databus.connections import connect_redis
+from databus.errors import DatabusError, InvalidSettings
+from databus.settings import Settings, config_path, load
+
+_DESCRIPTION = """\
+Send the reader to another host of source.hosts. It goes there if that host has all that was published and still has
+all that comes next; it waits up to 10 s for one that is behind. A refused host leaves the reader where it is.
+"""
+_POLL_SECONDS = 0.2
+#: more than the reader takes: it looks once a second, and waits for the host and a new generation
+_ANSWER_SECONDS = 60.0
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser("source", help="choose the host that the reader reads from")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    action = actions.add_parser("switch", help="send the reader to another host", description=_DESCRIPTION)
+    action.add_argument("host", metavar="HOST:PORT", help="one of source.hosts")
+    action.add_argument(
+        "--config",
+        type=Path,
+        default=config_path(),
+        metavar="FILE",
+        help="the services' configuration file (default: %(default)s, or $DATABUS_CONFIG)",
+    )
+    action.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask the reader, wait for its answer and show it."""
+    settings = load(options.config)
+    if options.host not in settings.source.hosts:
+        raise InvalidSettings(f"{options.host} is none of source.hosts ({', '.join(settings.source.hosts)})")
+    answer = asyncio.run(ask(settings, options.host))
+    tell(answer.text)
+    return 0 if answer.done else 1
+
+
+async def ask(settings: Settings, host: str, seconds: float = _ANSWER_SECONDS) -> switch.Outcome:
+    """Ask the reader to go to a host and wait for its answer. Raises DatabusError where none comes."""
+    async with connect_redis(settings.redis) as redis:
+        request = await switch.request(redis, settings.name, host)
+        try:
+            async with asyncio.timeout(seconds):
+                while (answer := await switch.outcome(redis, settings.name, request)) is None:
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError as error:
+            raise DatabusError(
+                f"no reader of {settings.name} has answered within {seconds:g} s: is it running?"
+            ) from error
+    return answer
