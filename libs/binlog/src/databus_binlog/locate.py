@@ -65,12 +65,13 @@ async def _gtids(session: Session, file: str, offset: int, server_id: int, until
     stream = await session.dump(position, server_id=server_id, follow=False, wanted=lambda schema, table: False)
     async for events in stream:
         for event in events:
+            if not isinstance(event, Gtid):
+                continue
             if until and (event.file != file or event.start >= until):
                 return found
-            if isinstance(event, Gtid):
-                found.append(_require_gtid(event))
-                if not until:
-                    return found
+            found.append(_require_gtid(event))
+            if not until:
+                return found
     return found
 
 

@@ -36,7 +36,7 @@ def switch_key(pipeline: str) -> str:
 
 
 def switched_key(pipeline: str, request: str) -> str:
-    """Expiring string: what became of a request to go to a host."""
+    """Expiring list: what became of a request to go to a host."""
     return f"databus:{{{pipeline}}}:switched:{request}"
 
 

@@ -4,6 +4,8 @@ Redis may lose either: the request is then made again, by whoever made it.
 """
 
 import secrets
+from collections.abc import Awaitable
+from typing import Any, cast
 
 import msgspec
 from redis.asyncio import Redis
@@ -39,10 +41,10 @@ async def request(redis: Redis, pipeline: str, host: str) -> Request:
     return made
 
 
-async def outcome(redis: Redis, pipeline: str, made: Request) -> Outcome | None:
-    """Look what became of a request; None while nothing has."""
-    answer = await redis.get(names.switched_key(pipeline, made.id))
-    return msgspec.json.decode(answer, type=Outcome) if answer else None
+async def outcome(redis: Redis, pipeline: str, made: Request, seconds: int) -> Outcome | None:
+    """Wait, below the timeout of the client, for what becomes of a request; None when nothing has."""
+    answer = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, made.id)], timeout=seconds))
+    return msgspec.json.decode(answer[1], type=Outcome) if answer else None
 
 
 async def pending(redis: Redis, pipeline: str) -> Request | None:
@@ -53,7 +55,9 @@ async def pending(redis: Redis, pipeline: str) -> Request | None:
 
 async def settle(redis: Redis, pipeline: str, made: Request, result: Outcome) -> None:
     """Tell what became of a request, which is then over."""
-    await redis.set(names.switched_key(pipeline, made.id), _encode(result), ex=_OUTCOME_SECONDS)
+    key = names.switched_key(pipeline, made.id)
+    await redis.rpush(key, _encode(result))
+    await redis.expire(key, _OUTCOME_SECONDS)
     await redis.delete(names.switch_key(pipeline))
 
 

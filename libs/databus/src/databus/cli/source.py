@@ -14,9 +14,8 @@ _DESCRIPTION = """\
 Send the reader to another host of source.hosts. It goes there if that host has all that was published and still has
 all that comes next; it waits up to 10 s for one that is behind. A refused host leaves the reader where it is.
 """
-_POLL_SECONDS = 0.2
-#: more than the reader takes: it looks once a second, and waits for the host and a new generation
-_ANSWER_SECONDS = 60.0
+#: Redis is asked so often, and so long each time: more than the reader takes to go there, or back
+_TURNS, _TURN_SECONDS = 12, 5
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -45,16 +44,11 @@ def run(options: argparse.Namespace) -> int:
     return 0 if answer.done else 1
 
 
-async def ask(settings: Settings, host: str, seconds: float = _ANSWER_SECONDS) -> switch.Outcome:
+async def ask(settings: Settings, host: str, turns: int = _TURNS) -> switch.Outcome:
     """Ask the reader to go to a host and wait for its answer. Raises DatabusError where none comes."""
     async with connect_redis(settings.redis) as redis:
         request = await switch.request(redis, settings.name, host)
-        try:
-            async with asyncio.timeout(seconds):
-                while (answer := await switch.outcome(redis, settings.name, request)) is None:
-                    await asyncio.sleep(_POLL_SECONDS)
-        except TimeoutError as error:
-            raise DatabusError(
-                f"no reader of {settings.name} has answered within {seconds:g} s: is it running?"
-            ) from error
-    return answer
+        for _ in range(turns):
+            if answer := await switch.outcome(redis, settings.name, request, _TURN_SECONDS):
+                return answer
+    raise DatabusError(f"no reader of {settings.name} has answered within {turns * _TURN_SECONDS} s: is it running?")
