@@ -6,7 +6,7 @@ from databus_binlog.errors import InvalidPosition
 from databus_binlog.events import Gtid
 from databus_binlog.gtid import GtidSet
 from databus_binlog.login import Login
-from databus_binlog.position import Position
+from databus_binlog.position import Position, release
 from databus_binlog.session import Session, connect
 
 #: events that stand between transactions
@@ -51,10 +51,9 @@ async def _require_between(session: Session, file: str, offset: int) -> None:
     if offset > logs[file]:
         raise InvalidPosition(f"{file} ends at {logs[file]}, before {offset}")
     kind, text = await session.event_at(file, offset) or ("Rotate", "")
-    if kind not in _BETWEEN | _GTIDS and (kind, text) != (
-        "Query",
-        "BEGIN",
-    ):  # MySQL 5.6 has no event for anonymous ones
+    # MySQL 5.6 logs no event for an anonymous one.
+    old = session.server.flavor == "mysql" and release(session.server.version) < (5, 7)
+    if kind not in _BETWEEN | _GTIDS and not (old and (kind, text) == ("Query", "BEGIN")):
         raise InvalidPosition(f"{file}:{offset} is inside a transaction (a {kind} event starts there)")
 
 
