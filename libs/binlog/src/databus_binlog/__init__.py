@@ -44,7 +44,7 @@ from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
 from databus_binlog.login import Login, Tls, log_in
 from databus_binlog.position import Position, Server
-from databus_binlog.session import Engine, Session, connect
+from databus_binlog.session import Engine, Session, Stream, connect
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
@@ -91,6 +91,7 @@ __all__ = [
     "ServerUnavailable",
     "Session",
     "Stop",
+    "Stream",
     "TableMap",
     "Tls",
     "TlsFailed",
