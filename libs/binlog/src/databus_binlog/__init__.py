@@ -46,7 +46,7 @@ from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidS
 from databus_binlog.locate import locate, next_gtid
 from databus_binlog.login import Login, Tls, log_in
 from databus_binlog.position import Position, Server
-from databus_binlog.session import Engine, Session, connect
+from databus_binlog.session import Engine, Session, Stream, connect
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
@@ -94,6 +94,7 @@ __all__ = [
     "ServerUnavailable",
     "Session",
     "Stop",
+    "Stream",
     "TableMap",
     "Tls",
     "TlsFailed",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from asyncmy.errors import Error as DriverError
@@ -25,6 +25,8 @@ from databus_binlog.table_map import TableMap
 if TYPE_CHECKING:  # it is imported when it is chosen
     from databus_binlog.mysql_replication import LibraryStream
 
+#: what a dump gives, by engine
+Stream: TypeAlias = "EventStream | LibraryStream"
 #: what reads and decodes a log: this package, or the library mysql-replication
 Engine = Literal["databus", "mysql-replication"]
 Row = tuple[Any, ...]
@@ -62,7 +64,7 @@ class Session:
     def __init__(self, connection: Any, login: Login) -> None:
         self._connection = connection
         self._login = login
-        self._stream: EventStream | LibraryStream | None = None
+        self._stream: Stream | None = None
 
     async def close(self) -> None:
         """Hang up."""
@@ -189,7 +191,7 @@ class Session:
         statements: bool = False,
         semi_sync: bool = False,
         engine: Engine = "databus",
-    ) -> EventStream | LibraryStream:
+    ) -> Stream:
         """Stream the log from a position; without `follow`, up to where it ends now.
 
         server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits

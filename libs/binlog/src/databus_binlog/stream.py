@@ -58,6 +58,11 @@ class EventStream(asyncio.BufferedProtocol):
         self._regulate()
         return events
 
+    @property
+    def dry(self) -> bool:
+        """Whether all that has come was given out: the next events have to be waited for."""
+        return not self._ready and not self._decoder.more
+
     def _regulate(self) -> None:
         """Read on, or leave the socket alone while the consumer is far behind or bytes gather."""
         self._full = self._decoder.more or self._unread > (self._limit // 2 if self._full else self._limit)

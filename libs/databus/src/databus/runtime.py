@@ -1,8 +1,8 @@
 """What every service does the same way: command line, logging, health and metrics over HTTP, retries, exit codes.
 
 `serve` runs the service's work until it ends, fails for good, or the process is told to stop. On SIGTERM or SIGINT the
-work is cancelled and has `terminationGracePeriodSeconds` (30 s in Kubernetes) to leave; what it had not committed is
-read again by its successor.
+work is cancelled and has `terminationGracePeriodSeconds` (30 s in Kubernetes) to leave: it ends the step it is at, and
+what it had not committed then is read again by its successor.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,14 +36,21 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 #: longer than any client of ours takes to disconnect, and well below Kubernetes' 30 s
 _STOP_SECONDS = 8.0
+#: Every wait for a neighbour has a shorter limit: work that takes no step for so long is stuck.
+_STUCK_SECONDS = 300.0
 
 
 @dataclass
 class Health:
-    """What /readyz answers; liveness only says that the event loop turns."""
+    """What /readyz and /healthz answer.
+
+    A neighbour that is away makes a service not ready; not alive it is when its work hangs.
+    """
 
     ready: bool = False
     reason: str = "starting"
+    #: when the work took its last step, on the monotonic clock; None for work that does not tell
+    step: float | None = None
 
     def up(self) -> None:
         """Say that the service does its work."""
@@ -51,6 +59,15 @@ class Health:
     def down(self, reason: str) -> None:
         """Say that the service cannot do its work, and why."""
         self.ready, self.reason = False, reason
+
+    def beat(self) -> None:
+        """Say that the work takes a step, if only to see that there is nothing to do."""
+        self.step = time.monotonic()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the work, as far as it tells, takes steps."""
+        return self.step is None or time.monotonic() - self.step < _STUCK_SECONDS
 
 
 Work: TypeAlias = Callable[[Settings, Health], Coroutine[Any, Any, None]]
@@ -155,16 +172,31 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         if health.ready:
             pause = _FIRST_PAUSE
         health.down(reason)
+        health.beat()
         log.warning("%s; next try in %.1f s", reason, pause)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
+    """Run a step to its end though we are told to stop meanwhile, and stop then; told again, stop at once."""
+    task = asyncio.ensure_future(step)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        if not task.cancelled() and (error := task.exception()):
+            raise error from None
+        raise
+    finally:
+        task.cancel()
 
 
 def health_routes(health: Health) -> list[BaseRoute]:
     """Liveness, readiness and metrics, for any Starlette application."""
 
     async def healthz(_: Request) -> Response:
-        return PlainTextResponse("ok\n")
+        return PlainTextResponse("ok\n" if health.alive else "stuck\n", status_code=200 if health.alive else 503)
 
     async def readyz(_: Request) -> Response:
         return PlainTextResponse(f"{health.reason}\n", status_code=200 if health.ready else 503)

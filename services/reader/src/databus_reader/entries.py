@@ -5,6 +5,7 @@ import asyncio
 from databus import metrics
 from databus.events import Event, encode_event
 from databus.pipe import ReaderEnd
+from databus.runtime import Health
 
 #: An entry is closed at this size: smaller ones cost round trips, larger ones only memory.
 ENTRY_BYTES = 96 * 1024
@@ -14,8 +15,9 @@ _RECHECK_SECONDS = 0.05
 class EntryWriter:
     """Appends events as entries and holds the reader back while the backlog is over its limit."""
 
-    def __init__(self, pipe: ReaderEnd, backlog_limit: int) -> None:
+    def __init__(self, pipe: ReaderEnd, backlog_limit: int, health: Health) -> None:
         self._pipe = pipe
+        self._health = health
         self._limit = backlog_limit
         self._events: list[bytes] = []
         self._size = 0
@@ -38,6 +40,7 @@ class EntryWriter:
         backlog = await self._pipe.append(payload)
         while backlog > self._limit:
             metrics.BACKLOG_BYTES.set(backlog)
+            self._health.beat()
             await asyncio.sleep(_RECHECK_SECONDS)
             backlog = await self._pipe.backlog()
         metrics.BACKLOG_BYTES.set(backlog)

@@ -136,6 +136,7 @@ class Hosts:
             if not any(map(_may_pass, failures)) or loop.time() > deadline:
                 raise failures[0] if len(failures) == 1 else SourceNotReady("\n".join(map(str, failures)))
             health.down("no host can be read yet: " + "; ".join(map(str, failures)))
+            health.beat()
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def enter(self, host: str, progress: Progress, held: AsyncExitStack) -> Place:

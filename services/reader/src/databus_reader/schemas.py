@@ -23,9 +23,9 @@ class Schemas:
         self._by_map: dict[str, Table] = {}
         self._latest: dict[tuple[str, str], Table] = {}
 
-    def known(self, table_map: TableMap) -> Table | None:
-        """Give the table of this very table map, if it was seen."""
-        return self._by_map.get(table_map.fingerprint)
+    def known(self, fingerprint: str) -> Table | None:
+        """Give the table of the table map with this fingerprint, if it was seen."""
+        return self._by_map.get(fingerprint)
 
     async def learn(self, table_map: TableMap) -> Table:
         """Make the table of a table map that is new. Raises SchemaMismatch when the binlog does not name columns."""

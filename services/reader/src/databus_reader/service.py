@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import Sequence
 
 from databus import metrics
 from databus.catalog import read_table
@@ -16,7 +16,7 @@ from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Events
+from databus_binlog import Stream
 from databus_binlog import events as binlog
 from databus_reader.entries import EntryWriter
 from databus_reader.hosts import Hosts, Place
@@ -59,6 +59,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     while (progress := await pipe.claim()) is None:
         if waited >= 5:
             health.down("waiting for the publisher to open a generation")
+        health.beat()
         waited += _CLAIM_SECONDS
         await asyncio.sleep(_CLAIM_SECONDS)
     return progress
@@ -69,7 +70,7 @@ async def _read(
 ) -> None:
     """Pass on the binlog from the place until the generation is lost."""
     session, server, start = place.session, place.session.server, place.position
-    entries = EntryWriter(pipe, settings.reader.backlog_limit)
+    entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
     await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
     await entries.flush()
     log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
@@ -82,15 +83,21 @@ async def _read(
         wanted=settings.source.captures,
     )
     health.up()
-    await _pass_on(stream, translator, entries, pipe, switching)
+    await _pass_on(stream, translator, entries, pipe, switching, health)
     raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
 async def _pass_on(
-    stream: AsyncIterable[Events], translator: Translator, entries: EntryWriter, pipe: ReaderEnd, switching: Switching
+    stream: Stream,
+    translator: Translator,
+    entries: EntryWriter,
+    pipe: ReaderEnd,
+    switching: Switching,
+    health: Health,
 ) -> None:
     told = time.monotonic()
     async for decoded in stream:
+        health.beat()
         chunk = list(decoded)
         events = await translator.translate(chunk, decoded.tables)
         if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
@@ -98,8 +105,9 @@ async def _pass_on(
         if events:
             told = time.monotonic()
             await entries.write(events)
+        if stream.dry:
             await entries.flush()
-        elif isinstance(chunk[-1], binlog.Heartbeat):
+        if isinstance(chunk[-1], binlog.Heartbeat):
             # Nothing to append: ask, to notice a lost generation on a silent source too.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)

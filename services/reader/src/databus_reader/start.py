@@ -35,7 +35,7 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
 async def _latest(session: Session) -> Position:
     """Give the end of the log; on MySQL by GTIDs alone where it has them, for they may be behind the offset told."""
     position = await session.current_position()
-    if session.server.flavor == "mysql" and session.server.gtid:
+    if session.server.flavor == "mysql" and session.server.gtid and position.gtid_set:
         return Position(position.gtid_set)
     return position
 

@@ -13,6 +13,8 @@ from databus_reader.ddl import TableChange
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements
 
+_ACTIONS = {action.value: action for action in Action}
+
 
 class Translator:
     """Turns the binlog of one generation into change events.
@@ -55,7 +57,8 @@ class Translator:
         for event in events:
             match event:
                 case binlog.Rows():
-                    await self._rows(event, tables[event.table], out)
+                    table = self._schemas.known(event.table) or await self._schemas.learn(tables[event.table])
+                    self._rows(event, table, out)
                 case binlog.Gtid():
                     if self._begun:
                         raise FatalError(
@@ -94,32 +97,21 @@ class Translator:
         passed.add(gtid)
         return str(passed)
 
-    async def _rows(self, event: binlog.Rows, table_map: TableMap, out: list[Event]) -> None:
+    def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
         if not self._in_group:
             raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
         if not event.complete:
-            name = f"{table_map.schema}.{table_map.name}"
             raise FatalError(
-                f"rows of {name} at {event.file}:{event.start} lack columns: "
+                f"rows of {table.schema}.{table.name} at {event.file}:{event.start} lack columns: "
                 f"set binlog_row_image=FULL on the server (also for sessions that changed it); {START_AFRESH}"
             )
-        table = self._schemas.known(table_map) or await self._schemas.learn(table_map)
         self._begin(event, out)
         self._announce(table, out)
-        out.append(
-            RowsEvent(
-                table=table.fingerprint,
-                action=Action(event.action),
-                row=self._row,
-                start=event.start,
-                end=event.end,
-                rows=event.rows,
-                query=self._query,
-            )
-        )
+        action = _ACTIONS[event.action]
+        out.append(RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
         self._query = None
         self.rows += event.count
-        self._row += event.count // 2 if event.action == "update" else event.count
+        self._row += event.count // 2 if action is Action.UPDATE else event.count
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
@@ -164,18 +156,10 @@ class Translator:
         self._moved = None
         self._row = 0
         self._transaction += 1
-        committed = self._gtid.commit_time_us if self._gtid else 0
+        gtid, committed = (self._gtid.gtid, self._gtid.commit_time_us) if self._gtid else ("", 0)
         self.time_us = committed or event.time * 1_000_000
-        out.append(
-            Begin(
-                transaction=self._transaction,
-                gtid=self._gtid.gtid if self._gtid else "",
-                file=event.file,
-                server_id=event.server_id,
-                thread_id=event.thread_id if isinstance(event, binlog.Query) else 0,
-                time_us=self.time_us,
-            )
-        )
+        thread = event.thread_id if isinstance(event, binlog.Query) else 0
+        out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
         """Send a table's definition before the first event that refers to it."""
@@ -187,7 +171,7 @@ class Translator:
         """End the group: its end is where one may resume."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun:
-            out.append(Commit(executed=self._executed(gtid), file=event.file, end=event.end, xid=xid))
+            out.append(Commit(self._executed(gtid), event.file, event.end, xid))
             self.transactions += 1
         else:
             self._passed.add(gtid)

@@ -61,6 +61,11 @@ class LibraryStream:
         self._piece: asyncio.Future[Events | None] | None = None
         self._closed = False
 
+    @property
+    def dry(self) -> bool:
+        """As EventStream's; nothing is read ahead here."""
+        return True
+
     def __aiter__(self) -> LibraryStream:
         return self
 

@@ -33,33 +33,37 @@ _STRING = 5
 
 
 class Encoder:
-    """Encodes events; the part of a message that depends on the table alone is encoded once a schema."""
+    """Encodes events; what messages have in common is encoded once for a table's schema, and for a binlog file."""
 
     def __init__(self) -> None:
-        self._heads: dict[str, bytes] = {}
+        self._heads: dict[tuple[str, Action], bytes] = {}
+        self._file = ""
+        self._position = b""
 
     def rows(self, table: Table, file: str, event: RowsEvent) -> tuple[bytes, bytes]:
         """Encode key and value of a rows event: all its row images are one message."""
-        return _key(file, event.end, b"DML"), self.rows_value(table, event.action, decode_rows(event.rows))
+        return self._key(file, event.end, b"DML"), self.rows_value(table, event.action, decode_rows(event.rows))
 
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
         """Encode row images; a snapshot's lines are such values."""
-        return b'%b,"Action":"%b","Rows":%b}' % (self._head(table), action.encode(), _json(rows))
+        return b'%b,"Rows":%b}' % (self._head(table, action), _json(rows))
 
     def query(self, table: Table, file: str, event: QueryEvent) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
-        value = b'%b,"Action":"%b","Query":%b}' % (self._head(table), event.action.encode(), _json(event.query))
-        return _key(file, event.end, b"DDL"), value
+        value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
+        return self._key(file, event.end, b"DDL"), value
 
-    def _head(self, table: Table) -> bytes:
-        head = self._heads.get(table.fingerprint)
+    def _head(self, table: Table, action: Action) -> bytes:
+        head = self._heads.get((table.fingerprint, action))
         if head is None:
-            head = self._heads[table.fingerprint] = b'{"Table":' + _go_json(_table(table))
+            head = b'{"Table":%b,"Action":"%b"' % (_go_json(_table(table)), action.encode())
+            self._heads[table.fingerprint, action] = head
         return head
 
-
-def _key(file: str, end: int, action: bytes) -> bytes:
-    return b'{"Pos":{"Name":%b,"Pos":%d},"Action":"%b"}' % (_go_json(file), end, action)
+    def _key(self, file: str, end: int, kind: bytes) -> bytes:
+        if file != self._file:
+            self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
+        return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
 
 
 def _table(table: Table) -> dict[str, object]:

@@ -1,0 +1,77 @@
+"""How a service's work is kept going, told apart from hanging, and ended."""
+
+import asyncio
+import time
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from databus.errors import FatalError
+from databus.runtime import Health, health_routes, uninterrupted
+
+
+async def test_a_service_is_alive_until_its_work_hangs() -> None:
+    health = Health()
+    app = httpx.ASGITransport(Starlette(routes=health_routes(health)))
+    async with httpx.AsyncClient(transport=app, base_url="http://service") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        health.down("Kafka is away")
+        health.beat()
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).text == "Kafka is away\n"
+        health.step = time.monotonic() - 3600
+        answer = await client.get("/healthz")
+    assert (answer.status_code, answer.text) == (503, "stuck\n")
+
+
+async def test_a_step_is_finished_before_its_task_stops() -> None:
+    begun, go_on, finished = asyncio.Event(), asyncio.Event(), False
+
+    async def step() -> None:
+        nonlocal finished
+        begun.set()
+        await go_on.wait()
+        finished = True
+
+    task = asyncio.create_task(uninterrupted(step()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert finished
+
+
+async def test_a_step_is_interrupted_when_told_twice() -> None:
+    begun = asyncio.Event()
+
+    async def step() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(uninterrupted(step()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_a_step_that_fails_while_its_task_stops_is_told() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def step() -> None:
+        begun.set()
+        await go_on.wait()
+        raise FatalError("no")
+
+    task = asyncio.create_task(uninterrupted(step()))
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(FatalError):
+        await task
