@@ -1,9 +1,7 @@
 """Which host the reader goes on at, and why it refuses one: on real pairs of servers that replicate."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,33 +17,11 @@ from databus_dump_api.source import connect_read
 from databus_reader.hosts import Hosts, Place
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
+from hosts_support import ACCOUNT, address
 from support import RESET
 
-ACCOUNT = {"user": "reader", "password": "reader"}
 STOP = {"mariadb": "STOP SLAVE SQL_THREAD", "mysql": "STOP REPLICA SQL_THREAD"}
 START = {"mariadb": "START SLAVE SQL_THREAD", "mysql": "START REPLICA SQL_THREAD"}
-
-
-@pytest.fixture(params=["mariadb", "mysql"])
-async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
-    options = ("--binlog-row-metadata=FULL",) if request.param == "mysql" else ()
-    pair = Pair(tmp_path / "pair", request.param, *options)
-    await pair.start()
-    await run(
-        pair.primary,
-        "CREATE USER reader@'%' IDENTIFIED BY 'reader'",
-        "GRANT ALL ON *.* TO reader@'%'",
-        "CREATE DATABASE shop",
-        "CREATE TABLE shop.t (id INT PRIMARY KEY)",
-        "INSERT INTO shop.t VALUES (1)",
-    )
-    await pair.caught_up()
-    yield pair
-    await pair.stop()
-
-
-def address(server: Database) -> str:
-    return f"{server.host}:{server.port}"
 
 
 def settings(*servers: Database, **reader: Any) -> Settings:
@@ -187,7 +163,7 @@ async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_tha
     for _ in range(2):
         async with hosts.connect(progress, Health()) as place:
             seen.append(place)
-        hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{place.host}: purged"))
+        await hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{place.host}: purged"))
     assert [place.host for place in seen] == [address(first), address(second)]
     with pytest.raises(SourceNotReady, match=f"{address(first)}: purged\n{address(second)}: purged"):
         async with hosts.connect(progress, Health()):

@@ -163,17 +163,19 @@ class Hosts:
             metrics.SOURCE_REFUSALS.labels(host, reason).inc()
             raise
 
-    def leave(self, progress: Progress, error: SourceUnavailable | SourceRefused) -> None:
-        """Try the other hosts first. Raises the error where there is none, or no host was reached, or just now."""
+    async def leave(self, progress: Progress, error: SourceUnavailable | SourceRefused) -> None:
+        """Try the other hosts first, at once unless this one was lost as soon as it was reached.
+
+        Raises the error where none was reached, or there is no other.
+        """
         host, *others = self._turn
-        if self._since is None:
+        if self._since is None or not others:
             raise error
-        brief = asyncio.get_running_loop().time() < self._since + _BRIEF_SECONDS
         if isinstance(error, SourceRefused):
             self._refused[host] = progress.position, error
-        elif brief or not others:
-            raise error
         self._turn = [*others, host]
+        if asyncio.get_running_loop().time() < self._since + _BRIEF_SECONDS:
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _may_pass(error: DatabusError) -> bool:

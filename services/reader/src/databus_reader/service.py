@@ -48,7 +48,8 @@ async def run(settings: Settings, health: Health) -> None:
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
             except (SourceUnavailable, SourceRefused) as error:
-                hosts.leave(progress, error)
+                await hosts.leave(progress, error)
+                health.down(str(error))
                 log.warning("%s; going to another host", error)
             await pipe.give_up()
 
