@@ -155,6 +155,13 @@ async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair
     assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, whole.position.gtid_set)
 
 
+async def test_a_start_that_no_host_has_come_to_is_refused(pair: Pair) -> None:
+    future = {"mariadb": "0-101-999", "mysql": "00112233-4455-6677-8899-aabbccddeeff:1-5"}[pair.kind]
+    with pytest.raises(SourceRefused, match=f"it lacks {future}, which was published"):
+        async with Hosts(settings(pair.primary, start=f"gtid:{future}"), 0.0).connect(Progress(), Health()):
+            pass
+
+
 async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_that_position(pair: Pair) -> None:
     first, second = pair.servers
     progress = await published(first)
