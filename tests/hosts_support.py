@@ -4,7 +4,10 @@ from devstack import Server
 
 ACCOUNT = {"user": "reader", "password": "reader"}
 #: makes the account where the statements are replicated to all hosts
-CREATE_ACCOUNT = ("CREATE USER reader@'%' IDENTIFIED BY 'reader'", "GRANT ALL ON *.* TO reader@'%'")
+CREATE_ACCOUNT = (
+    "CREATE USER reader@'%' IDENTIFIED BY 'reader'",
+    "GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO reader@'%'",
+)
 
 
 def address(server: Server) -> str:

@@ -24,9 +24,9 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
 async def keep(settings: Settings, health: Health, spark: SparkSession, place: Lake, *, until_idle: bool) -> None:
     """Do the work of `run` in a session that is open."""
-    manifest = await bootstrap.ensure(settings, spark, place)
-    offsets = await subscription.starting_offsets(settings, place, manifest)
-    batches = Batches(settings, place, manifest)
+    beginning = await bootstrap.ensure(settings, spark, place)
+    offsets = await subscription.starting_offsets(settings, place, beginning.manifest)
+    batches = Batches(settings, place, beginning)
     query = await asyncio.to_thread(stream.start, spark, settings, place, batches, offsets, until_idle=until_idle)
     await stream.follow(query, batches, health)
 
