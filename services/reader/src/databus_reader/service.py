@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
+from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceUnavailable
 from databus.events import Start, Table
 from databus.pipe import ReaderEnd
@@ -31,8 +32,8 @@ _HEARTBEAT_SECONDS = 1.0
 
 
 async def run(settings: Settings, health: Health) -> None:
-    """Read the binlog for ever. Whatever breaks, a new generation begins from the progress in Kafka."""
-    async with connect_redis(settings.redis) as redis:
+    """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
+    async with connect_redis(settings.redis) as redis, leading(settings, "reader", redis, health):
         pipe = ReaderEnd(redis, settings.name)
         await pipe.retire()
         while True:
@@ -126,6 +127,8 @@ async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
+        async with open_lease(settings, "reader", redis) as lease:
+            await lease.holder()
     async with connect_source(settings.source) as session:
         require_ready(session.server)
         await session.register(settings.server_id)
