@@ -112,6 +112,7 @@ async def _win(lease: Lease, role: Role, renew: float, health: Health) -> float:
             log.info("the lease is ours: active as %s", role)
             return asked + _DEADLINE * renew
         health.up(f"standby: {holder} is the active {role}")
+        health.beat()
         if holder != leader:
             log.info("standby: %s is the active %s", holder, role)
             leader = holder

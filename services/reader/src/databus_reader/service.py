@@ -26,6 +26,8 @@ from databus_reader.translate import Translator
 log = logging.getLogger("databus.reader")
 
 _CLAIM_SECONDS = 0.2
+#: a publisher that lives opens a generation sooner
+_LONG_SECONDS = 2.0
 #: a position without captured changes is passed on this often
 _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
@@ -46,11 +48,15 @@ async def run(settings: Settings, health: Health) -> None:
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
-    """Wait until the publisher has opened a generation, and claim it."""
+    """Wait until the publisher has opened a generation, and claim it.
+
+    One that a reader claimed which was deposed, but did not know it yet, is ended here: nobody else would.
+    """
     waited = 0.0
     while (progress := await pipe.claim()) is None:
-        if waited >= 5:
+        if waited >= _LONG_SECONDS:
             health.down("waiting for the publisher to open a generation")
+            await pipe.retire()
         health.beat()
         waited += _CLAIM_SECONDS
         await asyncio.sleep(_CLAIM_SECONDS)
