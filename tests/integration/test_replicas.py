@@ -101,6 +101,7 @@ async def test_t22_one_that_slept_is_replaced_and_disturbs_nobody_when_it_wakes(
     assert pipeline.pid(service) == sleeper
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("service", ["reader", "publisher"])
 async def test_t22_two_that_are_active_for_a_moment_lose_and_repeat_nothing(
     pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume, service: Service
