@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -14,11 +14,24 @@ from redis.asyncio import Redis
 
 from databus import names
 from databus.pipe import ReaderEnd
-from devstack import Server
+from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from support import Changes, Consume, Execute, MakePipeline, connected
 
 RENEW = 1.0
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """For a Redis that may be killed."""
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
+    yield stack
+    stack.stop("redis")
+
+
+@pytest.fixture(scope="module")
+def redis_server(own: Stack) -> Server:
+    return own.start("redis")
 
 
 @pytest.fixture
@@ -32,20 +45,29 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
     for replica in (0, 1):
         for service in ("publisher", "reader"):
             await asyncio.to_thread(pipeline.spawn, service, replica=replica)
-            await until_ready(pipeline, service, replica, standby=replica == 1)
+            await until(pipeline, service, replica, states={"standby" if replica else "active"})
     return pipeline
 
 
-async def until_ready(pipeline: Pipeline, service: Service, replica: int, *, standby: bool) -> None:
-    """Wait until a replica is active, or stands by."""
-    async with asyncio.timeout(60), httpx.AsyncClient() as http:
+async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
+    """Ask a replica: `active`, `standby`, or else it is not ready."""
+    async with httpx.AsyncClient() as http:
+        try:
+            answer = await http.get(f"{pipeline.url(service, replica)}/readyz")
+        except httpx.TransportError:
+            assert pipeline.pid(service, replica), pipeline.log(service, replica).read_text()
+            return ""
+    if answer.status_code != httpx.codes.OK:
+        return ""
+    return "standby" if answer.text.startswith("standby") else "active"
+
+
+async def until(pipeline: Pipeline, service: Service, *replicas: int, states: set[str]) -> None:
+    """Wait until the replicas are in these states, whichever is in which."""
+    async with asyncio.timeout(60):
         while True:
-            try:
-                answer = await http.get(f"{pipeline.url(service, replica)}/readyz")
-                if answer.status_code == httpx.codes.OK and answer.text.startswith("standby") == standby:
-                    return
-            except httpx.TransportError:
-                assert pipeline.pid(service, replica), pipeline.log(service, replica).read_text()
+            if {await state(pipeline, service, replica) for replica in replicas} == states:
+                return
             await asyncio.sleep(0.05)
 
 
@@ -88,12 +110,12 @@ async def test_t22_one_that_slept_is_replaced_and_disturbs_nobody_when_it_wakes(
         os.kill(sleeper, signal.SIGSTOP)
         try:
             asleep = time.monotonic()
-            await until_ready(pipeline, service, 1, standby=False)
+            await until(pipeline, service, 1, states={"active"})
             assert time.monotonic() - asleep < 3 * RENEW + 3  # to connect and begin takes some time too
             found += await arrived(consumer, 10)
         finally:
             os.kill(sleeper, signal.SIGCONT)
-        await until_ready(pipeline, service, 0, standby=True)
+        await until(pipeline, service, 0, states={"standby"})
         found += await arrived(consumer, 10)
         count = await end()
     found += await arrived(consumer, count - len(found))
@@ -116,8 +138,8 @@ async def test_t22_two_that_are_active_for_a_moment_lose_and_repeat_nothing(
             if await redis.get(key) == first:
                 await redis.delete(key)
             await asyncio.sleep(0.01)
-        await until_ready(pipeline, service, 0, standby=True)
-        await until_ready(pipeline, service, 1, standby=False)
+        await until(pipeline, service, 1, states={"active"})
+        await until(pipeline, service, 0, states={"standby"})
         found += await arrived(consumer, 10)
         count = await end()
     found += await arrived(consumer, count - len(found))
@@ -155,7 +177,27 @@ async def test_a_replica_that_is_stopped_hands_over_at_once(
             while await redis.get(key) in (first, None):
                 pass
         assert time.monotonic() - ended < RENEW / 2
-        await until_ready(pipeline, service, 1, standby=False)
+        await until(pipeline, service, 1, states={"active"})
         count = await end()
     found += await arrived(consumer, count - len(found))
     assert found == list(range(count))
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_replicas_go_on_when_redis_was_away_and_has_forgotten_everything(
+    pipeline: Pipeline, source: Server, schema: str, own: Stack, redis_server: Server, changes: Consume
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    async with ledger(source, schema) as end:
+        found = await arrived(consumer, 1)
+        await asyncio.to_thread(own.kill, "redis")
+        await asyncio.sleep(3 * RENEW)
+        await asyncio.to_thread(own.restart, "redis")
+        async with Redis.from_url(redis_server.url) as redis:
+            await redis.flushall()
+        found += await arrived(consumer, 10)
+        count = await end()
+    found += await arrived(consumer, count - len(found))
+    assert found == list(range(count))
+    for service in ("reader", "publisher"):
+        await until(pipeline, service, 0, 1, states={"active", "standby"})

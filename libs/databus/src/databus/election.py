@@ -88,14 +88,15 @@ async def open_lease(settings: Settings, role: Role, redis: Redis) -> AsyncItera
 @asynccontextmanager
 async def holding(lease: Lease, role: Role, renew: float, health: Health) -> AsyncIterator[None]:
     """Do as `leading`, with a lease at hand that lasts 2.5 times `renew` seconds."""
+    leader = metrics.LEADER.labels(role)
     try:
         until = await _win(lease, role, renew, health)
-        health.down("took the lease")
-        metrics.LEADER.labels(role).set(1)
+        health.down(f"becoming the active {role}")
+        leader.set(1)
         async with _Term(lease, renew, until):
             yield
     finally:
-        metrics.LEADER.labels(role).set(0)
+        leader.set(0)
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await lease.release()
