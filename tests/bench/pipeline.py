@@ -96,7 +96,10 @@ def deliver(server: Server, log: Log, beside: Neighbours) -> Delivery:
 async def _timed(pipeline: Pipeline, log: Log, beside: Neighbours) -> Delivery:
     """Start the reader; take the time from its first entry on, when both services are warm and connected."""
     topic, stream = names.progress_topic(pipeline.name), names.stream_key(pipeline.name)
-    async with consuming(beside.kafka, topic) as progress, Redis.from_url(beside.redis.url) as redis:
+    async with (
+        consuming(beside.kafka, topic) as progress,
+        Redis.from_url(beside.redis.url, socket_timeout=None) as redis,
+    ):
         pipeline.spawn("reader")
         await redis.xread({stream: 0}, block=30_000)
         pids = beside.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
