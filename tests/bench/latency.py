@@ -13,7 +13,7 @@ from pathlib import Path
 import pymysql
 from aiokafka import AIOKafkaConsumer
 from delivered import consuming, our_ids
-from neighbours import Neighbours, pipeline_of
+from neighbours import Neighbours, cpu, create, pipeline_of
 from report import Result
 from rich.progress import track
 from served import CONSOLE
@@ -33,28 +33,31 @@ GOALS = {50: 20, 99: 100}
 def latency(beside: Neighbours, runs: int) -> list[Result]:
     """Measure the time from the answer to a commit until a consumer with `read_committed` has the row."""
     waits: list[list[float]] = []
-    with database() as server, pipeline_of(server, beside, "latest") as pipeline:
+    cost: dict[str, list[float]] = {}  # µs CPU a transaction
+    with database() as (server, mariadb), pipeline_of(server, beside, "latest") as pipeline:
         pipeline.start_all("publisher", "reader")
+        pids = (
+            {service: pipeline.pid(service) for service in ("reader", "publisher")} | beside.pids | {"mariadb": mariadb}
+        )
         pace = Pace(server.host, server.port, server.user, server.password, 0, RATE, SECONDS, CONNECTIONS)
         topic = f"{pipeline.name}.bench.t"
+        create(beside.kafka, topic)
         asyncio.run(measured(replace(pace, seconds=5), beside.kafka, topic))  # brings everybody's code to speed
         for run in track(range(1, runs + 1), "measuring latency", console=CONSOLE):
+            before = {name: cpu(pid) for name, pid in pids.items()}
             waits.append(asyncio.run(measured(replace(pace, first=run * RATE * SECONDS), beside.kafka, topic)))
+            for name, pid in pids.items():
+                cost.setdefault(name, []).append((cpu(pid) - before[name]) / (RATE * SECONDS) * 1e6)
+    parts = {part: [statistics.quantiles(run, n=100)[part - 1] * 1000 for run in waits] for part in GOALS}
     return [
-        Result(
-            f"latency at {RATE:,} transactions/s: p{part}",
-            "ms",
-            [statistics.quantiles(run, n=100)[part - 1] * 1000 for run in waits],
-            goal=goal,
-            at_most=True,
-        )
-        for part, goal in GOALS.items()
+        *(Result(f"latency: p{part}", "ms", parts[part], goal=goal, at_most=True) for part, goal in GOALS.items()),
+        *(Result(f"latency: {name}", "µs CPU/transaction", figures) for name, figures in cost.items()),
     ]
 
 
 @contextmanager
-def database() -> Iterator[Server]:
-    """Start the server that is written to, with an empty table."""
+def database() -> Iterator[tuple[Server, int]]:
+    """Start the server that is written to, with an empty table; gives its process id too."""
     stack = Stack(Path(".devstack/bench/latency"), own=True)
     server = stack.start("mariadb")
     try:
@@ -64,7 +67,7 @@ def database() -> Iterator[Server]:
                 "CREATE TABLE bench.t (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)",
             ):
                 root.query(statement)
-        yield server
+        yield server, next(status.pid for status in stack.status() if status.kind == "mariadb")
     finally:
         stack.stop("mariadb")
 

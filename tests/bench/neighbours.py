@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from delivered import count
 
 from databus.kafka_client import running
@@ -51,6 +51,16 @@ def pipeline_of(server: Server, beside: Neighbours, start: str) -> Iterator[Pipe
     finally:
         pipeline.kill("reader")
         pipeline.kill("publisher")
+
+
+def create(kafka: Server, topic: str) -> None:
+    """Create a topic of one partition, so that nobody's first message has to wait for it."""
+
+    async def work() -> None:
+        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)) as admin:
+            await admin.create_topics([NewTopic(topic, 1, 1)])
+
+    asyncio.run(work())
 
 
 def verify(who: str, kafka: Server, topic: str, images: Callable[[bytes], int], wanted: int) -> None:

@@ -1,4 +1,4 @@
-"""The usual way from a binlog to Kafka: python-mysql-replication, `json.dumps` and `send`, one after the other.
+"""The usual way from a binlog to Kafka: python-mysql-replication, `json.dumps` and aiokafka's `send`.
 
 Its task comes on standard input, what it took goes to standard output, as with readers.py.
 """
@@ -15,7 +15,7 @@ from readers import Clock, Run, Task, library_events, peak
 
 @dataclass(frozen=True)
 class Sending(Task):
-    """What to read, and where to send it."""
+    """What to read, and where to send it: a message each row event (reader `usual`) or each row (`usual, by row`)."""
 
     kafka: str
     topic: str
@@ -26,19 +26,21 @@ BATCH_BYTES, LINGER_MS = 2**20, 50
 
 
 async def send(task: Sending, clock: Clock) -> int:
-    """Send one message a row event, acknowledged by all replicas and without duplicates; until all are there."""
-    events, count = library_events(task), 0
+    """Send all changes, acknowledged by all replicas and without duplicates, and wait until they are there."""
+    events, count, by_row = library_events(task), 0, task.reader == "usual, by row"
     options = {"max_batch_size": BATCH_BYTES, "max_request_size": 2 * BATCH_BYTES, "linger_ms": LINGER_MS}
     async with AIOKafkaProducer(
         bootstrap_servers=task.kafka, acks="all", enable_idempotence=True, **options
     ) as producer:
         with clock:
             for event in events:
-                if isinstance(event, RowsEvent):
-                    change = {"schema": event.schema, "table": event.table, "event": type(event).__name__}
-                    message = json.dumps(change | {"rows": event.rows}, default=str)
+                if not isinstance(event, RowsEvent):
+                    continue
+                change = {"schema": event.schema, "table": event.table, "event": type(event).__name__}
+                for rows in [[row] for row in event.rows] if by_row else [event.rows]:
+                    message = json.dumps(change | {"rows": rows}, default=str)
                     await producer.send(task.topic, message.encode())
-                    count += len(event.rows) * (2 if isinstance(event, UpdateRowsEvent) else 1)
+                count += len(event.rows) * (2 if isinstance(event, UpdateRowsEvent) else 1)
             await producer.flush()
     return count
 
