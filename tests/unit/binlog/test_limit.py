@@ -2,6 +2,7 @@
 
 import zlib
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -264,3 +265,25 @@ def test_a_log_that_ends_in_what_goes_by_is_cut_off(wire, transaction):
     decoder.feed(wire.packets(wire.head(), *transaction[:3]) + (900).to_bytes(3, "little") + packet[3:904])
     with pytest.raises(CorruptEvent, match="an event is cut off"):
         decoder.feed(b"")
+
+
+def resident() -> int:
+    """Return the MiB of memory that the process has now."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) // 1024
+
+
+@pytest.mark.parametrize("way", ["packets", "payload"])
+def test_a_decoder_is_small_again_after_a_large_event(wire, way):
+    table = wire.table("fc", "04", extra="02013f")
+    size = 60_000_000
+    large = wire.event(
+        WRITE_ROWS, bytes.fromhex("070000000000 0100 0200 01 ff 00") + size.to_bytes(4, "little") + bytes(size)
+    )
+    decoder = Decoder()
+    before = resident()
+    data, _ = streams(wire, [table, large])[way]
+    found = [decoder.feed(data[at : at + (1 << 18)]).images for at in range(0, len(data), 1 << 18)]
+    del data
+    assert sum(found) == 1
+    assert resident() - before < 20

@@ -25,6 +25,7 @@ from databus_binlog.json_diff import apply_diffs
 from databus_binlog.payload import PIECE as PAYLOAD_PIECE, TransactionPayload
 from databus_binlog.table_map import NOT_LOGGED, FieldType as T, names_of, parse_table_map
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -94,6 +95,7 @@ cdef inline int rows_action(int kind) noexcept:
     return 1 if kind == PARTIAL_UPDATE_ROWS else -1
 
 
+@cython.final  # so that the compiler can inline its methods
 cdef class Decoder(Recorder):
     """Turns a dump's packets (`feed`) or a file's content (`feed_file`) into events; one decoder per stream or file.
 
@@ -191,6 +193,7 @@ cdef class Decoder(Recorder):
         trim(&self.json)
         trim(&self.scratch)
         data = self._taken()
+        self.out.size = 0
         trim(&self.out)
         return data
 
@@ -205,9 +208,11 @@ cdef class Decoder(Recorder):
                 return self._format_description(p[:size])
             end -= self._checked(p, size)
         self._dispatch(kind, p + HEADER, end, <uint16_t> le(p + 17, 2))
-        return self._acknowledge()
+        if self.ack_wanted and not self.in_payload:
+            self.ack = self.file, self.end
+        return 0
 
-    cdef int _header(self, const uint8_t* p, size_t size) except -1:
+    cdef inline int _header(self, const uint8_t* p, size_t size) except -1:
         """Time u32, type u8, server id u32, size u32, next position u32, flags u16."""
         cdef int kind = p[4]
         self.time = <uint32_t> le(p, 4)
@@ -216,13 +221,11 @@ cdef class Decoder(Recorder):
             self.next_position = <uint32_t> le(p + 13, 4)
             self._find_place(kind, size, self.next_position, <uint16_t> le(p + 17, 2))
             if self.in_parts and kind != PARTIAL_ROW_DATA and kind != HEARTBEAT and kind != HEARTBEAT_V2:
-                raise CorruptEvent(f"a rows event in parts ends before its last part at {self._where()}")
+                raise self._unfinished()
         return 0
 
-    cdef int _acknowledge(self) except -1:
-        if self.ack_wanted and not self.in_payload:
-            self.ack = self.file, self.end
-        return 0
+    cdef object _unfinished(self):
+        return CorruptEvent(f"a rows event in parts ends before its last part at {self._where()}")
 
     cdef int _dispatch(self, int kind, const uint8_t* body, const uint8_t* end, uint16_t flags) except -1:
         if kind == TABLE_MAP:
@@ -399,7 +402,9 @@ cdef class Decoder(Recorder):
                 self._part(p[HEADER:size], whole - checksum - HEADER)
             except (LookupError, ValueError) as error:
                 raise self._corrupt(kind, error) from error
-        return self._acknowledge()
+        if self.ack_wanted and not self.in_payload:
+            self.ack = self.file, self.end
+        return 0
 
     cdef int _oversized(self, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1:
         """Tell of rows that went by, by the beginning of their event's body."""
@@ -453,7 +458,7 @@ cdef class Decoder(Recorder):
         self._need(end - p, (columns + 7) // 8 * (2 if rows_action(kind) == 1 else 1), kind)
         return self._write_rows(plan, kind, p, end, statement_end)
 
-    cdef Plan _table_of(self, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end):
+    cdef inline Plan _table_of(self, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end):
         """Find the table of rows by its number u48 and flags u16; None if nobody wants them."""
         cdef uint64_t number
         cdef Plan plan
