@@ -69,8 +69,8 @@ CONTROL = {
     E.ANNOTATE_ROWS: control.annotate_rows,
 }
 
-#: beside rows, what may be missed above the limit
-OPTIONAL = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SAY_NOTHING
+#: what may go by above the limit, beside rows
+OPTIONAL = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SAY_NOTHING - {E.START_ENCRYPTION}
 
 FAULTS = {
     TRUNCATED: "the row is truncated", BAD_JSON: "malformed binary JSON",
