@@ -1,11 +1,11 @@
-"""Every Redis key, Kafka topic and transactional id.
+"""Every Redis key, Kafka topic, transactional id and Kubernetes Lease.
 
 The braces make all keys of a pipeline one hash slot, so that a Redis function may touch them together in a cluster.
 """
 
 import re
 from collections.abc import Iterable
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 from databus.events import Table
 
@@ -43,6 +43,19 @@ def switched_key(pipeline: str, request: str) -> str:
 def lease_key(pipeline: str, dump: str, lease: str) -> str:
     """Expiring key: somebody reads this dump. `*` as the lease gives the pattern of all of them."""
     return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"
+
+
+def leader_key(pipeline: str, role: str) -> str:
+    """Expiring key: its value names the one active replica of a service."""
+    return f"databus:{{{pipeline}}}:leader:{role}"
+
+
+def leader_lease(pipeline: str, role: str) -> str:
+    """Kubernetes Lease of the one active replica of a service. The chart grants access to it by the same rule."""
+    plain = pipeline.lower().replace("_", "-")
+    if plain != pipeline:  # two pipelines must not share a lease because Kubernetes knows no capitals
+        plain += f"-{sha256(pipeline.encode()).hexdigest()[:8]}"
+    return f"databus-{plain}-{role}"
 
 
 def transactional_id(pipeline: str) -> str:

@@ -192,6 +192,15 @@ class Kafka(_Section):
     bootstrap_servers: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:9092"]
 
 
+class Election(_Section):
+    """Which of several replicas of a service is the active one."""
+
+    #: who keeps the lease
+    by: Literal["redis", "kubernetes"] = "redis"
+    #: the active one renews its lease this often; when it vanishes another takes over within three times as long
+    renew: Duration = 2.0
+
+
 class Reader(_Section):
     """The service that reads the binlog."""
 
@@ -201,6 +210,7 @@ class Reader(_Section):
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     #: the reader pauses while this much waits in Redis
     backlog_limit: Size = 256 * 2**20
+    election: Election = Election()
     listen: HostPort = "127.0.0.1:9101"
 
 
@@ -214,6 +224,7 @@ class Publisher(_Section):
     partitions: Annotated[int, Field(ge=1)] = 1
     #: -1 takes the broker's default
     replication_factor: Annotated[int, Field(ge=-1)] = -1
+    election: Election = Election()
     listen: HostPort = "127.0.0.1:9102"
 
     @model_validator(mode="after")

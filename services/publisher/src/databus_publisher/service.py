@@ -4,6 +4,7 @@ import logging
 
 from databus import metrics
 from databus.connections import connect_redis, kafka_errors
+from databus.election import leading, open_lease
 from databus.errors import GenerationLost
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
@@ -22,8 +23,8 @@ _BLOCK_MS = 500
 
 
 async def run(settings: Settings, health: Health) -> None:
-    """Publish for ever: a producer of our own, and one generation of the pipe after the other."""
-    async with connect_redis(settings.redis) as redis:
+    """Publish for ever, as the active publisher: a producer of our own, one generation of the pipe after the other."""
+    async with connect_redis(settings.redis) as redis, leading(settings, "publisher", redis, health):
         pipe = PublisherEnd(redis, settings.name)
         with kafka_errors():
             async with open_topics(settings) as topics, open_producer(settings) as producer:
@@ -68,6 +69,8 @@ async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and Kafka and create the progress topic."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
+        async with open_lease(settings, "publisher", redis) as lease:
+            await lease.holder()
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
