@@ -53,3 +53,11 @@ def test_two_servers_that_wrote_the_same_number_have_two_histories():
 def test_what_is_missing_can_be_told_by_its_sources():
     extra = GtidSet.parse("mysql", f"{A}:5-7,{B}:1-3,{A}:blue:9")
     assert str(extra.of_sources_in(mysql({(A, 1)}))) == f"{A}:5-7"
+
+
+def test_a_mariadb_server_has_what_its_binlog_state_reaches_for_that_domain_and_server():
+    ours = mariadb({0: (1, 100), 7: (1, 5)})
+    assert str(ours.missing_from("0-1-100,0-2-150,7-1-9")) == ""
+    assert str(ours.missing_from("0-1-90,0-2-150,7-1-5")) == "0-1-100", "0-2-150 was written by another server"
+    assert str(ours.missing_from("0-1-100")) == "7-1-5"
+    assert str(mariadb({0: (2, 9), 3: (1, 1)}).of_sources_in(ours)) == "0-2-9"

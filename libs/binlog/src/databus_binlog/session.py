@@ -107,7 +107,10 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind."""
+        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind.
+
+        Where MySQL logs transactions without a GTID there is no set: it would not tell them.
+        """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
         status = "SHOW BINARY LOG STATUS" if new_name else "SHOW MASTER STATUS"
@@ -115,6 +118,8 @@ class Session:
         if not rows:
             raise InvalidPosition("the server writes no binary log; start it with log_bin and binlog_format=ROW")
         file, offset = str(rows[0][0]), int(rows[0][1])
+        if not self.server.gtid:
+            return Position(file=file, offset=offset)
         gtid_set = str(rows[0][4]).replace("\n", "") if mysql else await self.gtid_at(file, offset)
         return Position(gtid_set=gtid_set, file=file, offset=offset)
 
@@ -123,6 +128,8 @@ class Session:
         file = next(iter(await self.logs()))
         if self.server.flavor == "mariadb":
             return Position(gtid_set=await self.gtid_at(file, _HEADER_END), file=file, offset=_HEADER_END)
+        if not self.server.gtid:
+            return Position(file=file, offset=_HEADER_END)
         [(purged,)] = await self.query("SELECT @@GLOBAL.gtid_purged")
         return Position(gtid_set=str(purged).replace("\n", ""), file=file, offset=_HEADER_END)
 

@@ -59,6 +59,8 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets |
     async for progress in _polled(settings):
         if _covers(progress, held, manifest):
             break
+        if progress and progress.position and not progress.position.gtid_set:
+            return None
     ends = await _decided_ends(settings)
     # Whatever is before them is committed, and so is its progress.
     _covers(await read_progress(settings, whole=True), held, manifest)
