@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from model.turns import Actor, Fate
+from model.turns import Fate
 from model.world import World
 
 _places = st.integers(0, 1)

@@ -1,4 +1,4 @@
-"""A Redis in memory: the pipe's own functions on the few commands they use. test_pipe.py compares it with a real one."""
+"""A Redis in memory: the pipe's own functions on the few commands they use (as real: test_pipe_model.py)."""
 
 from collections.abc import Callable
 from copy import deepcopy
