@@ -56,8 +56,8 @@ chart: ## Lint and render the chart with the helm on PATH
 fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
-model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without claim")
-	PYTHONPATH=tests $(BIN)/python -m model.search $(ARGS)
+model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without end")
+	PYTHONPATH=tests $(BIN)/python -m model $(ARGS)
 
 bench: bench-decode ## Run all benches (bench-results/)
 

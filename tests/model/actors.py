@@ -38,6 +38,7 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
             pass
         log = source.read(host, progress)
         with suppress(GenerationLost):
+            await pipe.append(msgspec.msgpack.encode([next(log)]))  # the start, by itself
             while True:
                 # None is the end of the log for now.
                 events = list(islice(iter(log.__next__, None), size))
@@ -57,19 +58,22 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
     topics: Any = _Topics()
     while True:
         publication = Publication(_SETTINGS, producer, topics, progress)
-        await producer.commit(progress)
+        if kafka.commits_to_open:
+            await producer.commit(progress)
         await pipe.open(progress)
         with suppress(GenerationLost):
-            await _publish(pipe, publication)
+            await _publish(pipe, publication, start_first=kafka.keeps_start_first)
         await producer.abort()
         progress = publication.committed
 
 
-async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
+async def _publish(pipe: PublisherEnd, publication: Publication, *, start_first: bool) -> None:
     while True:
         entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else 500)
         for entry in entries:
             await publication.add(decode_events(entry.payload))
+            if start_first and publication.committed.position is None:
+                await publication.commit()
         if entries:
             await pipe.trim()
         elif publication.committable:

@@ -4,6 +4,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from model.at_least_once import AtLeastOnceWorld
 from model.turns import Fate
 from model.world import World
 
@@ -21,7 +22,10 @@ class HandOver(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = self.make_world()
+
+    def make_world(self) -> World:
+        return World()
 
     @initialize(rows=st.lists(st.integers(0, 3), min_size=4, max_size=_TRANSACTIONS), size=_sizes, turns=_start_turns)
     def a_pipeline_starts(self, rows: list[int], size: int, turns: int) -> None:
@@ -72,6 +76,13 @@ class HandOver(RuleBasedStateMachine):
             self.world.drain()
         finally:
             self.world.end()
+
+
+class HandOverAtLeastOnce(HandOver):
+    """The same without transactions."""
+
+    def make_world(self) -> World:
+        return AtLeastOnceWorld()
 
 
 def explore(machine: type[RuleBasedStateMachine], stories: int, *, steps: int = 50, shrink: bool = True) -> None:

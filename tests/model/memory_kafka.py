@@ -23,6 +23,10 @@ class Committed(NamedTuple):
 class MemoryKafka:
     """The pipeline's topics and the state of its transactional id."""
 
+    #: a publisher commits its progress once more before it opens a generation
+    commits_to_open = True
+    #: and commits the position of a first start before anything else
+    keeps_start_first = False
     #: a newer producer ends what an older one may do
     fences = True
     #: a newer producer aborts what an older one left open
@@ -60,6 +64,44 @@ class MemoryKafka:
     def _verify(self, epoch: int) -> None:
         if self.fences and epoch != self.epoch:
             raise Fenced("another publisher is active")
+
+
+class MemoryKafkaWithoutTransactions(MemoryKafka):
+    """Every record and every progress counts at once, whoever sends it."""
+
+    commits_to_open = False  # of one that was replaced it would count, too
+    keeps_start_first = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: what each publisher sent of each generation
+        self.attempts: list[list[Row]] = []
+        self._current: dict[int, list[Row]] = {}
+        self.stored: Progress | None = None
+        #: rows and progress records as they came
+        self.log: list[Row | Progress] = []
+
+    @property
+    def progress(self) -> Progress | None:
+        return self.stored
+
+    def begin_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
+
+    def send(self, epoch: int, rows: list[Row]) -> None:
+        if epoch not in self._current:
+            self._current[epoch] = []
+            self.attempts.append(self._current[epoch])
+        self._current[epoch].extend(rows)
+        self.log += rows
+
+    def commit(self, epoch: int, progress: Progress) -> None:
+        self.stored = progress
+        self.log.append(progress)
+
+    def abort(self, epoch: int) -> None:
+        self._current.pop(epoch, None)
 
 
 class MemoryProducer:

@@ -12,7 +12,7 @@ from databus.events import Begin
 from databus.pipe import Acceptance, Entry
 from databus_publisher.publication import Publication
 from databus_publisher.reach import Reach
-from model.memory_kafka import MemoryKafka, MemoryProducer
+from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
 
 Left = AbstractContextManager[Any]
 
@@ -56,6 +56,8 @@ LEFT_OUT: dict[str, Callable[[], Left]] = {
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),
     "take-over": lambda: patch.object(MemoryKafka, "aborts", False),
+    "first start": lambda: patch.object(MemoryKafkaWithoutTransactions, "keeps_start_first", False),
+    "silent open": lambda: patch.object(MemoryKafkaWithoutTransactions, "commits_to_open", True),
 }
 
 

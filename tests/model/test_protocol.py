@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from model.machine import HandOver, explore
+from model.machine import HandOver, HandOverAtLeastOnce, explore
 from model.rules import without
 from model.stories import STORIES
 from model.world import Violated, World
@@ -32,3 +32,7 @@ def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, .
             story().drain()
     with without(*rules), pytest.raises(Violated):
         story()
+
+
+def test_without_transactions_nothing_is_lost_and_only_whole_ends_come_again() -> None:
+    explore(HandOverAtLeastOnce, 40)

@@ -19,7 +19,7 @@ class World:
     """Two places for readers and two for publishers: nothing here keeps both of a kind from believing to be alone."""
 
     def __init__(self) -> None:
-        self.source, self.redis, self.kafka = Source(), MemoryRedis(), MemoryKafka()
+        self.source, self.redis, self.kafka = Source(), MemoryRedis(), self.make_kafka()
         self.replica = self.redis.copy()
         self.readers: list[Actor | None] = [None, None]
         self.publishers: list[Actor | None] = [None, None]
@@ -27,6 +27,9 @@ class World:
         self._progress = Progress()
         #: captured transactions that are published, or lie before the first start
         self._reached: set[int] = set()
+
+    def make_kafka(self) -> MemoryKafka:
+        return MemoryKafka()
 
     def start_reader(self, place: int, *, host: int = 0, size: int = 4) -> None:
         self._replace(self.readers, place, Actor(read(self.redis, self.source, host, size)))
@@ -91,10 +94,10 @@ class World:
         self.start_publisher(0)
         for _ in range(_DRAIN_TURNS):
             self.run_all(1)
-            position = self._progress.position
+            position = self.kafka.progress and self.kafka.progress.position
             if position and numbers_in(position) == set(self.source.order(0)):
                 return
-        raise Violated(f"{self._progress} is never left behind")
+        raise Violated(f"{self.kafka.progress} is never left behind")
 
     def end(self) -> None:
         for actors in (self.readers, self.publishers):

@@ -4,7 +4,7 @@ import argparse
 import logging
 import time
 
-from model.machine import HandOver, explore
+from model.machine import HandOver, HandOverAtLeastOnce, explore
 from model.rules import LEFT_OUT, without
 
 
@@ -13,11 +13,12 @@ def main() -> None:
     parser.add_argument("--stories", type=int, default=2000, help="how many (2000)")
     parser.add_argument("--steps", type=int, default=50, help="faults and other steps of a story (50)")
     parser.add_argument("--without", nargs="+", default=[], choices=LEFT_OUT, help="rules to leave out", metavar="RULE")
+    parser.add_argument("--at-least-once", action="store_true", help="without Kafka's transactions")
     options = parser.parse_args()
     logging.getLogger("databus").setLevel(logging.WARNING)
     begin = time.monotonic()
     with without(*options.without):
-        explore(HandOver, options.stories, steps=options.steps)
+        explore(HandOverAtLeastOnce if options.at_least_once else HandOver, options.stories, steps=options.steps)
     print(f"{options.stories} stories of {options.steps} steps in {time.monotonic() - begin:.0f} s: nothing found")
 
 
