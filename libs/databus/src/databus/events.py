@@ -66,6 +66,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: indexes into `columns`, in key order; empty without a primary key
     primary_key: tuple[int, ...] = ()
     indexes: tuple[Index, ...] = ()
+    #: default character set of new columns; empty where it is not known
+    charset: str = ""
 
     @cached_property
     def fingerprint(self) -> str:
