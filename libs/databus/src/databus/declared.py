@@ -68,7 +68,8 @@ def _declared_type(column: ColumnMap) -> tuple[str, str]:
         return name, name
     if code in _STRINGS:
         name = _STRINGS[code][is_text]
-        return name, f"{name}({column.metadata // character_width(column.charset or '')})"
+        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # a byte says how it is compressed
+        return name, f"{name}({size // character_width(column.charset or '')})"
     name = _PLAIN[code]
     return name, name + _arguments(code, column) + (" unsigned" if _is_unsigned(column) else "")
 

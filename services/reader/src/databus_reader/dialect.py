@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from databus.catalog import charset_of
 from databus_binlog import Server, Session
 from databus_binlog.gtid import Flavor
 from databus_binlog.position import release
@@ -31,13 +32,13 @@ class Dialect:
 async def dialect_of(session: Session) -> Dialect:
     """Ask a server for its dialect."""
     server: Server = session.server
-    names = "'character_set_server', 'explicit_defaults_for_timestamp', 'lower_case_table_names'"
+    names = "'collation_server', 'explicit_defaults_for_timestamp', 'lower_case_table_names'"
     rows = await session.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
     values = {str(name): str(value) for name, value in rows}
     return Dialect(
         flavor=server.flavor,
         integer_widths=server.flavor == "mariadb" or release(server.version) < _NO_WIDTHS_SINCE,
         explicit_timestamps=values.get("explicit_defaults_for_timestamp") == "ON",
-        charset=values["character_set_server"],
+        charset=charset_of(values["collation_server"]),
         folds_names=values["lower_case_table_names"] != "0",
     )
