@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b, sha256
 
+import msgspec
+
 from databus.events import Table
 
 
@@ -68,6 +70,16 @@ def progress_topic(pipeline: str) -> str:
     return f"databus.progress.{pipeline}"
 
 
+def schema_topic(pipeline: str) -> str:
+    """Compacted topic with one partition: each table as it is at the pipeline's progress."""
+    return f"databus.schemas.{pipeline}"
+
+
+def schema_key(*name: str) -> bytes:
+    """Key in the schema topic: of a table by schema and name, of a schema, and, by nothing, of the history's head."""
+    return msgspec.json.encode(name)
+
+
 def table_topic(template: str, pipeline: str, table: Table) -> str:
     """Name the topic of a table; characters Kafka does not allow become `_`."""
     return _kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
@@ -78,7 +90,7 @@ def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
     parts = (pattern.split(".", 1) for pattern in patterns)
     names = (template.format(name=pipeline, schema=schema, table=table) for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
-    return rf"(?!{re.escape(progress_topic(''))})({topics})"
+    return rf"(?!{re.escape(progress_topic(''))}|{re.escape(schema_topic(''))})({topics})"
 
 
 def _kafka_name(name: str) -> str:

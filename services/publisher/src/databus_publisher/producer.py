@@ -40,12 +40,12 @@ class Producer:
         #: bytes sent into the open transaction
         self.size = 0
 
-    async def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
+    async def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         """Send a record into the open transaction; one is begun if there is none."""
         if not self._open:
             await self._kafka.begin_transaction()
             self._open = True
-        self.size += len(key) + len(value)
+        self.size += len(key) + len(value or b"")
         batch = self._batches.get((topic, partition))
         if batch is not None and batch.append(timestamp=None, key=key, value=value) is not None:
             return

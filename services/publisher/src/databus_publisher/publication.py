@@ -6,10 +6,22 @@ from collections import Counter
 
 from databus import metrics, names
 from databus.errors import GenerationLost
-from databus.events import Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Start, Table, TableDefinition
+from databus.events import (
+    Begin,
+    Commit,
+    Event,
+    Heartbeat,
+    QueryEvent,
+    RowsEvent,
+    SchemaDefinition,
+    Start,
+    Table,
+    TableDefinition,
+)
 from databus.formats.databus import Encoder
 from databus.progress import Progress
 from databus.settings import Settings
+from databus_publisher.history import History
 from databus_publisher.producer import Producer
 from databus_publisher.reach import Reach
 from databus_publisher.topics import Topics
@@ -26,6 +38,7 @@ class Publication:
         self._producer = producer
         self._topics = topics
         self._encoder = Encoder()
+        self._history = History(producer, settings.name)
         self._tables: dict[str, Table] = {}
         self._routes: dict[tuple[str, str], tuple[str, int]] = {}
         self._reach = Reach(progress)
@@ -53,6 +66,9 @@ class Publication:
                     await self._end(event)
                 case TableDefinition():
                     self._tables[event.table.fingerprint] = event.table
+                    await self._history.table(event.table)
+                case SchemaDefinition():
+                    await self._history.schema(event)
                 case QueryEvent():
                     table, begin = self._context(event.table)
                     await self._send(table, *self._encoder.query(table, begin.file, event))
@@ -60,6 +76,8 @@ class Publication:
                     self._reach.passed(event)
                 case Start():
                     self._reach.start(event)
+                    if self.committed.position is None:
+                        await self._history.begin()
 
     async def commit(self) -> None:
         """Commit all whole source transactions sent so far, with their progress."""

@@ -29,6 +29,7 @@ async def run(settings: Settings, health: Health) -> None:
         with kafka_errors():
             async with open_topics(settings) as topics, open_producer(settings) as producer:
                 await topics.ensure_progress()
+                await topics.ensure_history()
                 progress = await read_progress(settings, whole=True) or Progress()
                 while True:
                     publication = Publication(settings, producer, topics, progress)
@@ -66,7 +67,7 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and Kafka and create the progress topic."""
+    """Connect to Redis and Kafka and create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings, "publisher", redis) as lease:
@@ -74,3 +75,4 @@ async def check(settings: Settings, _: Health) -> None:
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
+                await topics.ensure_history()
