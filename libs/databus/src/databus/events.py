@@ -2,7 +2,7 @@
 
 The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
 is a map, sent once a generation, and referred to by its fingerprint afterwards. A generation is
-`Start (Heartbeat | TableDefinition* Begin (TableDefinition | RowsEvent | QueryEvent)* Commit)*`.
+`Start (Heartbeat | TableDefinition* Begin (TableDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)*`.
 
 GTID sets can be long: only `Start` tells the whole one, the others what was executed since.
 """
@@ -154,7 +154,22 @@ class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
     time_us: int
 
 
-Event: TypeAlias = TableDefinition | Begin | RowsEvent | QueryEvent | Commit | Heartbeat | Start
+class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """A row that was too large to be read: all that is left of it."""
+
+    #: fingerprint of the `Table`
+    table: str
+    action: Action
+    #: its ordinal in its transaction
+    row: int
+    #: offsets of the binlog event in the transaction's file
+    start: int
+    end: int
+    #: bytes of the binlog event
+    size: int
+
+
+Event: TypeAlias = TableDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
 
 encode_event = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode
