@@ -41,6 +41,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     time: int
 
     @property
+    def place(self) -> str:
+        """Say where it comes from."""
+        return f"{self.schema}.{self.table} at {self.file}:{self.start}"
+
+    @property
     def id(self) -> bytes:
         """Key of the dead letter: the same for the same change, should it come twice."""
         place = (self.transaction, self.start, self.row, self.action, f"{self.schema}.{self.table}", self.partition)
