@@ -72,11 +72,13 @@ async def test_delivered_at_least_once_all_rows_arrive_in_order_though_both_serv
         return n
 
     async def disturb(consumer: Changes) -> None:
-        for victim in ("publisher", "reader", "publisher", "publisher"):
-            await consumer.until(1)
-            await asyncio.to_thread(pipeline.kill, victim)
-            pipeline.spawn(victim)
-        disturbed.set()
+        try:
+            for victim in ("publisher", "reader", "publisher", "publisher"):
+                await consumer.until(1)
+                await asyncio.to_thread(pipeline.kill, victim)
+                pipeline.spawn(victim)
+        finally:
+            disturbed.set()
 
     topic = f"{pipeline.name}.{schema}.ledger"
     async with asyncio.TaskGroup() as tasks:

@@ -19,7 +19,7 @@ from databus.errors import KafkaUnavailable, RecordTooLarge
 BATCH_BYTES = 512 * 1024
 #: in batches that are being filled, and in those that are on their way
 _FILLING_BYTES = 16 * 2**20
-_FLYING_BYTES = 16 * 2**20
+_FLYING_BYTES = 8 * 2**20
 #: An idempotent producer never gives a batch up by itself; we do, to be seen as not ready and to begin anew.
 CONFIRM_SECONDS = 30
 
