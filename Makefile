@@ -12,11 +12,11 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz bench bench-decode images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz bench bench-decode bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: setup ## Run the whole pipeline on a real MariaDB and prove the lake equal to it
 	$(BIN)/devstack demo
@@ -56,10 +56,13 @@ chart: ## Lint and render the chart with the helm on PATH
 fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
-bench: bench-decode ## Run all benches (bench-results/)
+bench: bench-decode bench-pipeline ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
+
+bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look)
+	$(BIN)/python tests/bench/pipeline.py $(ARGS)
 
 lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade

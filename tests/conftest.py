@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from devstack import Server
-from devstack.pipeline import SERVICES, Pipeline
+from devstack.pipeline import SERVICES, Pipeline, replicas
 from support import Changes, Consume, Execute, MakePipeline, connected
 
 
@@ -60,7 +60,8 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
     yield make
     for pipeline in made:
         for service in SERVICES:
-            pipeline.kill(service)
+            for replica in replicas(pipeline.home, service):
+                pipeline.kill(service, replica)
 
 
 @pytest.fixture

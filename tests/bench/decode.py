@@ -4,13 +4,8 @@ All read the same log from the same server, taking turns, each run in a fresh pr
 """
 
 import argparse
-import json
-import subprocess
-import sys
-from dataclasses import asdict
-from pathlib import Path
 
-from readers import READERS, Run, Task
+from readers import READERS, Run, Task, fresh
 from report import Result, report
 from rich.progress import track
 from served import CLIENT_CPU, CONSOLE, SERVER_CPU, Log, served
@@ -44,7 +39,7 @@ def speed(name: str, workload: Workload, kind: Kind, scale: float) -> list[Resul
     """Let all readers read a workload in turns; gives CPU and wall time of each, and the ratios that have goals."""
     cost: dict[str, list[float]] = {reader: [] for reader in READERS}  # µs CPU a row
     pace: dict[str, list[float]] = {reader: [] for reader in READERS}  # rows/s
-    with served(name, workload, kind, scale) as (server, log):
+    with served(name, workload, kind, scale) as (server, log, _):
         run("drain", server, log)  # brings the log into memory
         for reader in track([*READERS] * RUNS, f"reading {name}", console=CONSOLE):
             took = run(reader, server, log)
@@ -64,19 +59,15 @@ def speed(name: str, workload: Workload, kind: Kind, scale: float) -> list[Resul
 
 def memory(name: str, workload: Workload, kind: Kind, scale: float) -> list[Result]:
     """Read one large transaction; gives the most memory that the process had."""
-    with served(name, workload, kind, scale) as (server, log):
+    with served(name, workload, kind, scale) as (server, log, _):
         peaks = [run("ours", server, log).peak / 1e6 for _ in track(range(RUNS), f"reading {name}", console=CONSOLE)]
-    return [Result(f"{name}: memory", "MB", peaks, goal=MEMORY_GOAL, at_most=True)]
+    return [Result(f"{name}: memory", "MB", peaks, goal=MEMORY_GOAL, at_most=True, worst=True)]
 
 
 def run(reader: str, server: Server, log: Log) -> Run:
     """Let a reader read the log in a fresh process, and see that it missed nothing."""
     task = Task(reader, server.host, server.port, server.user, server.password, log.file, log.tenth, CLIENT_CPU)
-    command = [sys.executable, str(Path(__file__).with_name("readers.py"))]
-    done = subprocess.run(
-        command, input=json.dumps(asdict(task)), stdout=subprocess.PIPE, text=True, check=True, timeout=600
-    )
-    took = Run(**json.loads(done.stdout))
+    took = fresh("readers.py", task)
     wanted = {"drain": log.size, "library": log.images // 10}.get(reader, log.images)
     if took.count < wanted or (reader != "drain" and took.count > wanted):
         raise SystemExit(f"bench: {reader} counted {took.count} instead of {wanted}")

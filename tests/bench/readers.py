@@ -7,12 +7,14 @@ import asyncio
 import json
 import os
 import re
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import pymysql
 from pymysql.constants.COMMAND import COM_BINLOG_DUMP
@@ -84,16 +86,21 @@ def drain(task: Task, clock: Clock) -> int:
 
 def library(task: Task, clock: Clock) -> int:
     """Read with python-mysql-replication as it comes; a tenth is enough, its cost grows with the rows."""
-    login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
-    place = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
-    events = iter(BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place))
-    next(events)  # logs in for it; the server makes up the first event
-    count = 0
+    events, count = library_events(task), 0
     with clock:
         for event in events:
             if isinstance(event, RowsEvent):
                 count += len(event.rows) * (2 if isinstance(event, UpdateRowsEvent) else 1)
     return count
+
+
+def library_events(task: Task) -> Iterator[Any]:
+    """Have the library logged in, for the first tenth of the log."""
+    login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
+    place = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
+    events = iter(BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place))
+    next(events)  # logs in for it; the server makes up the first event
+    return events
 
 
 async def ours(task: Task, clock: Clock) -> int:
@@ -125,6 +132,15 @@ async def dumping(task: Task) -> AsyncIterator[EventStream]:
         yield await session.dump(Position(file=task.file, offset=4), server_id=SERVER_ID, follow=False)
 
 
+def fresh(script: str, task: Task) -> Run:
+    """Run a script of the bench on a task in a fresh process."""
+    command = [sys.executable, str(Path(__file__).with_name(script))]
+    done = subprocess.run(
+        command, input=json.dumps(asdict(task)), stdout=subprocess.PIPE, text=True, check=True, timeout=600
+    )
+    return Run(**json.loads(done.stdout))
+
+
 READERS = {reader.__name__: reader for reader in (drain, library, ours, objects)}
 
 
@@ -135,8 +151,12 @@ def main() -> None:
     while clock.wall < SHORTEST:
         count = READERS[task.reader](task, clock)
         counts.append(asyncio.run(count) if asyncio.iscoroutine(count) else count)
-    peak = int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
-    json.dump(asdict(Run(min(counts), clock.wall / len(counts), clock.cpu / len(counts), peak)), sys.stdout)
+    json.dump(asdict(Run(min(counts), clock.wall / len(counts), clock.cpu / len(counts), peak())), sys.stdout)
+
+
+def peak() -> int:
+    """Tell the most memory that this process had, in bytes."""
+    return int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 
 
 if __name__ == "__main__":

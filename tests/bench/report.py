@@ -11,7 +11,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Result:
-    """One figure: the median of its runs, or the worst of them where a limit is to be kept."""
+    """One figure: the median of its runs, or the worst of them where no run may exceed a limit."""
 
     name: str
     unit: str
@@ -22,11 +22,13 @@ class Result:
     goal: float | None = None
     #: the goal is a limit
     at_most: bool = False
+    #: the largest run counts
+    worst: bool = False
 
     @property
     def value(self) -> float:
         """What counts of the runs."""
-        return max(self.runs) if self.at_most else statistics.median(self.runs)
+        return max(self.runs) if self.worst else statistics.median(self.runs)
 
     @property
     def met(self) -> bool | None:

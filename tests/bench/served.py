@@ -34,16 +34,17 @@ class Log:
 
 
 @contextmanager
-def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log]]:
-    """Start the server that has this workload in its binlog, and write it if it is new."""
+def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log, int]]:
+    """Start the server that has this workload in its binlog, and write it if it is new; gives its process id too."""
     stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)  # it is filled and pinned
     server = stack.start(kind)
     try:
         kept = stack.home / kind / "log.json"
         if not kept.exists():
             kept.write_text(json.dumps(asdict(_write(server, name, workload, scale))))
-        _pin(next(status.pid for status in stack.status() if status.kind == kind))
-        yield server, Log(**json.loads(kept.read_text()))
+        pid = next(status.pid for status in stack.status() if status.kind == kind)
+        _pin(pid)
+        yield server, Log(**json.loads(kept.read_text())), pid
     finally:
         stack.stop(kind)
 

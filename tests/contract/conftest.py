@@ -23,7 +23,7 @@ def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) ->
     certificate = authority.issue("server")
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
-    yield lambda kind: stack.start(kind, *tls, "--max-allowed-packet=64M")
+    yield lambda kind: stack.start(kind, *tls, "--max-allowed-packet=128M")
     for kind in ("mariadb", "mysql"):
         stack.stop(kind)
 

@@ -14,9 +14,15 @@ metadata:
     {{- include "databus.labels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}
 spec:
-  replicas: 1
+  replicas: {{ $.values.replicas | default 1 }}
   strategy:
+    {{- if $.folder }}
     type: Recreate
+    {{- else }}
+    # The new pod stands by until the old one gives up its lease.
+    type: RollingUpdate
+    rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+    {{- end }}
   selector:
     matchLabels:
       {{- include "databus.selectorLabels" . | nindent 6 }}
@@ -37,7 +43,7 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       serviceAccountName: {{ include "databus.serviceAccountName" . }}
-      automountServiceAccountToken: false
+      automountServiceAccountToken: {{ not (empty (include "databus.kubernetesLease" (dict "root" . "name" $.name))) }}
       enableServiceLinks: false
       terminationGracePeriodSeconds: 30
       securityContext:
@@ -123,6 +129,16 @@ spec:
           persistentVolumeClaim:
             claimName: {{ $.values.persistence.existingClaim | default $name }}
         {{- end }}
+      {{- if gt (int $.values.replicas) 1 }}
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: kubernetes.io/hostname
+          whenUnsatisfiable: ScheduleAnyway
+          labelSelector:
+            matchLabels:
+              {{- include "databus.selectorLabels" . | nindent 14 }}
+              app.kubernetes.io/component: {{ $.name }}
+      {{- end }}
       {{- with .Values.nodeSelector }}
       nodeSelector:
         {{- toYaml . | nindent 8 }}

@@ -30,6 +30,20 @@ app.kubernetes.io/part-of: databus
 {{- default (printf "%s-source" (include "databus.fullname" .)) .Values.sourcePassword.secretName }}
 {{- end }}
 
+{{/*
+The Lease of a component whose active replica Kubernetes elects, nothing for others; the rule of its name is that of databus/names.py.
+root: the chart's context; name: of the component
+*/}}
+{{- define "databus.kubernetesLease" -}}
+{{- $pipeline := .root.Values.config.name }}
+{{- $section := get .root.Values.config .name | default dict }}
+{{- if eq (dig "election" "by" "redis" $section) "kubernetes" }}
+{{- $plain := $pipeline | lower | replace "_" "-" }}
+{{- $plain = ternary $plain (printf "%s-%s" $plain (sha256sum $pipeline | trunc 8)) (eq $plain $pipeline) }}
+{{- printf "databus-%s-%s" $plain .name }}
+{{- end }}
+{{- end }}
+
 {{/* databus.yaml: the user's configuration and what the chart decides. */}}
 {{- define "databus.config" -}}
 {{- $own := dict

@@ -114,6 +114,20 @@ def test_messages_are_those_of_the_publisher(run):
     assert notices == ["databus: statements left out: 7; this format has no message for them, --format json shows them"]
 
 
+def test_rows_above_the_limit_are_told_without_their_values(run):
+    _, whole, _ = run(path("x4.bin"))
+    code, lines, notices = run(path("x4.bin"), "--row-limit", "40B")
+    assert code == 0
+    assert len(lines) == len(whole) == 5
+    for line, told in zip(lines, whole, strict=True):
+        del told["row"]
+        assert line == told | {"type": "oversized", "action": "insert", "size": told["end"] - told["start"]}
+    assert any("OversizedRows 5" in notice for notice in notices)
+    code, lines, notices = run(path("x4.bin"), "--quiet", "--format", "databus", "--row-limit", "40B")
+    assert (code, lines) == (0, [])
+    assert notices[-1].startswith("databus: rows above --row-limit left out: 5; this format has no message for them")
+
+
 def test_messages_of_incomplete_rows_are_refused(run):
     code, lines, notices = run(path("x3.bin"), "--quiet", "--format", "databus")
     assert (code, lines) == (1, [])
@@ -192,7 +206,15 @@ def test_the_summary_tells_what_was_there(run):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["x", "--from", "3"], ["x", "--from", "-1"], ["x", "--tables", "shop"], ["x", "--format", "xml"]]
+    "arguments",
+    [
+        [],
+        ["x", "--from", "3"],
+        ["x", "--from", "-1"],
+        ["x", "--tables", "shop"],
+        ["x", "--format", "xml"],
+        ["x", "--row-limit", "big"],
+    ],
 )
 def test_wrong_usage_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit, match=r"^2$"):

@@ -47,6 +47,13 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
     assert (settings.source.user, settings.source.hosts) == ("from-env", ["db1:1"])
 
 
+def test_an_election_is_set_for_each_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABUS__PUBLISHER__ELECTION__RENEW", "500ms")
+    settings = load(write(tmp_path, "name: shop\nreader: {election: {by: kubernetes}}"))
+    assert (settings.reader.election.by, settings.reader.election.renew) == ("kubernetes", 2)
+    assert (settings.publisher.election.by, settings.publisher.election.renew) == ("redis", 0.5)
+
+
 def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(write(tmp_path, "name: shop")).source.tls is None
     tls = load(write(tmp_path, "name: shop\nsource: {tls: {}}")).source.tls

@@ -10,7 +10,12 @@ cdef enum Fault:
     BAD_DIFF
     NO_IMAGE_BEFORE
     NO_COLUMNS
+    TOO_LARGE
     RAISED  # a Python exception is on its way
+
+
+cdef enum:
+    KEPT = 4 << 20  # bytes of memory that a buffer keeps for the next events
 
 
 cdef struct Buffer:
@@ -45,6 +50,15 @@ cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept
     memcpy(o, data, size)
     buffer.size += size
     return NONE
+
+
+cdef inline void trim(Buffer* buffer) noexcept nogil:
+    """Give back what a large event made of it."""
+    cdef char* data
+    if buffer.capacity > KEPT and buffer.size <= KEPT:
+        data = <char*> realloc(buffer.data, KEPT)
+        if data != NULL:
+            buffer.data, buffer.capacity = data, KEPT
 
 
 cdef int check(Fault fault) except -1:

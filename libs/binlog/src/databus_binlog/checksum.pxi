@@ -70,13 +70,13 @@ cdef extern from * nogil:
         return (uint32_t) _mm_extract_epi32(_mm_xor_si128(x, y), 1);
     }
 
-    CRC32_TARGET static uint32_t crc32_folded(const uint8_t* p, size_t size) {  // at least 64 bytes
+    CRC32_TARGET static uint32_t crc32_folded(uint32_t crc, const uint8_t* p, size_t size) {  // at least 64 bytes
         const __m128i over_64_bytes = _mm_set_epi64x(0x1C6E41596, 0x154442BD4);
         const __m128i over_16_bytes = _mm_set_epi64x(0x0CCAA009E, 0x1751997D0);
         const __m128i* q = (const __m128i*) p;
         __m128i x[4];
         for (int i = 0; i < 4; i++) x[i] = _mm_loadu_si128(q++);
-        x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128(-1));
+        x[0] = _mm_xor_si128(x[0], _mm_cvtsi32_si128((int) crc));
         for (size -= 64; size >= 64; size -= 64)
             for (int i = 0; i < 4; i++) x[i] = crc32_fold(x[i], over_64_bytes, _mm_loadu_si128(q++));
         for (int i = 1; i < 4; i++) x[0] = crc32_fold(x[0], over_16_bytes, x[i]);
@@ -86,11 +86,17 @@ cdef extern from * nogil:
     static const bool crc32_can_fold = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
     #endif
 
-    static uint32_t crc32_of(const uint8_t* p, size_t size) {
+    static uint32_t crc32_on(uint32_t crc, const uint8_t* p, size_t size) {  // from the checksum of what came before
         #if defined(__x86_64__)
-        if (size >= 64 && crc32_can_fold) return ~crc32_folded(p, size);
+        if (size >= 64 && crc32_can_fold) return ~crc32_folded(~crc, p, size);
         #endif
-        return ~crc32_more(~0u, p, size);
+        return ~crc32_more(~crc, p, size);
     }
+
+    static uint32_t crc32_of(const uint8_t* p, size_t size) { return crc32_on(0, p, size); }
     """
+    uint32_t crc32_on(uint32_t crc, const uint8_t* data, size_t size)
     uint32_t crc32_of(const uint8_t* data, size_t size)
+
+cdef enum:
+    CHECKED = 0x2144DF1C  # the checksum of anything with its right checksum behind it

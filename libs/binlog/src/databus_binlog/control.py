@@ -27,6 +27,7 @@ _IN_USE_AT = 17
 _FIRST_OF_MARIADB = 160  # its own event types start here
 _FIXED = 2 + 50 + 4 + 1  # of FORMAT_DESCRIPTION, before the sizes of each type
 _TAIL = 1 + 4
+_BEGINNING = 64  # bytes of a rows event that tell its table
 _TOO_MANY_NAMES = 254
 
 #: Sizes of QUERY's status variables with a fixed one, by code.
@@ -117,28 +118,40 @@ def incident(place: Place, body: bytes) -> Incident:
 
 
 class Parts:
-    """Puts a large rows event of MariaDB ≥ 12.3 together (PARTIAL_ROW_DATA)."""
+    """Puts a large rows event of MariaDB ≥ 12.3 together (PARTIAL_ROW_DATA); above the limit only its beginning."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size: int | None = None  # of all, where it is told
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._start()
 
-    def add(self, body: bytes) -> bytes | None:
-        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part; return the event when it is whole."""
+    def _start(self) -> None:
+        self.complete = True
+        self._event = bytearray()
+        self._number = self._size = 0
+        self._announced: int | None = None
+
+    def add(self, body: bytes, size: int) -> None:
+        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part. Of `size` the end may lack."""
         cursor = Cursor(body)
         total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
-        if number != len(self._parts) + 1 or number > total:
-            raise ValueError(f"part {number} of {total} follows part {len(self._parts)}")
+        if number != self._number + 1 or number > total:
+            raise ValueError(f"part {number} of {total} follows part {self._number}")
         if flags & 1:
-            self._size = cursor.uint(8)
-        self._parts.append(body[cursor.at :])
-        if number < total:
-            return None
-        event, size = b"".join(self._parts), self._size
-        self._parts, self._size = [], None
-        if size not in {None, len(event)}:
+            self._announced = cursor.uint(8)
+        if len(self._event) == self._size:  # nothing is missing before it
+            self._event += body[cursor.at :]
+        self._size += size - cursor.at
+        if self._size > self._limit:
+            del self._event[_BEGINNING:]
+        self._number, self.complete = number, number == total
+
+    def take(self) -> tuple[bytearray, int]:
+        """Return the event, or its beginning, and its size."""
+        event, size, announced = self._event, self._size, self._announced
+        self._start()
+        if announced not in {None, size}:
             raise ValueError("its parts have another size than announced")
-        return event
+        return event, size
 
 
 def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:

@@ -24,6 +24,7 @@ class Decoder:
         file: str = "",
         offset: int = 0,
         semi_sync: bool = False,
+        row_limit: int | None = None,
     ) -> None: ...
     @property
     def pending(self) -> bool: ...

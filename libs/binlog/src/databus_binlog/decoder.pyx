@@ -10,13 +10,14 @@ control.py, and join them there. A row's path:
             packets, files    │                text.pxi, strings.pxi, json.pxi, partial.pxi   values as text
                               └────► transactions.pxi, control.py
                                        all of them write by records.pxi
+Of an event above the limit only the beginning comes to be seen, by `_beginning`.
 The layouts are those of libs/mysql/binlog/event/*.h in MySQL's source and sql/log_event.h in MariaDB's.
 """
 
 from databus_binlog import charsets, control
 from databus_binlog.collations import DEFAULT_COLLATIONS
 from databus_binlog.errors import (
-    CorruptEvent, MissingMetadata, PartialRowImage, UnknownEvent, UnsupportedColumn, from_server,
+    CorruptEvent, MissingMetadata, OversizedStatement, PartialRowImage, UnknownEvent, UnsupportedColumn, from_server,
 )
 from databus_binlog.event_types import SAY_NOTHING, EventType as E, name_of
 from databus_binlog.events import Events, Stop, encode_event
@@ -24,9 +25,11 @@ from databus_binlog.json_diff import apply_diffs
 from databus_binlog.payload import PIECE as PAYLOAD_PIECE, TransactionPayload
 from databus_binlog.table_map import NOT_LOGGED, FieldType as T, names_of, parse_table_map
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
@@ -57,13 +60,17 @@ include "tables.pxi"
 include "transactions.pxi"
 
 cdef enum:
-    ROWS_TAG = 8  # of the class in events.py
+    ROWS_TAG = 8  # of the classes in events.py
+    OVERSIZED_ROWS_TAG = 11
     STATEMENT_END = 1
 
 CONTROL = {
     E.GTID_TAGGED: control.gtid_tagged, E.XA_PREPARE: control.xa_prepare, E.ROWS_QUERY: control.rows_query,
     E.ANNOTATE_ROWS: control.annotate_rows,
 }
+
+#: what may go by above the limit, beside rows
+OPTIONAL = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SAY_NOTHING - {E.START_ENCRYPTION}
 
 FAULTS = {
     TRUNCATED: "the row is truncated", BAD_JSON: "malformed binary JSON",
@@ -88,6 +95,7 @@ cdef inline int rows_action(int kind) noexcept:
     return 1 if kind == PARTIAL_UPDATE_ROWS else -1
 
 
+@cython.final  # so that the compiler can inline its methods
 cdef class Decoder(Recorder):
     """Turns a dump's packets (`feed`) or a file's content (`feed_file`) into events; one decoder per stream or file.
 
@@ -98,6 +106,8 @@ cdef class Decoder(Recorder):
         server logs too little (binlog_row_metadata).
     file, offset: where the first bytes stand, if known.
     semi_sync: the server was asked for semi-sync, so its packets say whether it waits for an acknowledgement.
+    row_limit: bytes of the largest rows event that is decoded, None for any. A larger one is not even held in memory:
+        OversizedRows comes in its place. A larger RowsQuery is left out, a larger statement raises OversizedStatement.
     """
     cdef str flavor
     cdef dict collations
@@ -111,16 +121,19 @@ cdef class Decoder(Recorder):
     cdef bint in_payload
     cdef object parts                 # of one large rows event, and whether they are still incomplete
     cdef bint in_parts
+    cdef uint32_t crc                 # of the event above the limit that goes by
     cdef Buffer inflated, json, scratch
     cdef tuple ack
 
     def __init__(
-        self, *, flavor="mysql", wanted=None, collations=None, describe=None, file="", offset=0, semi_sync=False
+        self, *, flavor="mysql", wanted=None, collations=None, describe=None, file="", offset=0, semi_sync=False,
+        row_limit=None,
     ):
         self.flavor = flavor
         self.collations = dict(DEFAULT_COLLATIONS if collations is None else collations)
         self.maps = Tables(wanted, describe, self.collations)
-        self.parts = control.Parts()
+        self.limit = max(row_limit, HEADER) if row_limit else SIZE_MAX
+        self.parts = control.Parts(self.limit)
         self.semi_sync = semi_sync
         self._enter(file, offset)
 
@@ -169,29 +182,50 @@ cdef class Decoder(Recorder):
                 raise
         finally:
             PyBuffer_Release(&view)
-        return Events(self._taken(), self.count, self.images, self.tables)
+        return Events(self._handed_out(), self.count, self.images, self.tables)
+
+    cdef bytes _handed_out(self):
+        """Take the output; keep no more memory than small events need."""
+        cdef bytes data
+        trim(&self.rest)
+        trim(&self.inner)
+        trim(&self.inflated)
+        trim(&self.json)
+        trim(&self.scratch)
+        data = self._taken()
+        self.out.size = 0
+        trim(&self.out)
+        return data
 
     # --- events ---------------------------------------------------------------------------------------------------
 
     cdef int _event(self, const uint8_t* p, size_t size) except -1:
-        """Header: time u32, type u8, server id u32, size u32, next position u32, flags u16."""
         cdef int kind = p[4]
-        cdef uint16_t flags = <uint16_t> le(p + 17, 2)
         cdef const uint8_t* end = p + size
+        self._header(p, size)
+        if not self.in_payload:
+            if kind == FORMAT_DESCRIPTION:
+                return self._format_description(p[:size])
+            end -= self._checked(p, size)
+        self._dispatch(kind, p + HEADER, end, <uint16_t> le(p + 17, 2))
+        if self.ack_wanted and not self.in_payload:
+            self.ack = self.file, self.end
+        return 0
+
+    cdef inline int _header(self, const uint8_t* p, size_t size) except -1:
+        """Time u32, type u8, server id u32, size u32, next position u32, flags u16."""
+        cdef int kind = p[4]
         self.time = <uint32_t> le(p, 4)
         self.server_id = <uint32_t> le(p + 5, 4)
         if not self.in_payload:  # else the place is that of the whole transaction
             self.next_position = <uint32_t> le(p + 13, 4)
-            self._find_place(kind, size, self.next_position, flags)
+            self._find_place(kind, size, self.next_position, <uint16_t> le(p + 17, 2))
             if self.in_parts and kind != PARTIAL_ROW_DATA and kind != HEARTBEAT and kind != HEARTBEAT_V2:
-                raise CorruptEvent(f"a rows event in parts ends before its last part at {self._where()}")
-            if kind == FORMAT_DESCRIPTION:
-                return self._format_description(p[:size])
-            end -= self._checked(p, size)
-        self._dispatch(kind, p + HEADER, end, flags)
-        if self.ack_wanted and not self.in_payload:
-            self.ack = self.file, self.end
+                raise self._unfinished()
         return 0
+
+    cdef object _unfinished(self):
+        return CorruptEvent(f"a rows event in parts ends before its last part at {self._where()}")
 
     cdef int _dispatch(self, int kind, const uint8_t* body, const uint8_t* end, uint16_t flags) except -1:
         if kind == TABLE_MAP:
@@ -218,8 +252,11 @@ cdef class Decoder(Recorder):
         if not self.checksum:
             return 0
         if size < HEADER + 4 or crc32_of(p, size - 4) != le(p + size - 4, 4):
-            raise CorruptEvent(f"wrong checksum of {name_of(p[4])} event at {self._where()}; check disk and network")
+            raise self._wrong_checksum(p[4])
         return 4
+
+    cdef object _wrong_checksum(self, int kind):
+        return CorruptEvent(f"wrong checksum of {name_of(kind)} event at {self._where()}; check disk and network")
 
     cdef int _format_description(self, bytes event) except -1:
         try:
@@ -242,7 +279,7 @@ cdef class Decoder(Recorder):
         if kind == STOP:
             return self._emit(Stop(*self._place()))
         if kind == PARTIAL_ROW_DATA:
-            return self._part(body)
+            return self._part(body, len(body))
         if kind == INCIDENT:
             raise control.incident(self._place(), body)
         if kind == START_ENCRYPTION and self.from_file:
@@ -278,6 +315,7 @@ cdef class Decoder(Recorder):
             start = control.text_start(body, fixed)
             if start > len(body):
                 raise IndexError("it is truncated")
+            self._limit_statement(kind, inflated_size(<const uint8_t*> PyBytes_AS_STRING(body) + start, len(body) - start))
             self._inflate(<const uint8_t*> PyBytes_AS_STRING(body) + start, len(body) - start)
             text = self.inflated.data[:self.inflated.size]
         event = control.query(self._place(), body, text, self.collations, fixed)
@@ -325,44 +363,92 @@ cdef class Decoder(Recorder):
             self.in_payload = False
         return 0
 
+    # --- events above the limit -------------------------------------------------------------------------------------
+
+    cdef bint _is_limited(self, const uint8_t* header, size_t size) except -1:
+        """Say whether an event may go by. Statements may not; of all others none is large."""
+        cdef int kind = header[4]
+        if kind == QUERY or kind == QUERY_COMPRESSED or kind == EXECUTE_LOAD_QUERY:
+            self._header(header, size)
+            self._limit_statement(kind, size)
+        self.crc = crc32_of(header, HEADER)
+        return rows_action(kind) >= 0 or kind in OPTIONAL
+
+    cdef int _limit_statement(self, int kind, size_t size) except -1:
+        if size > self.limit:
+            raise OversizedStatement(
+                f"{name_of(kind)} event at {self._where()} is a statement of {size} bytes, above row_limit "
+                f"({self.limit}); raise it to read on"
+            )
+        return 0
+
+    cdef int _skip(self, const uint8_t* p, size_t size) except -1:
+        self.crc = crc32_on(self.crc, p, size)
+        return 0
+
+    cdef int _beginning(self, const uint8_t* p, size_t size, size_t whole) except -1:
+        """An event has gone by. What says nothing of data, or only what caused it, is not told of."""
+        cdef int kind = p[4]
+        cdef size_t checksum = 4 if self.checksum and not self.in_payload else 0
+        self._header(p, whole)
+        if checksum and self.crc != CHECKED:
+            raise self._wrong_checksum(kind)
+        self._need(whole, HEADER + checksum, kind)
+        size = min(size, whole - checksum)
+        if rows_action(kind) >= 0:
+            self._oversized(kind, p + HEADER, p + size, whole)
+        elif kind == PARTIAL_ROW_DATA:
+            try:
+                self._part(p[HEADER:size], whole - checksum - HEADER)
+            except (LookupError, ValueError) as error:
+                raise self._corrupt(kind, error) from error
+        if self.ack_wanted and not self.in_payload:
+            self.ack = self.file, self.end
+        return 0
+
+    cdef int _oversized(self, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1:
+        """Tell of rows that went by, by the beginning of their event's body."""
+        cdef bint statement_end
+        cdef Plan plan = self._table_of(kind, p, end, &statement_end)
+        return 0 if plan is None else self._write_oversized(plan, kind, size, statement_end)
+
+    cdef int _write_oversized(self, Plan plan, int kind, size_t size, bint statement_end) except -1:
+        cdef char* o = self._begin(OVERSIZED_ROWS_TAG, 4, 64)
+        o = put_str(o, PyBytes_AS_STRING(plan.fingerprint), PyBytes_GET_SIZE(plan.fingerprint))
+        o = put_str(o, PyBytes_AS_STRING(ACTIONS[rows_action(kind)]), 6)
+        self._tell(plan)
+        return self._complete(put_bool(put_uint(o, size), statement_end))
+
     # --- rows -----------------------------------------------------------------------------------------------------
 
-    cdef int _part(self, bytes body) except -1:
-        """Put a large rows event of MariaDB ≥ 12.3 together from its parts."""
-        cdef bytes event = self.parts.add(body)
+    cdef int _part(self, bytes body, size_t size) except -1:
+        """Put a large rows event of MariaDB ≥ 12.3 together from its parts: `body` is all or the beginning of one."""
+        cdef bytearray event
         cdef const uint8_t* p
-        self.in_parts = event is None
-        if event is None:
+        self.parts.add(body, size)
+        self.in_parts = not self.parts.complete
+        if self.in_parts:
             return 0
-        p = <const uint8_t*> PyBytes_AS_STRING(event)
-        if len(event) < HEADER or le(p + 9, 4) != <uint64_t> len(event) or rows_action(p[4]) < 0:
+        event, size = self.parts.take()
+        p = <const uint8_t*> PyByteArray_AS_STRING(event)
+        if len(event) < HEADER or le(p + 9, 4) != size or rows_action(p[4]) < 0:
             raise ValueError("its parts make no rows event")
+        if <size_t> len(event) < size:
+            return self._oversized(p[4], p + HEADER, p + len(event), size)
         return self._rows(p[4], p + HEADER, p + len(event))
 
     cdef int _rows(self, int kind, const uint8_t* p, const uint8_t* end) except -1:
         """Number of the table, flags u16, version 2: size and extra data; column count, bitmaps of columns, images."""
-        cdef uint64_t number
         cdef bint statement_end
         cdef uint32_t columns
-        cdef Plan plan
-        self._need(end - p, 8, kind)
-        number, statement_end = le(p, 6), le(p + 6, 2) & STATEMENT_END
+        cdef Plan plan = self._table_of(kind, p, end, &statement_end)
+        if plan is None:
+            return 0
         p += 8
         if kind < FIRST_COMPRESSED and kind > DELETE_ROWS_V1 or kind >= SECOND_COMPRESSED:  # version 2
             self._need(end - p, 2, kind)
             self._need(end - p, max(<Py_ssize_t> 2, <Py_ssize_t> le(p, 2)), kind)
             p += le(p, 2)
-        plan = self.maps.find(number)
-        if statement_end:
-            self.maps.forget()
-        if plan is None:
-            if statement_end and (number == 0xFFFFFF or number == 0xFFFFFFFFFFFF):  # no table: just the statement's end
-                return 0
-            raise CorruptEvent(f"rows at {self._where()} belong to no table map; read from an earlier position")
-        if plan.table is None:
-            return 0
-        if plan.refused is not None:
-            raise plan.refusal(f"{plan.refused} ({self._where()})")
         self._need(end - p, 1, kind)
         self._need(end - p, 1 if p[0] < 0xFB else 3, kind)
         columns = p[0] if p[0] < 0xFB else <uint32_t> le(p + 1, 2)
@@ -372,13 +458,35 @@ cdef class Decoder(Recorder):
         self._need(end - p, (columns + 7) // 8 * (2 if rows_action(kind) == 1 else 1), kind)
         return self._write_rows(plan, kind, p, end, statement_end)
 
+    cdef inline Plan _table_of(self, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end):
+        """Find the table of rows by its number u48 and flags u16; None if nobody wants them."""
+        cdef uint64_t number
+        cdef Plan plan
+        self._need(end - p, 8, kind)
+        number, statement_end[0] = le(p, 6), le(p + 6, 2) & STATEMENT_END
+        plan = self.maps.find(number)
+        if statement_end[0]:
+            self.maps.forget()
+        if plan is None:
+            if statement_end[0] and (number == 0xFFFFFF or number == 0xFFFFFFFFFFFF):  # just the statement's end
+                return None
+            raise CorruptEvent(f"rows at {self._where()} belong to no table map; read from an earlier position")
+        if plan.table is None:
+            return None
+        if plan.refused is not None:
+            raise plan.refusal(f"{plan.refused} ({self._where()})")
+        return plan
+
     cdef int _write_rows(self, Plan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end) except -1:
         """Write a rows event: head, the table's fingerprint, action, count, whether it is complete, the images."""
         cdef RowImages rows
+        cdef Fault fault
         cdef size_t counted, listed
         cdef char* o
         p = self._lay_out(&rows, plan, kind, p)
         if kind >= FIRST_COMPRESSED:
+            if inflated_size(p, end - p) > self.limit:
+                return self._write_oversized(plan, kind, inflated_size(p, end - p), statement_end)
             try:
                 self._inflate(p, end - p)
             except ValueError as error:
@@ -392,21 +500,30 @@ cdef class Decoder(Recorder):
         o = put_bool(put_bool(o + 5, rows.images[0].present == NULL and rows.images[1].present == NULL), statement_end)
         listed = o - self.out.data
         self.out.size = listed + 5
-        self._raise_fault(write_images(&rows, p, end, &self.out), plan, rows.at)
+        fault = write_images(&rows, p, end, &self.out)
+        if fault == TOO_LARGE:
+            self.out.size = self.good
+            return self._write_oversized(plan, kind, rows.inflated, statement_end)
+        self._raise_fault(fault, plan, rows.at)
         self.out.data[counted], self.out.data[listed] = <char> 0xCE, <char> 0xDD
         put_big32(self.out.data + counted + 1, <uint32_t> rows.written)
         put_big32(self.out.data + listed + 1, <uint32_t> rows.written)
         self.images += rows.written
+        self._tell(plan)
+        return self._complete(self.out.data + self.out.size)
+
+    cdef int _tell(self, Plan plan) except -1:
+        """Hand the table out with the events."""
         if plan.used != self.calls:
             plan.used = self.calls
             self.tables[plan.table.fingerprint] = plan.table
-        return self._complete(self.out.data + self.out.size)
+        return 0
 
     cdef const uint8_t* _lay_out(self, RowImages* rows, Plan plan, int kind, const uint8_t* p) except NULL:
         """Say how the images are to be read; return what follows the bitmaps of present columns."""
         cdef uint32_t i, columns = plan.count + plan.hidden, bitmap = (columns + 7) // 8
         memset(rows, 0, sizeof(RowImages))
-        rows.columns, rows.count, rows.hidden = plan.columns, plan.count, plan.hidden
+        rows.columns, rows.count, rows.hidden, rows.limit = plan.columns, plan.count, plan.hidden, self.limit
         rows.json_columns, rows.json, rows.scratch = plan.json_columns, &self.json, &self.scratch
         rows.sides = 2 if rows_action(kind) == 1 else 1
         for i in range(rows.sides):

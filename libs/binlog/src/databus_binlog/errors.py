@@ -17,6 +17,7 @@ BinlogError
     ├── UnknownEvent             an event type that can't be decoded and may not be skipped
     ├── Incident                 the server says that its log lost events
     ├── MissingMetadata          the event does not say what its bytes mean
+    ├── OversizedStatement       a statement is larger than row_limit
     ├── PartialRowImage          columns are absent from a row
     └── UnsupportedColumn        a column's type or character set can't be decoded
 
@@ -92,6 +93,10 @@ class Incident(Fatal):
 
 class MissingMetadata(Fatal):
     """A table map does not say what the bytes of its columns mean."""
+
+
+class OversizedStatement(Fatal):
+    """A statement larger than the limit for rows: it can't be left out."""
 
 
 class PartialRowImage(Fatal):

@@ -1,7 +1,7 @@
 """The events of a binlog, as the decoder hands them out.
 
-A transaction is `Gtid, [Query BEGIN], ([RowsQuery], Rows…)…, (Xid | Query COMMIT)`; a statement of its own (DDL) is
-`Gtid, Query`. MariaDB marks the latter with `Gtid.standalone` and sends no BEGIN.
+A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`; a statement of
+its own (DDL) is `Gtid, Query`. MariaDB marks the latter with `Gtid.standalone` and sends no BEGIN.
 """
 
 from __future__ import annotations
@@ -108,7 +108,18 @@ class Stop(Event, frozen=True, array_like=True, tag=10):
     """The server shut down and will go on in a new file."""
 
 
-AnyEvent: TypeAlias = FormatDescription | Rotate | Gtid | Query | Xid | XaPrepare | RowsQuery | Rows | Heartbeat | Stop
+class OversizedRows(Event, frozen=True, array_like=True, tag=11):
+    """In the place of Rows that are larger than the limit: of what they hold, nothing is known."""
+
+    table: str  #: fingerprint of its TableMap, which `Events.tables` has
+    action: Action
+    size: int  #: bytes of the event; of what it inflates to if only that is above the limit
+    statement_end: bool
+
+
+AnyEvent: TypeAlias = (
+    FormatDescription | Rotate | Gtid | Query | Xid | XaPrepare | RowsQuery | Rows | Heartbeat | Stop | OversizedRows
+)
 
 _decode_events = msgspec.msgpack.Decoder(list[AnyEvent]).decode
 _decode_images = msgspec.msgpack.Decoder(list[list[Value]]).decode
@@ -124,7 +135,7 @@ class Events:
         self._count = count
         self.data = data  #: msgpack array of the events, each an array of its class's tag and fields
         self.images = images  #: row images in them
-        self.tables = tables  #: fingerprint → table, for every table their Rows refer to
+        self.tables = tables  #: fingerprint → table, for every table their Rows and OversizedRows refer to
 
     def __len__(self) -> int:
         return self._count

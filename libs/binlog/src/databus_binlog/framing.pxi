@@ -4,11 +4,14 @@ cdef enum:
     MAGIC_SIZE = 4
     HEADER = 19
     WHOLE_PACKET = 0xFFFFFF   # a packet this long is continued by the next one
+    BEGINNING = 64            # bytes that are kept of an event above the limit
     OUTPUT_LIMIT = 4 << 20    # bytes decoded in one go; what is left of the input waits for the next call
 
 
 cdef class Framer:
     """Gives each event to `_event`, and a compressed transaction to `_payload` in pieces, as they come.
+
+    An event above the limit, of a type that `_is_limited`, goes by: only its beginning is kept, for `_beginning`.
 
     A packet is: length u24, sequence u8, and in an event's first one status u8 and, in semi-sync, 0xEF and an ack u8.
     """
@@ -26,6 +29,8 @@ cdef class Framer:
     cdef size_t left               # bytes of the packet that have not come yet
     cdef bint in_packet, continued, answer, ack_wanted
     cdef size_t payload_left       # bytes of a compressed transaction's event that have not come yet
+    cdef size_t limit              # bytes of the largest event that is kept whole
+    cdef size_t skip_left          # bytes of a larger one that have not come yet; its beginning is in `part`
 
     def __dealloc__(self):
         free(self.part.data)
@@ -49,6 +54,15 @@ cdef class Framer:
         return 0
 
     cdef int _payload(self, const uint8_t* p, size_t size) except -1:
+        return 0
+
+    cdef bint _is_limited(self, const uint8_t* header, size_t size) except -1:
+        return False
+
+    cdef int _skip(self, const uint8_t* p, size_t size) except -1:
+        return 0
+
+    cdef int _beginning(self, const uint8_t* p, size_t size, size_t whole) except -1:
         return 0
 
     cdef int _frame(self, const uint8_t* data, size_t size) except -1:
@@ -110,7 +124,7 @@ cdef class Framer:
         length = le(p, 3)
         if p[4] != 0 or length <= HEADER or length == WHOLE_PACKET or length > <size_t> (end - p - 4):
             return 0
-        if le(p + 14, 4) != length - 1 or p[9] == TRANSACTION_PAYLOAD:
+        if le(p + 14, 4) != length - 1 or p[9] == TRANSACTION_PAYLOAD or length > self.limit:
             return 0
         self._event(p + 5, length - 1)
         return length + 4
@@ -196,6 +210,9 @@ cdef class Framer:
                 self._payload(p, length)
                 p += length
                 continue
+            if self.skip_left:
+                p += self._go_by(p, end - p, part)
+                continue
             header = p
             if part.size or end - p < HEADER:
                 p = complete(part, p, end, HEADER)
@@ -211,6 +228,10 @@ cdef class Framer:
                 p = p + HEADER if header == p else p
                 part.size = 0
                 continue
+            if length > self.limit and part.size <= HEADER and self._is_limited(header, length):
+                p = complete(part, p, end, HEADER)
+                self.skip_left = length - HEADER
+                continue
             if header == p and length <= <size_t> (end - p):
                 self._event(p, length)
                 p += length
@@ -220,7 +241,20 @@ cdef class Framer:
                 break
             part.size = 0
             self._event(<uint8_t*> part.data, length)
+            trim(part)
         return p - first
+
+    cdef Py_ssize_t _go_by(self, const uint8_t* p, size_t size, Buffer* part) except -1:
+        """Let the next bytes of an event above the limit go by; return how many they were."""
+        cdef size_t beginning
+        size = min(size, self.skip_left)
+        complete(part, p, p + size, BEGINNING)
+        self._skip(p, size)
+        self.skip_left -= size
+        if self.skip_left == 0:
+            beginning, part.size = part.size, 0
+            self._beginning(<const uint8_t*> part.data, beginning, le(<const uint8_t*> part.data + 9, 4))
+        return size
 
 
 cdef const uint8_t* complete(Buffer* part, const uint8_t* p, const uint8_t* end, size_t size) except NULL:

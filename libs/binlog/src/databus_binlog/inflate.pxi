@@ -64,6 +64,13 @@ cdef Fault inflate_column(Buffer* out, const uint8_t* p, size_t size) noexcept n
     )
 
 
+cdef size_t inflated_size(const uint8_t* p, size_t size) noexcept nogil:
+    """Return how many bytes a compressed column or event says it inflates to; 0 where it is not compressed, or malformed."""
+    if size == 0 or p[0] & 0xF0 != 0x80 or p[0] & 7 > 4 or size <= <size_t> (p[0] & 7):
+        return 0
+    return be(p + 1, p[0] & 7)
+
+
 cdef Fault inflate_event(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
     """Replace `out` by a compressed event's data: 0x80 | bytes of its length, the length big-endian, zlib's stream."""
     cdef int lengths

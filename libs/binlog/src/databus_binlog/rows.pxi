@@ -49,6 +49,8 @@ cdef struct RowImages:
     uint32_t json_columns
     uint32_t sides          # images of a row: an update has two, before and after
     Image[2] images
+    size_t limit            # bytes that compressed values may inflate to
+    size_t inflated
     Buffer* scratch         # what a compressed value inflates to
     Buffer* json            # where in the output each JSON text of the image before is: start, size
     uint32_t written        # images
@@ -208,6 +210,9 @@ cdef Fault write_variable(
         return fault
     value = p[0] - size
     if column.compressed:
+        rows.inflated += inflated_size(value, size)
+        if rows.inflated > rows.limit:
+            return TOO_LARGE
         fault = inflate_column(rows.scratch, value, size)
         if fault != NONE:
             return fault

@@ -167,6 +167,7 @@ class Session:
         write_timeout: int = 600,
         statements: bool = False,
         semi_sync: bool = False,
+        row_limit: int | None = None,
         engine: Engine = "databus",
     ) -> Stream:
         """Stream the log from a position; without `follow`, up to where it ends now.
@@ -195,6 +196,7 @@ class Session:
                 collations=collations,
                 wanted=wanted,
                 describe=describe,
+                row_limit=row_limit,
             )
             return self._stream
         await self._prepare(server_id, heartbeat, write_timeout, position.gtid_set if by_gtid else "", semi_sync)
@@ -203,7 +205,12 @@ class Session:
             flags |= commands.ANNOTATE
         payload = self._dump_command(position, server_id, by_gtid, flags)
         decoder = Decoder(
-            flavor=self.server.flavor, wanted=wanted, collations=collations, describe=describe, semi_sync=semi_sync
+            flavor=self.server.flavor,
+            wanted=wanted,
+            collations=collations,
+            describe=describe,
+            semi_sync=semi_sync,
+            row_limit=row_limit,
         )
         transport = self._connection._transport  # asyncmy has no way to hand it over
         self._stream = EventStream(transport, decoder, backlog=backlog, silence=silence)

@@ -5,7 +5,9 @@ DatabusError
 │   ├── SourceUnavailable       the database cannot be reached
 │   ├── RedisUnavailable        Redis cannot be reached
 │   ├── KafkaUnavailable        Kafka cannot be reached
-│   └── DumpApiUnavailable      dump-api cannot be reached
+│   ├── DumpApiUnavailable      dump-api cannot be reached
+│   ├── KubernetesUnavailable   the API of Kubernetes cannot be reached
+│   └── LeadershipLost          another replica may be the active one by now: be its standby
 ├── GenerationLost            the pipe's generation is over: begin a new one from Kafka's progress
 ├── FatalError                stop, exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
@@ -52,6 +54,14 @@ class KafkaUnavailable(RetryableError):
 
 class DumpApiUnavailable(RetryableError):
     """dump-api cannot be reached or is not ready."""
+
+
+class KubernetesUnavailable(RetryableError):
+    """The API server of Kubernetes cannot be reached or does not serve."""
+
+
+class LeadershipLost(RetryableError):
+    """The lease of the active replica is another's, or could not be renewed in time."""
 
 
 class GenerationLost(DatabusError):

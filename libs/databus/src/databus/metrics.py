@@ -2,6 +2,8 @@
 
 from prometheus_client import Counter, Gauge
 
+LEADER = Gauge("databus_leader", "1 while this process is the active one of the replicas of its service", ["role"])
+
 EVENTS_READ = Counter("databus_reader_events", "Binlog events read, captured or not")
 ROWS_READ = Counter("databus_reader_rows", "Row images read of captured tables")
 TRANSACTIONS_READ = Counter("databus_reader_transactions", "Captured source transactions read")

@@ -1,11 +1,11 @@
-"""Every Redis key, Kafka topic and transactional id.
+"""Every Redis key, Kafka topic, transactional id and Kubernetes Lease.
 
 The braces make all keys of a pipeline one hash slot, so that a Redis function may touch them together in a cluster.
 """
 
 import re
 from collections.abc import Iterable
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 
 from databus.events import Table
 
@@ -16,7 +16,7 @@ def function_library(source: str) -> str:
 
 
 def generation_key(pipeline: str) -> str:
-    """Hash with the open generation: token, start, claim, next number, bytes appended and taken."""
+    """Hash with the open generation: token, start, claim, next number, bytes appended and taken, largest entry."""
     return f"databus:{{{pipeline}}}:generation"
 
 
@@ -28,6 +28,19 @@ def stream_key(pipeline: str) -> str:
 def lease_key(pipeline: str, dump: str, lease: str) -> str:
     """Expiring key: somebody reads this dump. `*` as the lease gives the pattern of all of them."""
     return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"
+
+
+def leader_key(pipeline: str, role: str) -> str:
+    """Expiring key: its value names the one active replica of a service."""
+    return f"databus:{{{pipeline}}}:leader:{role}"
+
+
+def leader_lease(pipeline: str, role: str) -> str:
+    """Kubernetes Lease of the one active replica of a service. The chart grants access to it by the same rule."""
+    plain = pipeline.lower().replace("_", "-")
+    if plain != pipeline:  # two pipelines must not share a lease because Kubernetes knows no capitals
+        plain += f"-{sha256(pipeline.encode()).hexdigest()[:8]}"
+    return f"databus-{plain}-{role}"
 
 
 def transactional_id(pipeline: str) -> str:

@@ -52,9 +52,9 @@ class Health:
     #: when the work took its last step, on the monotonic clock; None for work that does not tell
     step: float | None = None
 
-    def up(self) -> None:
-        """Say that the service does its work."""
-        self.ready, self.reason = True, "ok"
+    def up(self, reason: str = "ok") -> None:
+        """Say that the service does its work, or stands by to do it."""
+        self.ready, self.reason = True, reason
 
     def down(self, reason: str) -> None:
         """Say that the service cannot do its work, and why."""

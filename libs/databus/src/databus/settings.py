@@ -176,6 +176,15 @@ class Kafka(_Section):
     bootstrap_servers: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:9092"]
 
 
+class Election(_Section):
+    """Which of several replicas of a service is the active one."""
+
+    #: who keeps the lease
+    by: Literal["redis", "kubernetes"] = "redis"
+    #: the active one renews its lease this often; when it vanishes another takes over within three times as long
+    renew: Duration = 2.0
+
+
 class Reader(_Section):
     """The service that reads the binlog."""
 
@@ -185,6 +194,7 @@ class Reader(_Section):
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     #: the reader pauses while this much waits in Redis
     backlog_limit: Size = 256 * 2**20
+    election: Election = Election()
     listen: HostPort = "127.0.0.1:9101"
 
 
@@ -207,6 +217,7 @@ class Publisher(_Section):
     #: what happens to a record that its topic does not take, or that cannot be encoded
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"
     claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"
+    election: Election = Election()
     listen: HostPort = "127.0.0.1:9102"
 
     @model_validator(mode="after")

@@ -49,20 +49,22 @@ class Pipeline:
         for service in services:
             self.wait(service)
 
-    def spawn(self, service: Service, *arguments: str) -> Process:
-        """Start a service and return at once."""
+    def spawn(self, service: Service, *arguments: str, replica: int = 0) -> Process:
+        """Start a service, or a further replica of it, and return at once."""
         program = Path(sys.executable).parent / f"databus-{service}"
-        process = spawn([str(program), "--config", str(self.config), *arguments], self.log(service))
-        process.save(_pid_file(self.home, service))
+        config = self._config_of(service, replica)
+        process = spawn([str(program), "--config", str(config), *arguments], self.log(service, replica))
+        process.save(_pid_file(self.home, service, replica))
         return process
 
-    def wait(self, service: Service) -> None:
+    def wait(self, service: Service, replica: int = 0) -> None:
         """Wait until a service says that it is ready; fail with its last log lines when it ends or takes too long."""
         until = time.monotonic() + _READY_SECONDS
         reason = "it does not listen"
-        while (pid := self.pid(service)) and time.monotonic() < until:
+        log = self.log(service, replica)
+        while (pid := self.pid(service, replica)) and time.monotonic() < until:
             try:
-                answer = httpx.get(f"{self.url(service)}/readyz", timeout=5)
+                answer = httpx.get(f"{self.url(service, replica)}/readyz", timeout=5)
                 if answer.status_code == httpx.codes.OK:
                     return
                 reason = answer.text.strip()
@@ -70,7 +72,7 @@ class Pipeline:
                 pass
             time.sleep(0.1)
         what = f"is not ready after {_READY_SECONDS} s ({reason})" if pid else "ended"
-        raise DevstackError(f"{service} {what}; the end of {self.log(service)}:\n{tail(self.log(service))}")
+        raise DevstackError(f"{service} {what}; the end of {log}:\n{tail(log)}")
 
     def wait_ended(self, service: Service, seconds: float) -> None:
         """Wait until a service has ended by itself; fail with its last log lines when it runs on."""
@@ -81,29 +83,40 @@ class Pipeline:
                 raise DevstackError(f"{service} still runs after {seconds:g} s; the end of {log}:\n{tail(log)}")
             time.sleep(0.05)
 
-    def stop(self, service: Service) -> None:
+    def stop(self, service: Service, replica: int = 0) -> None:
         """End a service in good order."""
-        if process := _running(self.home, service):
+        if process := _running(self.home, service, replica):
             process.end(grace=30)
 
-    def kill(self, service: Service) -> None:
+    def kill(self, service: Service, replica: int = 0) -> None:
         """Kill a service with SIGKILL."""
-        if process := _running(self.home, service):
+        if process := _running(self.home, service, replica):
             process.kill()
 
-    def pid(self, service: Service) -> int | None:
+    def pid(self, service: Service, replica: int = 0) -> int | None:
         """Give the process id of a service that runs."""
-        process = _running(self.home, service)
+        process = _running(self.home, service, replica)
         return process.pid if process else None
 
-    def url(self, service: Service) -> str:
+    def url(self, service: Service, replica: int = 0) -> str:
         """Give the address a service listens on."""
-        section = json.loads(self.config.read_text())[_SECTIONS[service]]
+        section = json.loads(self._config_of(service, replica).read_text())[_SECTIONS[service]]
         return f"http://{section['listen']}"
 
-    def log(self, service: Service) -> Path:
+    def log(self, service: Service, replica: int = 0) -> Path:
         """Give the file a service logs to."""
-        return self.home / f"{service}.log"
+        return self.home / f"{_label(service, replica)}.log"
+
+    def _config_of(self, service: Service, replica: int) -> Path:
+        """Give the configuration of a replica: but for the first it is a copy with an address of its own."""
+        if replica == 0:
+            return self.config
+        copy = self.home / f"databus-{_label(service, replica)}.yaml"
+        if not copy.exists():
+            config = json.loads(self.config.read_text())
+            config[_SECTIONS[service]]["listen"] = f"{HOST}:{free_ports(1)[0]}"
+            copy.write_text(json.dumps(config, indent=2))
+        return copy
 
     def _write_config(self, include: tuple[str, ...], overrides: Mapping[str, Mapping[str, Any]]) -> None:
         self.home.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -143,14 +156,24 @@ class Pipeline:
 def stop_services(home: Path) -> None:
     """End all services of a folder in good order."""
     for service in reversed(SERVICES):
-        if process := _running(home, service):
-            process.end(grace=30)
+        for replica in replicas(home, service):
+            if process := _running(home, service, replica):
+                process.end(grace=30)
 
 
-def _running(home: Path, service: Service) -> Process | None:
-    process = Process.load(_pid_file(home, service))
+def replicas(home: Path, service: Service) -> range:
+    """List the replicas of a service that were started."""
+    return range(len([*home.glob(f"{service}.json"), *home.glob(f"{service}-*.json")]))
+
+
+def _running(home: Path, service: Service, replica: int) -> Process | None:
+    process = Process.load(_pid_file(home, service, replica))
     return process if process and process.alive else None
 
 
-def _pid_file(home: Path, service: Service) -> Path:
-    return home / f"{service}.json"
+def _pid_file(home: Path, service: Service, replica: int) -> Path:
+    return home / f"{_label(service, replica)}.json"
+
+
+def _label(service: Service, replica: int) -> str:
+    return f"{service}-{replica}" if replica else service

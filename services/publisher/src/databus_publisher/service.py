@@ -5,6 +5,7 @@ import logging
 
 from databus import metrics
 from databus.connections import connect_redis, kafka_errors
+from databus.election import leading, open_lease
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
@@ -18,15 +19,13 @@ from databus_publisher.topics import Topics, open_topics
 
 log = logging.getLogger("databus.publisher")
 
-#: taken at once, of about 100 KB; of large ones fewer
 _ENTRIES = 16
-_TAKE_BYTES = 4 * 2**20
 _BLOCK_MS = 500
 
 
 async def run(settings: Settings, health: Health) -> None:
-    """Publish for ever: a producer of our own, and one generation of the pipe after the other."""
-    async with connect_redis(settings.redis) as redis:
+    """Publish for ever, as the active publisher: a producer of our own, one generation of the pipe after the other."""
+    async with connect_redis(settings.redis) as redis, leading(settings, "publisher", redis, health):
         pipe = PublisherEnd(redis, settings.name)
         with kafka_errors():
             async with open_topics(settings) as topics:
@@ -67,15 +66,12 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
 
 async def _publish(pipe: PublisherEnd, publication: Publication, health: Health) -> None:
     """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
-    count = _ENTRIES
     try:
         while True:
             health.beat()
-            entries = await pipe.take(count=count, block_ms=None if publication.committable else _BLOCK_MS)
+            entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
             if entries:
                 await uninterrupted(_step(pipe, publication, entries))
-                largest = max(len(entry.payload) for entry in entries)
-                count = max(1, min(_ENTRIES, _TAKE_BYTES // largest))
             elif publication.committable:
                 await uninterrupted(publication.commit())
     except asyncio.CancelledError:
@@ -94,6 +90,8 @@ async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and Kafka and create the progress topic."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
+        async with open_lease(settings, "publisher", redis) as lease:
+            await lease.holder()
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
+from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceUnavailable
 from databus.events import Start, Table
 from databus.pipe import ReaderEnd
@@ -25,14 +26,16 @@ from databus_reader.translate import Translator
 log = logging.getLogger("databus.reader")
 
 _CLAIM_SECONDS = 0.2
+#: a publisher that lives opens a generation sooner
+_LONG_SECONDS = 2.0
 #: a position without captured changes is passed on this often
 _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 
 
 async def run(settings: Settings, health: Health) -> None:
-    """Read the binlog for ever. Whatever breaks, a new generation begins from the progress in Kafka."""
-    async with connect_redis(settings.redis) as redis:
+    """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
+    async with connect_redis(settings.redis) as redis, leading(settings, "reader", redis, health):
         pipe = ReaderEnd(redis, settings.name)
         await pipe.retire()
         while True:
@@ -45,11 +48,15 @@ async def run(settings: Settings, health: Health) -> None:
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
-    """Wait until the publisher has opened a generation, and claim it."""
+    """Wait until the publisher has opened a generation, and claim it.
+
+    One that a reader claimed which was deposed, but did not know it yet, is ended here: nobody else would.
+    """
     waited = 0.0
     while (progress := await pipe.claim()) is None:
-        if waited >= 5:
+        if waited >= _LONG_SECONDS:
             health.down("waiting for the publisher to open a generation")
+            await pipe.retire()
         health.beat()
         waited += _CLAIM_SECONDS
         await asyncio.sleep(_CLAIM_SECONDS)
@@ -126,6 +133,8 @@ async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis and the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
+        async with open_lease(settings, "reader", redis) as lease:
+            await lease.holder()
     async with connect_source(settings.source) as session:
         require_ready(session.server)
         await session.register(settings.server_id)

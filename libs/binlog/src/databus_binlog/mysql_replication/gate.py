@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -53,12 +54,14 @@ class Gate:
         checksum: bool,
         collations: Mapping[int, str],
         wanted: Callable[[str, str], bool] | None,
+        row_limit: int | None,
     ) -> None:
         self._connection = connection
         self._flavor = flavor
         self._checksum = checksum  # what the library takes for granted in all files
         self._collations = collations
         self._wanted = wanted
+        self._row_limit = row_limit or sys.maxsize
         self._table = lru_cache(10_000)(self._parse)
         self._tables: dict[int, TableMap | None] = {}  # of the statement under way; None: not wanted
         self._kind = 0
@@ -111,7 +114,7 @@ class Gate:
         if self._kind == E.TABLE_MAP:
             return self._table_map(body)
         if self._kind in _ROWS | _UNREADABLE_ROWS:
-            return self._rows(body)
+            return self._rows(body, len(event))
         if self._kind == E.ROTATE:
             rotate = control.rotate(self.place, body, artificial=self.artificial)
             self._file, self._offset = rotate.next_file, rotate.position
@@ -179,7 +182,7 @@ class Gate:
         require_known_types(table)
         return table
 
-    def _rows(self, body: bytes) -> bool:
+    def _rows(self, body: bytes, size: int) -> bool:
         number = int.from_bytes(body[:6], "little")
         self.statement_end = bool(body[6] & 1)
         if number not in self._tables and number != _NO_TABLE:
@@ -191,5 +194,7 @@ class Gate:
             return False
         if self._kind in _UNREADABLE_ROWS:
             raise self._unreadable("it leaves such rows out or takes them for others")
+        if size > self._row_limit:
+            raise self._unreadable(f"its {size} bytes are above row_limit, and it can't leave them out of memory")
         self.table = table
         return True

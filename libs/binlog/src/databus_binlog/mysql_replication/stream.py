@@ -40,13 +40,21 @@ def open_stream(
     collations: Mapping[int, str],
     wanted: Callable[[str, str], bool] | None,
     describe: Callable[[TableMap], TableMap] | None,
+    row_limit: int | None,
     **options: Any,
 ) -> LibraryStream:
     """Stream the log from a position, as `Session.dump` does. `options` are those of Reader."""
 
     def watch(connection: Any) -> Converter:
         checksum = server.variables.get("binlog_checksum", "NONE") != "NONE"
-        gate = Gate(connection, flavor=server.flavor, checksum=checksum, collations=collations, wanted=wanted)
+        gate = Gate(
+            connection,
+            flavor=server.flavor,
+            checksum=checksum,
+            collations=collations,
+            wanted=wanted,
+            row_limit=row_limit,
+        )
         return Converter(gate, describe)
 
     return LibraryStream(Reader(login, server, position, watch=watch, **options))

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from databus.cli.binlog.files import STANDARD_INPUT, read_files
 from databus.cli.binlog.lines import FORMATS, LineFormat
@@ -23,6 +23,7 @@ formats:
              {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
            "delete" has "row" too, "update" has "before" and "after"; every statement but BEGIN and COMMIT is
              {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
+           rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
            A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
            does not hold is left out. A column that the file does not name is @1, @2, …
   databus  {"key": …, "value": …}: the messages that the publisher writes for rows
@@ -60,6 +61,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="only rows of these tables, and statements that may concern them; schema.table with * and ?, "
         "as in source.include",
     )
+    parser.add_argument(
+        "--row-limit",
+        type=_size_of,
+        metavar="SIZE",
+        help="do not decode rows that are larger, as 16MiB: of them only table, place and size are told",
+    )
     parser.add_argument("--quiet", action="store_true", help="leave the summary out")
     parser.set_defaults(run=run)
 
@@ -76,6 +83,13 @@ def _pattern(text: str) -> str:
     except ValidationError:
         raise argparse.ArgumentTypeError(f"{text!r} is no schema.table pattern") from None
     return text
+
+
+def _size_of(text: str) -> int:
+    try:
+        return TypeAdapter(ByteSize).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 16MiB or 1000000") from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,6 +121,7 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
             warn=tell,
             wanted=selection.table,
             describe=completion.describe,
+            row_limit=options.row_limit,
         )
         try:
             for event, tables in events:
@@ -118,8 +133,8 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
 
 
 def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    if lines.left_out:
-        tell(f"statements left out: {lines.left_out}; this format has no message for them, --format json shows them")
+    for what, count in lines.left_out.items():
+        tell(f"{what} left out: {count}; this format has no message for them, --format json shows them")
     if summary and not options.quiet:
         sys.stderr.write(str(summary))
 

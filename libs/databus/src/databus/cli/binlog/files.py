@@ -34,6 +34,7 @@ class DecoderOptions(TypedDict, total=False):
 
     wanted: Callable[[str, str], bool] | None
     describe: Callable[[TableMap], TableMap] | None
+    row_limit: int | None
 
 
 def read_files(

@@ -1,6 +1,7 @@
 """The lines that are printed, by the name of their format."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -16,6 +17,7 @@ from databus_binlog import (
     FieldType,
     FormatDescription,
     Gtid,
+    OversizedRows,
     PartialRowImage,
     Query,
     Rows,
@@ -31,8 +33,9 @@ _FRAMES = {b"BEGIN", b"COMMIT"}  # of transactions
 class LineFormat(ABC):
     """Turns the events of files, in their order, into lines."""
 
-    #: statements that had no line
-    left_out = 0
+    def __init__(self) -> None:
+        #: what had no line
+        self.left_out: Counter[str] = Counter()
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
@@ -40,16 +43,20 @@ class LineFormat(ABC):
 
 
 class Json(LineFormat):
-    """A line for each row and each statement, for people and their tools."""
+    """A line for each row, or for rows above the limit, and each statement, for people and their tools."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._gtid: str | None = None
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
         """Give one line for each row, or one for a statement."""
         match event:
             case Rows():
-                return self._rows(event, tables[event.table])
+                return self._rows(event, {"type": event.action, **self._table(event, tables)}, tables[event.table])
+            case OversizedRows():
+                about = {"type": "oversized", **self._table(event, tables), "action": event.action, "size": event.size}
+                return (_json(about) + b"\n",)
             case Gtid():
                 self._gtid = event.gtid or None
             case FormatDescription():  # another file, which may have none
@@ -63,8 +70,7 @@ class Json(LineFormat):
                 return (_json({"type": "query", **self._place(event), "query": query}) + b"\n",)
         return ()
 
-    def _rows(self, event: Rows, table: TableMap) -> Iterator[bytes]:
-        head = {"type": event.action, "schema": table.schema, "table": table.name, **self._place(event)}
+    def _rows(self, event: Rows, head: dict[str, object], table: TableMap) -> Iterator[bytes]:
         start = _json(head)[:-1]
         columns = [(column.name, _is_binary(column)) for column in table.columns]
         rows = (_json(_row(columns, image)) for image in event.images())
@@ -74,6 +80,10 @@ class Json(LineFormat):
         else:
             for row in rows:
                 yield b'%b,"row":%b}\n' % (start, row)
+
+    def _table(self, event: Rows | OversizedRows, tables: Mapping[str, TableMap]) -> dict[str, object]:
+        table = tables[event.table]
+        return {"schema": table.schema, "table": table.name, **self._place(event)}
 
     def _place(self, event: Event) -> dict[str, object]:
         return {
@@ -93,6 +103,7 @@ class Messages(LineFormat):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._encoder = Encoder()
         self._tables: dict[str, Table] = {}
 
@@ -103,7 +114,9 @@ class Messages(LineFormat):
                 key, value = self._encoder.rows(self._table(event, tables), event.file, _rows_event(event))
                 return (b'{"key":%b,"value":%b}\n' % (key, value),)
             case Query() if event.query not in _FRAMES:
-                self.left_out += 1
+                self.left_out["statements"] += 1
+            case OversizedRows():
+                self.left_out["rows above --row-limit"] += 1
         return ()
 
     def _table(self, event: Rows, tables: Mapping[str, TableMap]) -> Table:

@@ -1,0 +1,152 @@
+"""A lease as a `Lease` of coordination.k8s.io/v1, kept the way Kubernetes' own components keep theirs.
+
+The clocks of two machines are never compared: a lease has expired for whoever saw it unchanged for its duration, on its
+own monotonic clock. Of two writers one is refused, since every write names the version that it replaces.
+"""
+
+import math
+import ssl
+import time
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from databus.errors import FatalError, InvalidSettings, KubernetesUnavailable
+
+#: how a pod reaches the API and who it is there: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+API = "https://kubernetes.default.svc"
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+_SECONDS = 5
+_REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+
+Json = dict[str, Any]
+
+
+class _Token(httpx.Auth):
+    """The service account's token, which the kubelet replaces from time to time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Sign a request."""
+        request.headers["Authorization"] = f"Bearer {self._path.read_text().strip()}"
+        yield request
+
+
+@asynccontextmanager
+async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIterator[httpx.AsyncClient]:
+    """Make a client for the namespace we run in. Raises InvalidSettings outside of a pod."""
+    try:
+        namespace = (account / "namespace").read_text().strip()
+        context = ssl.create_default_context(cafile=account / "ca.crt")
+    except OSError as error:
+        raise InvalidSettings(
+            f"election.by: kubernetes needs a pod with the token of a service account: {account}: {error.strerror}"
+        ) from error
+    async with httpx.AsyncClient(
+        base_url=f"{api}/apis/coordination.k8s.io/v1/namespaces/{namespace}",
+        auth=_Token(account / "token"),
+        verify=context,
+        timeout=_SECONDS,
+        trust_env=False,
+    ) as namespaced:
+        yield namespaced
+
+
+class KubernetesLease:
+    """The Lease's `holderIdentity` names the holder; its duration is rounded up to whole seconds."""
+
+    def __init__(self, api: httpx.AsyncClient, name: str, me: str, duration: float) -> None:
+        self.me = me
+        self._api = api
+        self._name = name
+        self._seconds = math.ceil(duration)
+        self._seen: Json = {}
+        self._since = 0.0
+
+    async def take(self) -> str:
+        """Write our name into the Lease, or the time anew, unless it is another's; give the holder."""
+        while True:
+            lease = await self._read()
+            spec = lease["spec"]
+            holder: str | None = spec.get("holderIdentity")
+            if holder and holder != self.me and not self._expired(spec):
+                return holder
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            if holder != self.me:
+                spec |= {"acquireTime": now, "leaseTransitions": (spec.get("leaseTransitions") or 0) + 1}
+            spec |= {"holderIdentity": self.me, "leaseDurationSeconds": self._seconds, "renewTime": now}
+            if await self._write(lease):
+                return self.me
+
+    async def holder(self) -> str | None:
+        """Give the `holderIdentity`, be it expired or not."""
+        return (await self._read())["spec"].get("holderIdentity") or None
+
+    async def release(self) -> None:
+        """Take our name out of the Lease."""
+        while (lease := await self._read())["spec"].get("holderIdentity") == self.me:
+            lease["spec"]["holderIdentity"] = None
+            if await self._write(lease):
+                return
+
+    def _expired(self, spec: Json) -> bool:
+        """Say whether we saw this for as long as it is valid."""
+        now = time.monotonic()
+        if spec != self._seen:
+            self._seen, self._since = spec, now
+        return now >= self._since + (spec.get("leaseDurationSeconds") or self._seconds)
+
+    async def _read(self) -> Json:
+        """Get the Lease, or a new one without a version."""
+        with _api_errors():
+            answer = await self._api.get(f"/leases/{self._name}")
+            if answer.status_code == HTTPStatus.NOT_FOUND:
+                return {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": self._name},
+                    "spec": {},
+                }
+            lease: Json = answer.raise_for_status().json()
+            lease.setdefault("spec", {})
+            return lease
+
+    async def _write(self, lease: Json) -> bool:
+        """Create the Lease or replace the version we read; False if somebody else wrote meanwhile."""
+        with _api_errors():
+            if "resourceVersion" in lease["metadata"]:
+                answer = await self._api.put(f"/leases/{self._name}", json=lease)
+            else:
+                answer = await self._api.post("/leases", json=lease)
+            if answer.status_code in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+                return False
+            answer.raise_for_status()
+            return True
+
+
+@contextmanager
+def _api_errors() -> Iterator[None]:
+    """Turn what the API answers, or that it does not, into errors of ours."""
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        status = error.response.status_code
+        said = f"{status} to {error.request.method} {error.request.url}"
+        if status in _REFUSALS:
+            raise InvalidSettings(
+                f"election.by: Kubernetes answers {said}: allow the service account get, create and update of leases"
+            ) from error
+        if status in _PASSING or error.response.is_server_error:
+            raise KubernetesUnavailable(f"Kubernetes answers {said}") from error
+        raise FatalError(f"Kubernetes answers {said}: {error.response.text[:200]}") from error
+    except (httpx.TransportError, OSError, ValueError) as error:
+        raise KubernetesUnavailable(f"the API of Kubernetes does not serve: {error or type(error).__name__}") from error

@@ -1,0 +1,79 @@
+"""What arrived in Kafka: how far a pipeline is, and how many row images a topic holds. Reads as consumers do."""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from served import Log
+
+from databus.progress import decode_progress
+from devstack import Server
+
+
+class _Ours(msgspec.Struct):
+    """A message of the `databus` format; DDL has no rows."""
+
+    rows: list[list[str | None]] = msgspec.field(default_factory=list, name="Rows")
+
+
+class _Usual(msgspec.Struct):
+    """A message of usual.py; a row of an update is both of its images."""
+
+    event: str
+    rows: list[msgspec.Raw]
+
+
+_ours = msgspec.json.Decoder(_Ours).decode
+_usual = msgspec.json.Decoder(_Usual).decode
+
+
+def our_images(message: bytes) -> int:
+    """Count the row images of a message of ours."""
+    return len(_ours(message).rows)
+
+
+def our_ids(message: bytes) -> list[int]:
+    """Read the first column, a number, of all row images in a message of ours."""
+    return [int(b64decode(row[0])) for row in _ours(message).rows]
+
+
+def usual_images(message: bytes) -> int:
+    """Count the row images of a message of the usual way."""
+    change = _usual(message)
+    return len(change.rows) * (2 if change.event == "UpdateRowsEvent" else 1)
+
+
+@asynccontextmanager
+async def consuming(kafka: Server, topic: str, **start: Any) -> AsyncIterator[AIOKafkaConsumer]:
+    """Consume a topic of one partition from its beginning, without what is not committed."""
+    options = {"isolation_level": "read_committed", "auto_offset_reset": "earliest", "group_id": None}
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.url, **options | start)
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition(topic, 0)])
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def reached(progress: AIOKafkaConsumer, log: Log) -> None:
+    """Wait until a pipeline has committed the end of the workload."""
+    while True:
+        for records in (await progress.getmany(timeout_ms=60_000)).values():
+            position = decode_progress(records[-1].value).position
+            if position and (position.file, position.offset) >= (log.file, log.size):
+                return
+
+
+async def count(kafka: Server, topic: str, images: Callable[[bytes], int]) -> int:
+    """Count the row images in a topic."""
+    found, partition = 0, TopicPartition(topic, 0)
+    async with consuming(kafka, topic, fetch_max_bytes=2**25, max_partition_fetch_bytes=2**25) as consumer:
+        end = (await consumer.end_offsets([partition]))[partition]
+        while await consumer.position(partition) < end:
+            for records in (await consumer.getmany(timeout_ms=1000)).values():
+                found += sum(images(record.value) for record in records)
+    return found

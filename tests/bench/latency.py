@@ -1,0 +1,102 @@
+"""How soon after its commit a row can be read from Kafka, while small transactions are written steadily."""
+
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pymysql
+from aiokafka import AIOKafkaConsumer
+from delivered import consuming, our_ids
+from neighbours import Neighbours, cpu, create, pipeline_of
+from report import Result
+from rich.progress import track
+from served import CONSOLE
+from writer import Pace
+
+from devstack import Server, Stack
+
+RATE, SECONDS, CONNECTIONS = 2_000, 20, 4
+#: a run counts if its last commit is not later than this many seconds
+LATE = 0.2
+#: seconds that the slowest row may take after the last commit
+PATIENCE = 60
+#: ms
+GOALS = {50: 20, 99: 100}
+
+
+def latency(beside: Neighbours, runs: int) -> list[Result]:
+    """Measure the time from the answer to a commit until a consumer with `read_committed` has the row."""
+    waits: list[list[float]] = []
+    cost: dict[str, list[float]] = {}  # µs CPU a transaction
+    with database() as (server, mariadb), pipeline_of(server, beside, "latest") as pipeline:
+        pipeline.start_all("publisher", "reader")
+        pids = (
+            {service: pipeline.pid(service) for service in ("reader", "publisher")} | beside.pids | {"mariadb": mariadb}
+        )
+        pace = Pace(server.host, server.port, server.user, server.password, 0, RATE, SECONDS, CONNECTIONS)
+        topic = f"{pipeline.name}.bench.t"
+        create(beside.kafka, topic)
+        asyncio.run(measured(replace(pace, seconds=5), beside.kafka, topic))  # brings everybody's code to speed
+        for run in track(range(1, runs + 1), "measuring latency", console=CONSOLE):
+            before = {name: cpu(pid) for name, pid in pids.items()}
+            waits.append(asyncio.run(measured(replace(pace, first=run * RATE * SECONDS), beside.kafka, topic)))
+            for name, pid in pids.items():
+                cost.setdefault(name, []).append((cpu(pid) - before[name]) / (RATE * SECONDS) * 1e6)
+    parts = {part: [statistics.quantiles(run, n=100)[part - 1] * 1000 for run in waits] for part in GOALS}
+    return [
+        *(Result(f"latency: p{part}", "ms", parts[part], goal=goal, at_most=True) for part, goal in GOALS.items()),
+        *(Result(f"latency: {name}", "µs CPU/transaction", figures) for name, figures in cost.items()),
+    ]
+
+
+@contextmanager
+def database() -> Iterator[tuple[Server, int]]:
+    """Start the server that is written to, with an empty table; gives its process id too."""
+    stack = Stack(Path(".devstack/bench/latency"), own=True)
+    server = stack.start("mariadb")
+    try:
+        with pymysql.connect(host=server.host, port=server.port, user=server.user, password=server.password) as root:
+            for statement in (
+                "CREATE OR REPLACE DATABASE bench",
+                "CREATE TABLE bench.t (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)",
+            ):
+                root.query(statement)
+        yield server, next(status.pid for status in stack.status() if status.kind == "mariadb")
+    finally:
+        stack.stop("mariadb")
+
+
+async def measured(pace: Pace, kafka: Server, topic: str) -> list[float]:
+    """Write at this pace and consume; gives each row's seconds from commit to readable."""
+    async with consuming(kafka, topic) as consumer:
+        await consumer.seek_to_end()
+        command = (sys.executable, str(Path(__file__).with_name("writer.py")))
+        pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+        writer = await asyncio.create_subprocess_exec(*command, **pipes)
+        async with asyncio.timeout(pace.seconds + PATIENCE):
+            (written, _), readable = await asyncio.gather(
+                writer.communicate(json.dumps(asdict(pace)).encode()), arrivals(consumer, pace)
+            )
+    committed = json.loads(written)
+    if committed[-1] - committed[0] > pace.seconds + LATE:
+        raise SystemExit(f"bench: the writer took {committed[-1] - committed[0]:.1f} s instead of {pace.seconds} s")
+    return [readable[pace.first + number] - moment for number, moment in enumerate(committed)]
+
+
+async def arrivals(consumer: AIOKafkaConsumer, pace: Pace) -> dict[int, float]:
+    """Note when each row came; a row that comes twice or is none of ours ends the bench."""
+    batches, count = [], 0
+    while count < pace.rate * pace.seconds:
+        for records in (await consumer.getmany(timeout_ms=1000)).values():
+            batches.append((time.monotonic(), records))
+            count += len(records)
+    readable = {row: moment for moment, records in batches for record in records for row in our_ids(record.value)}
+    if readable.keys() != set(range(pace.first, pace.first + count)):
+        raise SystemExit("bench: what was consumed is not what was written")
+    return readable

@@ -1,0 +1,82 @@
+"""What the runs of the pipeline bench share: Redis, Kafka, pipelines of their own, and processors' time."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from delivered import count
+
+from databus.kafka_client import running
+from devstack import Server, Stack
+from devstack.pipeline import Pipeline
+
+_HOME = Path(".devstack/bench")
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The servers beside the database, and their processes."""
+
+    redis: Server
+    kafka: Server
+    pids: dict[str, int]
+
+
+@contextmanager
+def neighbours() -> Iterator[Neighbours]:
+    """Start Redis and Kafka; Redis without a file, as in compose.yaml: it is only a pipe."""
+    stack = Stack(_HOME / "neighbours", own=True)
+    try:
+        redis, kafka = stack.start("redis", "--appendonly", "no"), stack.start("kafka")
+        yield Neighbours(redis, kafka, {status.kind: status.pid for status in stack.status() if status.pid})
+    finally:
+        stack.stop("redis")
+        stack.stop("kafka")
+
+
+@contextmanager
+def pipeline_of(server: Server, beside: Neighbours, start: str) -> Iterator[Pipeline]:
+    """Configure a pipeline that has no progress yet; its services end with the block."""
+    name = f"bench-{secrets.token_hex(4)}"
+    servers = {"source": server, "redis": beside.redis, "kafka": beside.kafka}
+    only = {"include": ("bench.*",), "overrides": {"reader": {"start": start}}}
+    pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **only)
+    try:
+        yield pipeline
+    finally:
+        pipeline.kill("reader")
+        pipeline.kill("publisher")
+
+
+def create(kafka: Server, topic: str) -> None:
+    """Create a topic of one partition, so that nobody's first message has to wait for it."""
+
+    async def work() -> None:
+        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)) as admin:
+            await admin.create_topics([NewTopic(topic, 1, 1)])
+
+    asyncio.run(work())
+
+
+def verify(who: str, kafka: Server, topic: str, images: Callable[[bytes], int], wanted: int) -> None:
+    """See that a topic has the row images that were written, no less and no more, and delete it."""
+
+    async def work() -> int:
+        found = await count(kafka, topic, images)
+        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)) as admin:
+            await admin.delete_topics([topic])
+        return found
+
+    if (found := asyncio.run(work())) != wanted:
+        raise SystemExit(f"bench: {who} delivered {found} row images instead of {wanted}")
+
+
+def cpu(pid: int) -> float:
+    """Tell the processor time that a process has used, user and system, in seconds: proc(5), fields 14 and 15."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

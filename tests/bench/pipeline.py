@@ -1,0 +1,124 @@
+"""From the binlog to Kafka: our services against the usual way and the bare socket, and how soon a commit is readable.
+
+All read the same log from the same server, taking turns; Kafka and Redis run beside it, all on the same processors.
+"""
+
+import argparse
+import asyncio
+import secrets
+import time
+from dataclasses import dataclass
+
+from decode import run as read
+from delivered import consuming, our_images, reached, usual_images
+from latency import latency
+from neighbours import Neighbours, cpu, create, neighbours, pipeline_of, verify
+from readers import Run, fresh
+from redis.asyncio import Redis
+from report import Result, report
+from rich.progress import track
+from served import CLIENT_CPU, CONSOLE, Log, served
+from usual import Sending
+from workloads import WORKLOADS, Workload
+
+from databus import names
+from devstack import Server
+from devstack.pipeline import Pipeline
+
+WAYS = ("pipeline", "usual", "usual, by row", "drain")
+#: goals: so many times as fast as the usual way, and so many percent of the bare socket's speed
+TIMES, PERCENT = 15, 12
+PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a pipeline took from its reader's first entry to the commit of the last change, in seconds."""
+
+    wall: float
+    #: by process
+    cpu: dict[str, float]
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, to see that it works")
+    options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="one of the parts")
+    chosen = options.parse_args()
+    results = []
+    with neighbours() as beside:
+        for name, workload in WORKLOADS.items():
+            if chosen.only in (None, name):
+                results += speed(name, workload, chosen.scale, chosen.runs, beside)
+        if chosen.only in (None, "latency"):
+            results += latency(beside, chosen.runs)
+    report("pipeline", results)
+
+
+def speed(name: str, workload: Workload, scale: float, runs: int, beside: Neighbours) -> list[Result]:
+    """Let all ways take a workload in turns; gives rows/s of each, our CPU by process, and the ratios with goals."""
+    pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
+    cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
+    with served(name, workload, "mariadb", scale) as (server, log, pid):
+        beside.pids["mariadb"] = pid
+        deliver(server, log, beside)  # brings the log into memory, and Kafka's code to speed
+        for way in track([*WAYS] * runs, f"delivering {name}", console=CONSOLE):
+            match way:
+                case "pipeline":
+                    delivery = deliver(server, log, beside)
+                    pace[way].append(log.rows / delivery.wall)
+                    for process in PROCESSES:
+                        cost[process].append(delivery.cpu[process] / log.rows * 1e6)
+                case "drain":
+                    pace[way].append(log.rows / read(way, server, log).wall)
+                case _:
+                    pace[way].append(log.rows / 10 / send(way, server, log, beside).wall)
+    ratios = {way: [ours / its for ours, its in zip(pace["pipeline"], pace[way], strict=True)] for way in WAYS[1:]}
+    return [
+        *(Result(f"{name}: {way}", "rows/s", figures) for way, figures in pace.items()),
+        *(Result(f"{name}: {process}", "µs CPU/row", figures) for process, figures in cost.items()),
+        Result(f"{name}: wall clock", "times as fast", ratios["usual"], "usual", TIMES),
+        Result(f"{name}: wall clock", "times as fast", ratios["usual, by row"], "usual, by row"),
+        Result(f"{name}: wall clock", "% of its speed", [ratio * 100 for ratio in ratios["drain"]], "drain", PERCENT),
+    ]
+
+
+def deliver(server: Server, log: Log, beside: Neighbours) -> Delivery:
+    """Let a new pipeline take the server's log, and see that it missed and invented nothing."""
+    with pipeline_of(server, beside, "earliest") as pipeline:
+        pipeline.start_all("publisher")
+        took = asyncio.run(_timed(pipeline, log, beside))
+    verify("the pipeline", beside.kafka, f"{pipeline.name}.bench.t", our_images, log.images)
+    return took
+
+
+async def _timed(pipeline: Pipeline, log: Log, beside: Neighbours) -> Delivery:
+    """Start the reader; take the time from its first entry on, when both services are warm and connected."""
+    topic, stream = names.progress_topic(pipeline.name), names.stream_key(pipeline.name)
+    async with (
+        consuming(beside.kafka, topic) as progress,
+        Redis.from_url(beside.redis.url, socket_timeout=None) as redis,
+    ):
+        pipeline.spawn("reader")
+        await redis.xread({stream: 0}, block=30_000)
+        pids = beside.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
+        before, begin = {name: cpu(pid) for name, pid in pids.items()}, time.perf_counter()
+        await reached(progress, log)
+        wall = time.perf_counter() - begin
+        return Delivery(wall, {name: cpu(pid) - before[name] for name, pid in pids.items()})
+
+
+def send(way: str, server: Server, log: Log, beside: Neighbours) -> Run:
+    """Let the usual way take a tenth of the log in a fresh process."""
+    topic = f"usual-{secrets.token_hex(4)}"
+    create(beside.kafka, topic)
+    account = (server.host, server.port, server.user, server.password)
+    task = Sending(way, *account, log.file, log.tenth, CLIENT_CPU, beside.kafka.url, topic)
+    took = fresh("usual.py", task)
+    verify(f"the way {way!r}", beside.kafka, topic, usual_images, log.images // 10)
+    return took
+
+
+if __name__ == "__main__":
+    main()

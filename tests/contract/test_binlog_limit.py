@@ -1,0 +1,127 @@
+"""Rows larger than the limit, on each kind of server: they go by in little memory, what is around them is intact."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+
+from databus_binlog import Event, OversizedRows, OversizedStatement, Position, Rows, RowsQuery, Session, UnknownEvent
+from devstack import Server
+from support import Execute, ids
+
+LIMIT, HUGE = 100_000, 64_000_000
+
+READER = """
+import asyncio, json, sys
+from databus_binlog import Login, OversizedRows, Position, Rows, connect
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+
+async def main(host, port, user, password, file, offset, limit):
+    async with connect(Login(host=host, port=int(port), user=user, password=password)) as session:
+        start = Position(file=file, offset=int(offset))
+        stream = await session.dump(start, server_id=4851, follow=False, row_limit=int(limit))
+        before, found = peak(), []
+        async for events in stream:
+            for event in events:
+                if isinstance(event, Rows):
+                    found.append([image[0].decode() for image in event.images()])
+                elif isinstance(event, OversizedRows):
+                    table = events.tables[event.table]
+                    place = event.file, event.start, event.end
+                    found.append([f"{table.schema}.{table.name}", event.action, *place, event.size])
+        print(json.dumps([found, (peak() - before) // 1024]))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def source(own: Server) -> Server:
+    return own
+
+
+@pytest.fixture
+async def execute(own: Server, execute: Execute) -> Execute:
+    """Run statements in the test's schema, where there is a table `t` that only the log is about."""
+    engine = "MyISAM" if own.kind == "mariadb" else "BLACKHOLE"
+    await execute(f"CREATE TABLE t (id INT, b LONGBLOB) ENGINE={engine}")
+    return execute
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "compressed"])
+async def compressed(request, own: Server, admin: Session, execute: Execute) -> AsyncIterator[bool]:
+    """Whether the log is compressed."""
+    switch = "GLOBAL log_bin_compress" if own.kind == "mariadb" else "binlog_transaction_compression"
+    run = admin.query if own.kind == "mariadb" else execute
+    await run(f"SET {switch} = {'ON' if request.param else 'OFF'}")
+    yield request.param
+    await run(f"SET {switch} = OFF")
+
+
+async def read_elsewhere(server: Server, start: Position) -> tuple[list[list[object]], int]:
+    """Read in a process of its own; return what it found and the MiB its memory has grown by at most."""
+    login = (server.host, str(server.port), server.user, server.password)
+    command = [sys.executable, "-c", READER, *login, start.file, str(start.offset), str(LIMIT)]
+    reader = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(60):
+        printed, _ = await reader.communicate()
+    found, growth = json.loads(printed)
+    return found, growth
+
+
+async def test_a_huge_row_goes_by_in_little_memory(own, admin, schema, execute, compressed):
+    start = await admin.current_position()
+    await execute("INSERT INTO t VALUES (1, 'a')")
+    before = await admin.current_position()
+    await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", HUGE)
+    after = await admin.current_position()
+    await execute("INSERT INTO t VALUES (3, 'c')")
+    found, growth = await read_elsewhere(own, start)
+    first, (table, action, file, begin, end, size), last = found
+    assert (first, last) == (["1"], ["3"])
+    assert (table, action, file) == (f"{schema}.t", "insert", before.file)
+    assert before.offset < begin < end <= after.offset
+    assert 0 < size - HUGE < 100
+    assert (end - begin < LIMIT) if compressed else (end - begin == size)
+    assert growth < 50, growth
+
+
+async def read(admin: Session, start: Position, **options: object) -> list[Event]:
+    stream = await admin.dump(start, server_id=4852, follow=False, row_limit=LIMIT, **options)
+    return [event async for events in stream for event in events]
+
+
+async def test_statements_that_explain_rows_are_left_out_above_the_limit(own, admin, execute):
+    if own.kind == "mysql":
+        await execute("SET binlog_rows_query_log_events = ON")
+    start = await admin.current_position()
+    await execute("INSERT INTO t VALUES (1, 'a')")
+    await execute("INSERT INTO t VALUES (2, %s)", "x" * LIMIT)
+    seen = await read(admin, start, statements=True)
+    assert ids(seen) == [b"1"]
+    assert [event.query for event in seen if isinstance(event, RowsQuery)] == [b"INSERT INTO t VALUES (1, 'a')"]
+    assert [event.action for event in seen if isinstance(event, OversizedRows)] == ["insert"]
+
+
+async def test_a_statement_above_the_limit_stops(admin, execute):
+    await execute("SET binlog_format = STATEMENT")
+    start = await admin.current_position()
+    await execute("INSERT INTO t VALUES (1, %s)", "x" * LIMIT)
+    with pytest.raises(OversizedStatement, match=rf"at {start.file}:\d+ .* above row_limit \({LIMIT}\)"):
+        await read(admin, start)
+
+
+async def test_mysql_replication_stops_at_rows_above_the_limit(own, admin, execute):
+    start = await admin.current_position()
+    await execute("INSERT INTO t VALUES (1, 'a')")
+    await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", LIMIT)
+    stream = await admin.dump(start, server_id=4853, follow=False, row_limit=LIMIT, engine="mysql-replication")
+    seen = []
+    with pytest.raises(UnknownEvent, match=r"are above row_limit"):
+        async for events in stream:
+            seen += [event for event in events if isinstance(event, Rows)]
+    assert ids(seen) == [b"1"]

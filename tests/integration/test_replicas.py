@@ -1,0 +1,203 @@
+"""Two readers and two publishers of a pipeline: one of each is active, and whatever becomes of it, the rows arrive."""
+
+import asyncio
+import os
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+
+from databus import names
+from databus.pipe import ReaderEnd
+from devstack import Server, Stack
+from devstack.pipeline import Pipeline, Service
+from support import Changes, Consume, Execute, MakePipeline, connected
+
+RENEW = 1.0
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """For a Redis that may be killed."""
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
+    yield stack
+    stack.stop("redis")
+
+
+@pytest.fixture(scope="module")
+def redis_server(own: Stack) -> Server:
+    return own.start("redis")
+
+
+@pytest.fixture
+async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute) -> Pipeline:
+    """The first replicas are active, the second ones stand by."""
+    await execute("CREATE TABLE ledger (n INT PRIMARY KEY)")
+    election = {"election": {"renew": RENEW}}
+    pipeline = make_pipeline(
+        source, schema, reader={"server_id": secrets.randbelow(2**31) + 1000} | election, publisher=election
+    )
+    for replica in (0, 1):
+        for service in ("publisher", "reader"):
+            await asyncio.to_thread(pipeline.spawn, service, replica=replica)
+            await until(pipeline, service, replica, states={"standby" if replica else "active"})
+    return pipeline
+
+
+async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
+    """Ask a replica: `active`, `standby`, or else it is not ready."""
+    async with httpx.AsyncClient() as http:
+        try:
+            answer = await http.get(f"{pipeline.url(service, replica)}/readyz")
+        except httpx.TransportError:
+            assert pipeline.pid(service, replica), pipeline.log(service, replica).read_text()
+            return ""
+    if answer.status_code != httpx.codes.OK:
+        return ""
+    return "standby" if answer.text.startswith("standby") else "active"
+
+
+async def until(pipeline: Pipeline, service: Service, *replicas: int, states: set[str]) -> None:
+    """Wait until the replicas are in these states, whichever is in which."""
+    async with asyncio.timeout(60):
+        while True:
+            if {await state(pipeline, service, replica) for replica in replicas} == states:
+                return
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def ledger(source: Server, schema: str) -> AsyncIterator[Callable[[], Awaitable[int]]]:
+    """Write rows with growing numbers; what is given ends it and says how many were written."""
+    ended = asyncio.Event()
+
+    async def write() -> int:
+        n = 0
+        async with connected(source) as run:
+            while not ended.is_set():
+                await run(f"INSERT INTO {schema}.ledger VALUES (%s)", n)
+                n += 1
+        return n
+
+    async def end() -> int:
+        ended.set()
+        return await writing
+
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(write())
+        yield end
+        ended.set()
+
+
+async def arrived(consumer: Changes, count: int) -> list[int]:
+    return [int(row[0]) for message in await consumer.until(count) for row in message["Rows"]]
+
+
+@pytest.mark.parametrize("service", ["reader", "publisher"])
+async def test_t22_one_that_slept_is_replaced_and_disturbs_nobody_when_it_wakes(
+    pipeline: Pipeline, source: Server, schema: str, changes: Consume, service: Service
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    sleeper = pipeline.pid(service)
+    assert sleeper
+    async with ledger(source, schema) as end:
+        found = await arrived(consumer, 1)
+        os.kill(sleeper, signal.SIGSTOP)
+        try:
+            asleep = time.monotonic()
+            await until(pipeline, service, 1, states={"active"})
+            assert time.monotonic() - asleep < 3 * RENEW + 3  # to connect and begin takes some time too
+            found += await arrived(consumer, 10)
+        finally:
+            os.kill(sleeper, signal.SIGCONT)
+        await until(pipeline, service, 0, states={"standby"})
+        found += await arrived(consumer, 10)
+        count = await end()
+    found += await arrived(consumer, count - len(found))
+    assert found == list(range(count))
+    assert pipeline.pid(service) == sleeper
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("service", ["reader", "publisher"])
+async def test_t22_two_that_are_active_for_a_moment_lose_and_repeat_nothing(
+    pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume, service: Service
+) -> None:
+    """Redis forgets the lease until the standby is quicker than the holder's renewal."""
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    key = names.leader_key(pipeline.name, service)
+    async with ledger(source, schema) as end, Redis.from_url(redis_server.url) as redis:
+        found = await arrived(consumer, 1)
+        first = await redis.get(key)
+        while await redis.get(key) in (first, None):
+            if await redis.get(key) == first:
+                await redis.delete(key)
+            await asyncio.sleep(0.01)
+        await until(pipeline, service, 1, states={"active"})
+        await until(pipeline, service, 0, states={"standby"})
+        found += await arrived(consumer, 10)
+        count = await end()
+    found += await arrived(consumer, count - len(found))
+    assert found == list(range(count))
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_t22_what_a_deposed_reader_claims_before_it_knows_does_not_stop_the_active_one(
+    pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    async with connected(source) as run, Redis.from_url(redis_server.url) as redis:
+        deposed = ReaderEnd(redis, pipeline.name)
+        await deposed.retire()
+        async with asyncio.timeout(10):
+            while await deposed.claim() is None:
+                pass
+        await run(f"INSERT INTO {schema}.ledger VALUES (0)")
+        assert await arrived(consumer, 1) == [0]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("service", ["reader", "publisher"])
+async def test_a_replica_that_is_stopped_hands_over_at_once(
+    pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume, service: Service
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    key = names.leader_key(pipeline.name, service)
+    async with ledger(source, schema) as end, Redis.from_url(redis_server.url) as redis:
+        found = await arrived(consumer, 1)
+        first = await redis.get(key)
+        await asyncio.to_thread(pipeline.stop, service)
+        ended = time.monotonic()
+        async with asyncio.timeout(10):
+            while await redis.get(key) in (first, None):
+                pass
+        assert time.monotonic() - ended < RENEW
+        await until(pipeline, service, 1, states={"active"})
+        count = await end()
+    found += await arrived(consumer, count - len(found))
+    assert found == list(range(count))
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_replicas_go_on_when_redis_was_away_and_has_forgotten_everything(
+    pipeline: Pipeline, source: Server, schema: str, own: Stack, redis_server: Server, changes: Consume
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.ledger")
+    async with ledger(source, schema) as end:
+        found = await arrived(consumer, 1)
+        await asyncio.to_thread(own.kill, "redis")
+        await asyncio.sleep(3 * RENEW)
+        await asyncio.to_thread(own.restart, "redis")
+        async with Redis.from_url(redis_server.url) as redis:
+            await redis.flushall()
+        found += await arrived(consumer, 10)
+        count = await end()
+    found += await arrived(consumer, count - len(found))
+    assert found == list(range(count))
+    for service in ("reader", "publisher"):
+        await until(pipeline, service, 0, 1, states={"active", "standby"})
