@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from redis.asyncio import Redis
 
 from databus.cli.__main__ import main
-from databus.errors import FatalError, InvalidSettings
+from databus.errors import FatalError, InvalidSettings, PoisonError
 from databus.events import (
     Action,
     Begin,
@@ -34,6 +34,7 @@ from databus.events import (
     TableDefinition,
     encode_event,
 )
+from databus.formats.databus import Encoder
 from databus.kafka_progress import read_progress
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
@@ -232,6 +233,8 @@ async def test_a_dead_letter_is_replayed_once_its_topic_takes_it(
     assert code == 1
     assert f"topic {topic_of(settings)} takes {LIMIT} bytes" in err
     await take_at_most(admin, topic_of(settings), 10 * LIMIT)
+    await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices by itself
+    assert numbers(await consumer.until(1)) == [3]
     code, _, err = await dead_letters("replay")
     assert (code, err) == (0, "databus: replayed: 1, left: 0\n")
     (message,) = await consumer.until(1)
@@ -319,6 +322,28 @@ async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
     assert "databus binlog log.1 --tables shop.items" in err
 
 
+async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The `databus` format takes anything; formats of text do not."""
+    encode = Encoder.rows_value
+
+    def picky(encoder: Encoder, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
+        if any(row[0] == b"2" for row in rows):
+            raise PoisonError("2 is not to be had")
+        return encode(encoder, table, action, rows)
+
+    monkeypatch.setattr(Encoder, "rows_value", picky)
+    settings = configured(oversize="split")
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9), (2, 9), (3, 9), (4, 9)))
+    assert numbers(await consumer.until(2)) == [1, 3, 4]
+    _, (letter,), _ = await dead_letters("list", "--json")
+    assert letter.items() >= {"reason": "unencodable", "row": 1, "value": False}.items()
+    assert letter["error"].endswith("2 is not to be had")
+
+
 async def test_a_limit_lowered_while_it_runs_is_learnt_and_nothing_is_lost(
     configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:
@@ -383,6 +408,20 @@ async def test_a_publisher_told_to_stop_commits_whole_transactions_and_no_half_o
     _, source = await run(settings)
     await source.commit(source.insert((2, 9), (3, 9)))
     assert numbers(await consumer.until(1)) == [2, 3]
+
+
+@pytest.mark.parametrize(("by", "used"), [("table", [2]), ("primary_key", [2]), ("single", [0])])
+async def test_a_table_without_primary_key_stays_in_one_partition(
+    configured: Callable[..., Settings], run: Run, changes: Consume, by: str, used: list[int]
+) -> None:
+    settings = configured(partition_by=by, partitions=3)
+    keyless = msgspec.structs.replace(ITEMS, name="log", primary_key=())
+    consumer = await changes(f"{settings.name}.shop.log", partitions=3)
+    _, source = await run(settings)
+    rows = msgspec.structs.replace(source.insert(*((n, 9) for n in range(20))), table=keyless.fingerprint)
+    await source.commit(TableDefinition(keyless), rows)
+    (message,) = await consumer.until(1)
+    assert ([message["Partition"]], numbers([message])) == (used, list(range(20)))
 
 
 async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configured(

@@ -137,3 +137,11 @@ def test_each_pipeline_is_a_replica_of_its_own(tmp_path: Path) -> None:
     ids = {load(write(tmp_path, f"name: {name}")).server_id for name in ("shop", "stock")}
     assert len(ids) == 2
     assert load(write(tmp_path, "name: shop\nreader: {server_id: 7}")).server_id == 7
+
+
+def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> None:
+    text = "name: shop\npublisher: {topic_settings: {retention.ms: 1000, preallocate: true, cleanup.policy: compact}}"
+    settings = load(write(tmp_path, text)).publisher.topic_settings
+    assert settings == {"retention.ms": "1000", "preallocate": "true", "cleanup.policy": "compact"}
+    with pytest.raises(InvalidSettings, match=r"publisher\.topic_settings\.retention\.ms"):
+        load(write(tmp_path, "name: shop\npublisher: {topic_settings: {retention.ms: [1]}}"))

@@ -4,6 +4,7 @@ import logging
 
 from databus import metrics
 from databus.dead_letters import DeadLetter
+from databus.errors import FatalError
 from databus_publisher.batches import Lane
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
@@ -27,7 +28,11 @@ class DeadLetters:
             self._lane = self._producer.lane(topic, 0, await self._topics.limit(topic))
         headers = letter.headers()
         if not await self._producer.send(self._lane, letter.id, value, headers):
-            await self._producer.send(self._lane, letter.id, b"", headers)
+            value = b""
+            if not await self._producer.send(self._lane, letter.id, value, headers):
+                raise FatalError(
+                    f"{letter.error}; topic {self._lane.topic} takes no dead letter: raise max.message.bytes"
+                )
         metrics.DEAD_LETTERS.labels(letter.reason).inc()
         if (letter.schema, letter.table) not in self._told:
             self._told.add((letter.schema, letter.table))

@@ -17,6 +17,7 @@ class Outlet:
     def __init__(self, settings: Settings, producer: Producer, topics: Topics, encoder: Encoder) -> None:
         self._policy = settings.publisher.oversize
         self._producer = producer
+        self._topics = topics
         self._encoder = encoder
         self._claim_checks = ClaimChecks(settings.publisher.claim_checks)
         self._dead_letters = DeadLetters(producer, topics)
@@ -28,10 +29,13 @@ class Outlet:
         except PoisonError as error:
             await self._refuse(message, "unencodable", f"{message} cannot be encoded: {error}")
             return
-        if not await self._producer.send(message.lane, key, value):
-            why = (
-                f"{message} takes {len(value)} bytes, topic {message.lane.topic} batches of {message.lane.limit.record}"
-            )
+        lane = message.lane
+        sent = await self._producer.send(lane, key, value)
+        if not sent and await self._topics.raised(lane.topic):
+            lane.limit = await self._topics.limit(lane.topic)
+            sent = await self._producer.send(lane, key, value)
+        if not sent:
+            why = f"{message} takes {len(value)} bytes, topic {lane.topic} batches of {lane.limit.record}"
             await self._refuse(message, "too_large", why, key, value)
 
     async def unread(self, message: Message, size: int) -> None:

@@ -70,6 +70,8 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
         while True:
             health.beat()
             entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
             if entries:
                 await uninterrupted(_step(pipe, publication, entries))
             elif publication.committable:

@@ -28,8 +28,9 @@ class Topics:
     def __init__(self, settings: Settings, admin: AIOKafkaAdminClient) -> None:
         self._settings = settings
         self._admin = admin
-        self._existing: set[str] = set()
+        self._existing: set[str] | None = None
         self._limits: dict[str, Limit] = {}
+        self._told: dict[str, int] = {}
 
     async def ensure_progress(self) -> None:
         """Create the pipeline's progress topic, or verify it: one partition, compacted.
@@ -68,9 +69,16 @@ class Topics:
     async def limit(self, topic: str) -> Limit:
         """Tell what an existing topic takes."""
         if topic not in self._limits:
-            largest = await max_batch_bytes(self._admin, topic)
+            largest = self._told[topic] = await max_batch_bytes(self._admin, topic)
             self._limits[topic] = Limit(largest, min(largest, BATCH_BYTES))
         return self._limits[topic]
+
+    async def raised(self, topic: str) -> bool:
+        """Ask again, before a record is left out, whether the topic takes more by now."""
+        if await max_batch_bytes(self._admin, topic) <= self._told[topic]:
+            return False
+        del self._limits[topic]
+        return True
 
     async def refused(self, refused: RecordTooLarge) -> None:
         """Learn from a refusal: the topic's limit was changed, or we could not ask for it.
@@ -89,7 +97,7 @@ class Topics:
         log.warning("%s; from now on it gets at most %d", refused, new.record)
 
     async def _exists(self, topic: str) -> bool:
-        if topic not in self._existing:
+        if self._existing is None:
             self._existing = set(await partition_counts(self._admin))
         return topic in self._existing
 
@@ -104,7 +112,8 @@ class Topics:
                 raise error(f"while topic {name} was created")
             if code and error is not TopicAlreadyExistsError:
                 raise FatalError(f"Kafka does not create topic {name}: {details[0] if details else error.__name__}")
-        self._existing.add(topic)
+        if self._existing is not None:
+            self._existing.add(topic)
 
 
 @asynccontextmanager

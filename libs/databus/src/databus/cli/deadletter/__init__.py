@@ -62,7 +62,7 @@ async def _list(settings: Settings, options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.buffer.writelines(msgspec.json.encode(letter.summary) + b"\n" for letter in found)
     elif found:
-        Console(width=None if sys.stdout.isatty() else 200).print(_table(found))
+        Console(width=None if sys.stdout.isatty() else 200, markup=False).print(_table(found))
     else:
         tell("no dead letters")
     return 0
