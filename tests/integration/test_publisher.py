@@ -92,6 +92,12 @@ class Source:
     async def append(self, *events: Event) -> None:
         await self._pipe.append(msgspec.msgpack.encode([msgspec.Raw(encode_event(event)) for event in events]))
 
+    async def taken(self) -> None:
+        """Wait until the publisher has sent all that was appended."""
+        async with asyncio.timeout(30):
+            while await self._pipe.backlog():  # noqa: ASYNC110  # only Redis knows
+                await asyncio.sleep(0.02)
+
     def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
         raw = msgspec.Raw(msgspec.msgpack.encode(rows))
         start = self._offset
@@ -430,6 +436,7 @@ async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configu
     settings = configured(partitions=3, topic_settings={"retention.ms": 123456, "max.message.bytes": "30000"})
     _, source = await run(settings)
     await source.commit(source.insert((1, 9)))
+    await source.taken()
     await (await changes(topic_of(settings), partitions=3)).until(1)
     (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic_of(settings))])
     found = {name: value for name, value, *_ in answer.resources[0][4]}

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from databus import metrics, names
-from databus.errors import FatalError, KafkaUnavailable
+from databus.errors import DatabusError, FatalError, KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_publisher.batches import CONFIRM_SECONDS, Batches, Limit, confirmed_in_time
@@ -52,8 +52,8 @@ class Producer(Batches, ABC):
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if not failed:
                     await self.abort()
-        except (KafkaError, KafkaUnavailable, TimeoutError):
-            log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")
+        except (KafkaError, DatabusError, TimeoutError):
+            log.info("nothing was aborted while disconnecting; what is open is aborted by the next publisher")
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._kafka.stop()

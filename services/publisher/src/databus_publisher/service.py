@@ -69,10 +69,7 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
     try:
         while True:
             health.beat()
-            entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
-            if (task := asyncio.current_task()) and task.cancelling():
-                raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
-            if entries:
+            if entries := await _take(pipe, publication):
                 await uninterrupted(_step(pipe, publication, entries))
             elif publication.committable:
                 await uninterrupted(publication.commit())
@@ -80,6 +77,14 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
         if publication.committable:
             await uninterrupted(publication.commit())
         raise
+
+
+async def _take(pipe: PublisherEnd, publication: Publication) -> list[Entry]:
+    """Take what there is; wait for it where nothing else is to be done."""
+    entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
+    if (task := asyncio.current_task()) and task.cancelling():
+        raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
+    return entries
 
 
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
