@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz bench bench-decode bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model bench bench-decode bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -55,6 +55,9 @@ chart: ## Lint and render the chart with the helm on PATH
 
 fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
+
+model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without end")
+	PYTHONPATH=tests $(BIN)/python -m model $(ARGS)
 
 bench: bench-decode bench-pipeline ## Run all benches (bench-results/)
 

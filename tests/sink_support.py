@@ -24,6 +24,7 @@ from databus import names
 from databus.events import Action, Column, QueryEvent, Row, RowsEvent, Table
 from databus.formats.databus import Encoder
 from databus.manifest import DumpFile, Manifest, State
+from databus.progress import Progress, encode_progress
 from databus_binlog import Position
 
 Cells = dict[str, Any]
@@ -48,6 +49,7 @@ class Feed:
         self.position = Position(file="mysql-bin.000009", offset=100)
         #: topic → partition → offset after the last record, as a manifest has it
         self.offsets: dict[str, dict[int, int]] = {}
+        self._topics: list[str] = []
         self._bootstrap = bootstrap
         self._encoder = Encoder()
 
@@ -61,7 +63,7 @@ class Feed:
 
     async def __aexit__(self, *_: object) -> None:
         await self._producer.stop()
-        await self._admin.delete_topics(list(self.offsets))
+        await self._admin.delete_topics([*self.offsets, *self._topics])
         await self._admin.close()
 
     async def send(self, *events: tuple[Table, Action, Sequence[Row] | bytes], commit: bool = True) -> None:
@@ -71,6 +73,15 @@ class Feed:
             self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
             await self._put(of, *self._encode(of, action, content))
         await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
+
+    async def tell(self, progress: Progress) -> None:
+        """Commit a progress."""
+        topic = names.progress_topic(self.name)
+        if topic not in self._topics:
+            self._topics.append(topic)
+            await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+        async with self._producer.transaction():
+            await self._producer.send_and_wait(topic, encode_progress(progress), self.name.encode(), partition=0)
 
     async def send_raw(self, of: Table, key: bytes, value: bytes) -> None:
         """Publish a record as it is."""

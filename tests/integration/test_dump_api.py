@@ -260,7 +260,7 @@ async def test_a_view_has_what_the_log_had_before_it(api: Api, source: Server, s
         while await session.current_position() == before:
             assert not commit.done()
         assert await session.query(f"SELECT * FROM {schema}.t") == []
-        async with open_view(api.settings.source, session) as view:
+        async with open_view(api.settings.source, api.settings.source.hosts[0], session) as view:
             assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
         await commit
 
@@ -296,7 +296,7 @@ async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, ex
             table = await read_table(session, schema, "t")
             assert table
             definition = await define(session, table)
-            async with open_view(source, session) as view:
+            async with open_view(source, source.hosts[0], session) as view:
                 await execute("ALTER TABLE t ADD COLUMN late INT DEFAULT 7")
                 assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
                 await require_unchanged(session, definition)
@@ -322,7 +322,7 @@ async def test_ddl_waits_for_the_table_being_read_and_not_for_the_dump(api: Api,
     async with connect_source(api.settings.source) as session:
         table = await read_table(session, schema, "t")
         assert table
-        async with open_view(api.settings.source, session) as view:
+        async with open_view(api.settings.source, api.settings.source.hosts[0], session) as view:
             assert [rows async for rows in view.batches(select(table))] == []
             alter = asyncio.create_task(execute("ALTER TABLE t ADD COLUMN late INT"))
             query = (

@@ -76,7 +76,7 @@ async def snapshot(settings: Source, schema: str, name: str) -> tuple[Table, lis
     async with connect_source(settings) as session:
         table = await read_table(session, schema, name)
         assert table
-        async with open_view(settings, session) as view:
+        async with open_view(settings, settings.hosts[0], session) as view:
             return table, [row async for rows in view.batches(select(table)) for row in rows]
 
 

@@ -11,13 +11,15 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import SchemaMismatch
+from databus.errors import DumpUnusable, SchemaMismatch
 from databus.events import Action, Row, Table
+from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_spark_sink import decode, service
+from databus_spark_sink.handover import wait_until_passed
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.session import open_session
 from devstack import Server
@@ -80,8 +82,13 @@ async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -
     name = f"sink-{secrets.token_hex(3)}"
     dumps = Dumps(tmp_path, name)
     async with serving(dumps) as url, Feed(name, kafka.url) as feed:
-        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "dump_api": url}
-        yield Sink(spark, Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, spark=section), feed, dumps)
+        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars}
+        yield Sink(
+            spark,
+            Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
+            feed,
+            dumps,
+        )
 
 
 async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> None:
@@ -105,6 +112,24 @@ async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> 
         ("update_after", "mysql-bin.000010", 54, 3, "tres"),
     ]
     assert sink.dumps.leases == ["taken dump-1", "released dump-1"]
+
+
+async def test_changes_after_a_failover_are_kept_though_their_files_have_lower_numbers(sink: Sink) -> None:
+    feed, dumps = sink.feed, sink.dumps
+    await feed.send((ITEMS, INSERT, [[b"1", b"one"]]))
+    of_first = Position("0-1-5", feed.position.file, feed.position.offset)
+    dumps.manifests.append(dumps.manifest(of_first, {ITEMS: [[b"1", b"one"]]}, source="mariadb 10.11 first"))
+    await feed.tell(Progress(of_first, 1, 1, "first"))
+    await sink.run()
+    feed.position = Position(file="other-bin.000002", offset=4)
+    await feed.tell(Progress(Position("0-1-5"), 1, 1, "second"))
+    await feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.run()
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
+
+    # A dump of the first server is of no use to a new lake: what comes after it has the second's files.
+    with pytest.raises(DumpUnusable, match="the pipeline went on at another server after dump dump-1"):
+        await wait_until_passed(sink.settings, dumps.manifests[0])
 
 
 TYPES: dict[str, tuple[bytes, Any]] = {

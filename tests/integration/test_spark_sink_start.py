@@ -9,10 +9,10 @@ import msgspec
 import pytest
 import yaml
 
+from databus.dump_api import DumpApi
 from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.manifest import State
 from databus_binlog import Position
-from databus_spark_sink.dump_api import DumpApi
 from sink_support import Dumps, serving, table
 
 ITEMS = table("items", "id int(11)", "name varchar(20)")
@@ -60,7 +60,7 @@ async def test_a_download_goes_on_where_it_was_cut_and_is_verified(dumps: Dumps,
 
 async def test_a_dump_api_that_is_away_is_a_reason_to_wait() -> None:
     async with DumpApi("http://127.0.0.1:1") as api:
-        with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check spark\.dump_api\)"):
+        with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check dumps\.url\)"):
             await api.dumps()
 
 

@@ -54,9 +54,9 @@ root: the chart's context; name: of the component
   "spark" (dict "listen" "0.0.0.0:9103" "lake" "file:///var/lib/databus/lake")
 }}
 {{- if .Values.dumpApi.enabled }}
-  {{- $_ := set $own.spark "dump_api" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
-{{- else if and .Values.sparkSink.enabled (not .Values.config.spark.dump_api) }}
-  {{- fail "sparkSink begins with a dump: enable dumpApi, or set config.spark.dump_api to the address of another one" }}
+  {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
+{{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}
+  {{- fail "sparkSink begins with a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
 {{- end }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}

@@ -9,6 +9,7 @@ from databus_binlog import (
     InvalidPosition,
     MissingPrivilege,
     PositionPurged,
+    PositionUnknown,
     Retryable,
     ServerRefused,
     Xid,
@@ -94,7 +95,7 @@ def test_the_end_of_the_log(wire):
             1236,
             "Error: connecting slave requested to start from GTID 0-1-9, which is not in the master's binlog"
             ". could not find GTID state",
-            PositionPurged,
+            PositionUnknown,
         ),
         (1236, "Client requested source to start replication from position > file size", InvalidPosition),
         (1236, "A replica with the same server_uuid/server_id as this replica has connected", DuplicateServerId),

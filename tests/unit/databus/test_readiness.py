@@ -14,8 +14,8 @@ def server(**variables: str) -> Server:
 
 
 def test_a_server_that_logs_full_rows_is_ready() -> None:
-    require_ready(server())
-    require_ready(server(log_bin="1", binlog_format="row"))
+    require_ready(server(), "db:1")
+    require_ready(server(log_bin="1", binlog_format="row"), "db:1")
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,11 @@ def test_a_server_that_logs_full_rows_is_ready() -> None:
     ],
 )
 def test_each_fault_names_its_setting(variable: str, value: str) -> None:
-    with pytest.raises(SourceNotReady, match=f"^{variable} is {value}: .*set {variable}"):
-        require_ready(server(**{variable: value}))
+    with pytest.raises(SourceNotReady, match=f"^database db:1: {variable} is {value}: .*set {variable}"):
+        require_ready(server(**{variable: value}), "db:1")
 
 
 def test_all_faults_come_at_once() -> None:
     with pytest.raises(SourceNotReady) as caught:
-        require_ready(server(log_bin="OFF", binlog_format="STATEMENT"))
+        require_ready(server(log_bin="OFF", binlog_format="STATEMENT"), "db:1")
     assert len(str(caught.value).splitlines()) == 2

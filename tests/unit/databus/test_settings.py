@@ -33,7 +33,8 @@ def test_sizes_durations_and_secrets_are_read(tmp_path: Path) -> None:
     )
     assert settings.source.password.get_secret_value() == "hunter2"
     assert "hunter2" not in repr(settings)
-    assert settings.source.address == ("db1", 3306)
+    login = settings.source.login(settings.source.hosts[0])
+    assert (login.host, login.port) == ("db1", 3306)
     assert settings.reader.backlog_limit == 256 * 2**20
     assert settings.dumps.lease_ttl == 90
     assert settings.source.captures("shop", "orders")
@@ -145,3 +146,31 @@ def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> N
     assert settings == {"retention.ms": "1000", "preallocate": "true", "cleanup.policy": "compact"}
     with pytest.raises(InvalidSettings, match=r"publisher\.topic_settings\.retention\.ms"):
         load(write(tmp_path, "name: shop\npublisher: {topic_settings: {retention.ms: [1]}}"))
+
+
+SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest", "mysql-bin.000007:4", f"gtid:{SET}", "gtid:0-1-9", "dump:d-1"])
+def test_a_start_position_has_one_of_five_forms(tmp_path: Path, start: str) -> None:
+    assert load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}')).reader.start == start
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ("newest", "it is latest, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007", "it is latest, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007:3", "it is latest, earliest, FILE:OFFSET"),
+        ("gtid:", "it is latest, earliest, FILE:OFFSET"),
+        ("gtid:1-2", "'1-2' is neither MySQL's nor MariaDB's text of a GTID set"),
+    ],
+)
+def test_a_start_position_that_is_none_is_told(tmp_path: Path, start: str, said: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"reader.start: {said}"):
+        load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}'))
+
+
+def test_a_host_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"source\.hosts: db1:1 is there twice"):
+        load(write(tmp_path, 'name: shop\nsource: {hosts: ["db1:1", "db2:1", "db1:1"]}'))

@@ -16,6 +16,7 @@ from databus_binlog.errors import (
     OversizedStatement,
     PartialRowImage,
     PositionPurged,
+    PositionUnknown,
     Retryable,
     ServerRefused,
     ServerUnavailable,
@@ -44,6 +45,7 @@ from databus_binlog.events import (
 )
 from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
+from databus_binlog.locate import locate, next_gtid
 from databus_binlog.login import Login, Tls, log_in
 from databus_binlog.position import Position, Server
 from databus_binlog.session import Engine, Session, Stream, connect
@@ -85,6 +87,7 @@ __all__ = [
     "PartialRowImage",
     "Position",
     "PositionPurged",
+    "PositionUnknown",
     "Query",
     "Retryable",
     "Rotate",
@@ -106,6 +109,8 @@ __all__ = [
     "Xid",
     "connect",
     "float_text",
+    "locate",
     "log_in",
+    "next_gtid",
     "read_file",
 ]

@@ -10,6 +10,7 @@ BinlogError
     ├── MissingPrivilege         the account lacks a grant
     ├── DuplicateServerId        another replica uses this server id
     ├── PositionPurged           the server no longer has the log from this position on
+    ├── PositionUnknown          the server's log does not have the transaction that this position ends with
     ├── InvalidPosition          the position is no event's start in that file
     ├── EngineUnavailable        the chosen engine is not installed, or can't do what was asked
     ├── ServerRefused            any other error the server answered
@@ -65,6 +66,10 @@ class DuplicateServerId(Fatal):
 
 class PositionPurged(Fatal):
     """The server no longer has the log from this position on."""
+
+
+class PositionUnknown(Fatal):
+    """The server's log does not have the transaction that the position ends with."""
 
 
 class InvalidPosition(Fatal):
@@ -132,7 +137,8 @@ _UNAVAILABLE = {
 _LOST = {0, 2006, 2013, 2055, 4031}
 _LOGIN = {1045, 1130, 1698, 3118, 3159, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
-_PURGED = ("purged", "could not find", "missing transactions", "is missing the gtid", "not in the master's")
+_PURGED = ("purged", "could not find", "missing transactions")
+_UNKNOWN = ("is missing the gtid", "not in the master's", "more gtids with the source's server_uuid")
 _DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id", "same server_id")
 _POSITION = ("truncated in the middle", "bogus data", "impossible position", "position > file size", "read past")
 
@@ -159,6 +165,8 @@ def _dump_refused(text: str, said: str) -> BinlogError:
     """Tell the many meanings of error 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG) apart by the server's text."""
     if any(part in text for part in _DUPLICATE):
         return DuplicateServerId(f"another replica uses this server id; give every reader its own {said}")
+    if any(part in text for part in _UNKNOWN):
+        return PositionUnknown(f"the server lacks the last transaction before this position, or has others {said}")
     if any(part in text for part in _PURGED):
         return PositionPurged(f"the server no longer has the log from here on; start again from a new snapshot {said}")
     if any(part in text for part in _POSITION):

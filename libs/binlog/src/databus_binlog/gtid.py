@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import struct
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, Self
 from uuid import UUID
 
 from databus_binlog.errors import InvalidPosition
+from databus_binlog.intervals import Intervals, insert, subtract
 
 Flavor = Literal["mysql", "mariadb"]
 
@@ -46,6 +47,21 @@ class GtidSet(ABC):
         """Tell whether the transaction is in the set."""
 
     @abstractmethod
+    def minus(self, other: Self) -> Self:
+        """Give what is in this set and not in the other."""
+
+    @abstractmethod
+    def of_sources_in(self, other: Self) -> Self:
+        """Give the transactions of those sources (MySQL: with their tags; MariaDB: domains) that the other has, too."""
+
+    def covers(self, other: Self) -> bool:
+        """Tell whether everything in the other set is in this one."""
+        return not other.minus(self)
+
+    def __bool__(self) -> bool:
+        return bool(str(self))
+
+    @abstractmethod
     def __str__(self) -> str: ...
 
     def __contains__(self, gtid: str) -> bool:
@@ -65,7 +81,7 @@ class MySqlGtidSet(GtidSet):
 
     def __init__(self) -> None:
         #: (uuid, tag) → sorted, separate [first, end) intervals
-        self._intervals: dict[tuple[str, str], list[list[int]]] = {}
+        self._intervals: dict[tuple[str, str], Intervals] = {}
 
     @classmethod
     def from_text(cls, text: str) -> MySqlGtidSet:
@@ -76,7 +92,7 @@ class MySqlGtidSet(GtidSet):
 
     def merge(self, text: str) -> None:
         """Count every transaction of a set in."""
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in _parts(text):
             source, *items = (item.strip() for item in part.split(":"))
             uuid, tag = str(UUID(source)), ""
             if not items:
@@ -133,21 +149,24 @@ class MySqlGtidSet(GtidSet):
         key, number = _split(gtid)
         return any(first <= number < end for first, end in self._intervals.get(key, ()))
 
+    def minus(self, other: Self) -> Self:
+        """Give the transactions that are in this set and not in the other."""
+        rest = type(self)()
+        for key, own in self._intervals.items():
+            if left := subtract(own, other._intervals.get(key, [])):
+                rest._intervals[key] = left
+        return rest
+
+    def of_sources_in(self, other: Self) -> Self:
+        """Give the transactions whose source and tag the other set has transactions of."""
+        kept = type(self)()
+        kept._intervals = {key: own for key, own in self._intervals.items() if key in other._intervals}
+        return kept
+
     def _insert(self, key: tuple[str, str], first: int, end: int) -> None:
         if not 0 < first < end:
             raise ValueError(f"interval {first}-{end - 1} is empty or starts below 1")
-        intervals = self._intervals.setdefault(key, [])
-        if intervals and first == intervals[-1][1]:  # the usual case: the next transaction
-            intervals[-1][1] = end
-            return
-        at = bisect_right(intervals, first, key=lambda interval: interval[0])
-        if at and intervals[at - 1][1] >= first:
-            at -= 1
-        stop = at
-        while stop < len(intervals) and intervals[stop][0] <= end:
-            first, end = min(first, intervals[stop][0]), max(end, intervals[stop][1])
-            stop += 1
-        intervals[at:stop] = [[first, end]]
+        insert(self._intervals.setdefault(key, []), first, end)
 
     def __str__(self) -> str:
         sources: dict[str, str] = {}
@@ -172,7 +191,7 @@ class MariaDbGtidPosition(GtidSet):
 
     def merge(self, text: str) -> None:
         """Move each domain on to its transaction."""
-        for part in filter(None, (part.strip() for part in text.split(","))):
+        for part in _parts(text):
             self.add(part)
 
     def add(self, gtid: str) -> None:
@@ -186,8 +205,34 @@ class MariaDbGtidPosition(GtidSet):
         domain, _, sequence = _triple(gtid)
         return domain in self._last and sequence <= self._last[domain][1]
 
+    def minus(self, other: Self) -> Self:
+        """Give the last transactions of the domains that have come further here, or as far by another server."""
+        rest = type(self)()
+        for domain, (server, sequence) in self._last.items():
+            there, reached = other._last.get(domain, (server, -1))
+            if sequence > reached or (sequence == reached and server != there):
+                rest._last[domain] = server, sequence
+        return rest
+
+    def missing_from(self, binlog_state: str) -> Self:
+        """Give what a server's `gtid_binlog_state`, the last transactions of each domain and server, does not reach."""
+        reached = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
+        missing = type(self)()
+        missing._last = {d: (s, n) for d, (s, n) in self._last.items() if reached.get((d, s), -1) < n}
+        return missing
+
+    def of_sources_in(self, other: Self) -> Self:
+        """Give the transactions of those domains that the other position has, too."""
+        kept = type(self)()
+        kept._last = {domain: last for domain, last in self._last.items() if domain in other._last}
+        return kept
+
     def __str__(self) -> str:
         return ",".join(f"{domain}-{server}-{number}" for domain, (server, number) in sorted(self._last.items()))
+
+
+def _parts(text: str) -> Iterator[str]:
+    return filter(None, (part.strip() for part in text.split(",")))
 
 
 def _split(gtid: str) -> tuple[tuple[str, str], int]:

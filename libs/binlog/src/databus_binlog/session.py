@@ -15,7 +15,7 @@ from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
-from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition
+from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused
 from databus_binlog.gtid import Flavor, MySqlGtidSet
 from databus_binlog.login import Login, log_in, translated
 from databus_binlog.position import Position, Server, release
@@ -42,6 +42,7 @@ VARIABLES = (
 _MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for it
 _HEADER_END = 4  # the first event of a file starts after its magic
 _STATUS_GRANT = "REPLICATION CLIENT"
+_EVENTS_GRANT = "REPLICATION SLAVE, REPLICATION CLIENT"
 
 
 @asynccontextmanager
@@ -106,7 +107,10 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind."""
+        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind.
+
+        Where MySQL logs transactions without a GTID there is no set: it would not tell them.
+        """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
         status = "SHOW BINARY LOG STATUS" if new_name else "SHOW MASTER STATUS"
@@ -114,19 +118,45 @@ class Session:
         if not rows:
             raise InvalidPosition("the server writes no binary log; start it with log_bin and binlog_format=ROW")
         file, offset = str(rows[0][0]), int(rows[0][1])
-        gtid_set = str(rows[0][4]).replace("\n", "") if mysql else await self._gtid_at(file, offset)
+        if not self.server.gtid:
+            return Position(file=file, offset=offset)
+        gtid_set = str(rows[0][4]).replace("\n", "") if mysql else await self.gtid_at(file, offset)
         return Position(gtid_set=gtid_set, file=file, offset=offset)
 
     async def earliest_position(self) -> Position:
         """Return the start of the oldest file of the log."""
-        rows = await self.query("SHOW BINARY LOGS", grant=_STATUS_GRANT)
-        file = str(rows[0][0])
+        file = next(iter(await self.logs()))
         if self.server.flavor == "mariadb":
-            return Position(gtid_set=await self._gtid_at(file, _HEADER_END), file=file, offset=_HEADER_END)
+            return Position(gtid_set=await self.gtid_at(file, _HEADER_END), file=file, offset=_HEADER_END)
+        if not self.server.gtid:
+            return Position(file=file, offset=_HEADER_END)
         [(purged,)] = await self.query("SELECT @@GLOBAL.gtid_purged")
         return Position(gtid_set=str(purged).replace("\n", ""), file=file, offset=_HEADER_END)
 
-    async def _gtid_at(self, file: str, offset: int) -> str:
+    async def logs(self) -> dict[str, int]:
+        """Return the size of each file of the log, the oldest first."""
+        rows = await self.query("SHOW BINARY LOGS", grant=_STATUS_GRANT)
+        return {str(file): int(size) for file, size, *_ in rows}
+
+    async def event_at(self, file: str, offset: int) -> tuple[str, str] | None:
+        """Return type and description of the event at an offset; None at the file's end. Raises InvalidPosition."""
+        return await self._listed_event(f"{max(offset, _HEADER_END)} LIMIT 1", file)
+
+    async def gtids_before(self, file: str) -> str:
+        """Return the GTID set executed before a file of the log."""
+        if self.server.flavor == "mariadb":
+            return await self.gtid_at(file, _HEADER_END)
+        kind, text = await self._listed_event(f"{_HEADER_END} LIMIT 1, 1", file) or ("", "")
+        return text.replace("\n", "") if kind == "Previous_gtids" else ""
+
+    async def _listed_event(self, which: str, file: str) -> tuple[str, str] | None:
+        try:
+            rows = await self.query(f"SHOW BINLOG EVENTS IN %s FROM {which}", (file,), grant=_EVENTS_GRANT)
+        except ServerRefused as error:
+            raise InvalidPosition(f"no event starts there in {file}: {error}") from error
+        return (str(rows[0][2]), str(rows[0][5])) if rows else None
+
+    async def gtid_at(self, file: str, offset: int) -> str:
         """Ask MariaDB what was executed before an event of its log."""
         [(gtid,)] = await self.query("SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
         if gtid is None:

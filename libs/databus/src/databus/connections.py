@@ -28,7 +28,9 @@ from databus.errors import (
     InvalidSettings,
     KafkaUnavailable,
     RedisUnavailable,
+    Refusal,
     SourceNotReady,
+    SourceRefused,
     SourceUnavailable,
 )
 from databus.settings import RedisSection, Source
@@ -39,6 +41,7 @@ from databus_binlog.errors import (
     DuplicateServerId,
     MissingPrivilege,
     PositionPurged,
+    PositionUnknown,
     TlsFailed,
 )
 from databus_binlog.errors import Retryable as BinlogRetryable
@@ -52,23 +55,41 @@ _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     DuplicateServerId: "reader.server_id",
 }
 
+#: what a server says when it does not have the position that it is asked for
+_REFUSALS: dict[type[BinlogError], Refusal] = {
+    PositionPurged: Refusal.PURGED,
+    PositionUnknown: Refusal.OTHER_HISTORY,
+}
+
 
 @asynccontextmanager
-async def connect_source(source: Source) -> AsyncIterator[Session]:
-    """Log in to the database; an error of the session, now or later, leaves as SourceUnavailable or a FatalError."""
-    host, port = source.address
-    try:
-        async with databus_binlog.connect(source.login) as session:
+async def connect_source(source: Source, host: str | None = None) -> AsyncIterator[Session]:
+    """Log in to a host of the database, by default its first.
+
+    An error of the session, now or later, leaves as SourceUnavailable or a FatalError.
+    """
+    host = host or source.hosts[0]
+    with source_errors(host):
+        async with databus_binlog.connect(source.login(host)) as session:
             yield session
+
+
+@contextmanager
+def source_errors(host: str) -> Iterator[None]:
+    """Turn errors of the database's client into ours."""
+    try:
+        yield
     except BinlogRetryable as error:
-        raise SourceUnavailable(f"database {host}:{port}: {error}") from error
+        raise SourceUnavailable(f"database {host}: {error}") from error
     except (AccessDenied, TlsFailed, DuplicateServerId) as error:
         settings = _SOURCE_SETTINGS[type(error)]
-        raise SourceNotReady(f"database {host}:{port}: {error} (settings: {settings})") from error
-    except (MissingPrivilege, PositionPurged) as error:
-        raise SourceNotReady(f"database {host}:{port}: {error}") from error
+        raise SourceNotReady(f"database {host}: {error} (settings: {settings})") from error
+    except MissingPrivilege as error:
+        raise SourceNotReady(f"database {host}: {error}") from error
+    except tuple(_REFUSALS) as error:
+        raise SourceRefused(_REFUSALS[type(error)], f"database {host}: {error}") from error
     except BinlogError as error:
-        raise FatalError(f"database {host}:{port}: {error}") from error
+        raise FatalError(f"database {host}: {error}") from error
 
 
 def redis_client(section: RedisSection) -> Redis:
@@ -119,7 +140,7 @@ def redis_error(error: RedisError) -> DatabusError:
 
 
 #: Kafka will say the same tomorrow
-_REFUSALS = (
+_KAFKA_REFUSALS = (
     ClusterAuthorizationFailedError,
     IllegalArgumentError,
     InvalidTopicError,
@@ -144,6 +165,6 @@ def _translate(error: KafkaError) -> DatabusError:
         return InvalidSettings(
             "publisher.transaction_timeout: the broker allows no such time; raise its transaction.max.timeout.ms"
         )
-    if isinstance(error, _REFUSALS):
+    if isinstance(error, _KAFKA_REFUSALS):
         return FatalError(f"Kafka refuses: {error}")
     return KafkaUnavailable(f"Kafka does not serve: {error} (check kafka.bootstrap_servers)")

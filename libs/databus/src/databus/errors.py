@@ -12,6 +12,7 @@ DatabusError
 ├── FatalError                stop, exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
+│   │   └── SourceRefused         a host does not have what the progress needs
 │   ├── StatementFormat         a captured table was changed by a statement, not by rows
 │   ├── SchemaMismatch          a row does not fit what is known of its table
 │   ├── ProgressCorrupt         the progress record in Kafka cannot be read
@@ -21,6 +22,8 @@ DatabusError
 └── PoisonError               this record cannot be handled, others can
     └── RecordTooLarge          Kafka refuses a batch or record of this size
 """
+
+from enum import StrEnum
 
 #: What is left to do where the binlog does not tell what happened.
 START_AFRESH = (
@@ -82,6 +85,31 @@ class SourceNotReady(FatalError):
     """The database is not set up for change data capture, or lacks the wanted position."""
 
     exit_code = 78
+
+
+class Refusal(StrEnum):
+    """Why the reader does not go on at a host."""
+
+    #: it no longer has changes that are still to be read
+    PURGED = "purged"
+    #: it does not have yet what was published
+    BEHIND = "behind"
+    #: it lacks what was published, and has what was not
+    OTHER_HISTORY = "other_history"
+    #: it is the server that was read, and its log has begun anew or lost its end
+    RESET = "reset"
+    #: the progress tells a place in another server's files only
+    NO_GTIDS = "no_gtids"
+    #: its settings, or those for the connection, are wrong
+    NOT_READY = "not_ready"
+
+
+class SourceRefused(SourceNotReady):
+    """A host does not have what the progress needs."""
+
+    def __init__(self, reason: Refusal, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class StatementFormat(FatalError):

@@ -46,7 +46,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     created: datetime
     format: str = "databus.jsonl.zst"
     completed: datetime | None = None
-    #: server that was read: `flavor version server_uuid`
+    #: server that was read: `flavor version identity`
     source: str = ""
     #: the snapshot holds exactly the transactions up to here
     position: Position | None = None
@@ -56,3 +56,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
     error: str | None = None
+
+    @property
+    def server(self) -> str:
+        """Identity of the server whose file the position names."""
+        return self.source.rpartition(" ")[2]

@@ -9,6 +9,8 @@ ROWS_READ = Counter("databus_reader_rows", "Row images read of captured tables")
 TRANSACTIONS_READ = Counter("databus_reader_transactions", "Captured source transactions read")
 BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that the publisher has not taken")
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
+SOURCE_HOST = Gauge("databus_reader_source", "1 for the host that the binlog is read from, 0 for the others", ["host"])
+SOURCE_REFUSALS = Counter("databus_reader_source_refusals", "Times a host was refused, by reason", ["host", "reason"])
 SOURCE_LAG = Gauge("databus_reader_lag_seconds", "Age of the last event read, from commit to reader")
 
 RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records committed to Kafka", ["topic"])

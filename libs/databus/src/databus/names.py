@@ -25,6 +25,21 @@ def stream_key(pipeline: str) -> str:
     return f"databus:{{{pipeline}}}:stream"
 
 
+def host_key(pipeline: str) -> str:
+    """String: the host that the reader is at, so that its successor begins there."""
+    return f"databus:{{{pipeline}}}:host"
+
+
+def switch_key(pipeline: str) -> str:
+    """Expiring string: the host that the reader is asked to go to."""
+    return f"databus:{{{pipeline}}}:switch"
+
+
+def switched_key(pipeline: str, request: str) -> str:
+    """Expiring list: what became of a request to go to a host."""
+    return f"databus:{{{pipeline}}}:switched:{request}"
+
+
 def lease_key(pipeline: str, dump: str, lease: str) -> str:
     """Expiring key: somebody reads this dump. `*` as the lease gives the pattern of all of them."""
     return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"

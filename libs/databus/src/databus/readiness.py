@@ -22,7 +22,7 @@ def faults(server: Server) -> list[str]:
     return found
 
 
-def require_ready(server: Server) -> None:
+def require_ready(server: Server, host: str) -> None:
     """Raise SourceNotReady with all faults, one a line."""
     if found := faults(server):
-        raise SourceNotReady("\n".join(found))
+        raise SourceNotReady("\n".join(f"database {host}: {fault}" for fault in found))

@@ -7,9 +7,10 @@ Any value can be overridden by an environment variable `DATABUS__SECTION__KEY`, 
 import os
 import re
 import zlib
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import yaml
 from pydantic import (
@@ -26,7 +27,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
-from databus_binlog import Login, Tls, TlsFailed
+from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -57,6 +58,33 @@ def _port_in_range(address: str) -> str:
     return address
 
 
+def _distinct(hosts: list[str]) -> list[str]:
+    if twice := [host for host in hosts if hosts.count(host) > 1]:
+        raise ValueError(f"{twice[0]} is there twice")
+    return hosts
+
+
+def _start(value: str) -> str:
+    """Take the words and forms that databus_reader.start understands."""
+    if value in {"latest", "earliest"}:
+        return value
+    kind, _, rest = value.partition(":")
+    if kind == "gtid" and rest.strip():
+        for flavor in get_args(Flavor):
+            with suppress(InvalidPosition):
+                GtidSet.parse(flavor, rest)
+                return value
+        raise ValueError(f"{rest[:200]!r} is neither MySQL's nor MariaDB's text of a GTID set")
+    if kind == "dump" and rest:
+        return value
+    file, _, offset = value.rpartition(":")
+    if re.search(r"\.\d+$", file) and offset.isdecimal() and int(offset) >= 4:
+        return value
+    raise ValueError(
+        "it is latest, earliest, FILE:OFFSET (mysql-bin.000007:4), gtid:SET or dump:ID, and not " + repr(value[:200])
+    )
+
+
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
 Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
@@ -65,6 +93,7 @@ HostPort = Annotated[
 ]
 TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$")]
 TopicSetting = Annotated[str, BeforeValidator(_topic_setting)]
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///")]
 
 
@@ -102,8 +131,8 @@ class SourceTls(_Section):
 class Source(_Section):
     """The database and what of it is captured."""
 
-    #: one server for now; a list because a failover will need more
-    hosts: Annotated[list[HostPort], Field(min_length=1, max_length=1)] = ["127.0.0.1:3306"]
+    #: servers with the same data; the reader is at one of them, first at the first
+    hosts: Annotated[list[HostPort], Field(min_length=1), AfterValidator(_distinct)] = ["127.0.0.1:3306"]
     user: str = "databus"
     password: SecretStr = SecretStr("")
     password_file: Path | None = None
@@ -123,19 +152,12 @@ class Source(_Section):
             object.__setattr__(self, "password", SecretStr(secret))
         return self
 
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port of the server."""
-        host, _, port = self.hosts[0].rpartition(":")
-        return host.strip("[]"), int(port)
-
-    @property
-    def login(self) -> Login:
-        """What the client library takes."""
-        host, port = self.address
+    def login(self, host: str) -> Login:
+        """Give what the client library takes to log in to one of the hosts."""
+        name, _, port = host.rpartition(":")
         return Login(
-            host=host,
-            port=port,
+            host=name.strip("[]"),
+            port=int(port),
             user=self.user,
             password=self.password.get_secret_value(),
             connect_timeout=self.connect_timeout,
@@ -188,8 +210,8 @@ class Election(_Section):
 class Reader(_Section):
     """The service that reads the binlog."""
 
-    #: where a pipeline without progress begins
-    start: Literal["latest", "earliest"] = "latest"
+    #: where a pipeline without progress begins: `latest`, `earliest`, `FILE:OFFSET`, `gtid:SET` or `dump:ID`
+    start: Annotated[str, AfterValidator(_start)] = "latest"
     #: id among the server's replicas, which must differ from every other's; by default made of the pipeline's name
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     #: the reader pauses while this much waits in Redis
@@ -238,6 +260,8 @@ class Dumps(_Section):
     lease_ttl: Duration = 60.0
     #: a part of a dump is closed when it has this many bytes before compression
     part_size: Size = 64 * 2**20
+    #: where the others find it
+    url: HttpUrl = "http://127.0.0.1:8080"
     listen: HostPort = "127.0.0.1:8080"
 
 
@@ -252,7 +276,6 @@ class Spark(_Section):
     master: str = "local[2]"
     #: pause between micro-batches
     trigger: Duration = 5.0
-    dump_api: str = "http://127.0.0.1:8080"
     listen: HostPort = "127.0.0.1:9103"
 
 

@@ -136,9 +136,9 @@ class Pipeline:
             "kafka": {"bootstrap_servers": [self.kafka.url]},
             "reader": listen["reader"],
             "publisher": listen["publisher"],
-            "dumps": listen["dumps"] | {"storage": f"file://{self.home}/dumps"},
-            "spark": listen["spark"]
-            | {"lake": f"file://{self.lake}", "dump_api": f"http://{listen['dumps']['listen']}"},
+            "dumps": listen["dumps"]
+            | {"storage": f"file://{self.home}/dumps", "url": f"http://{listen['dumps']['listen']}"},
+            "spark": listen["spark"] | {"lake": f"file://{self.lake}"},
         }
         for section, values in overrides.items():
             config[section] |= values

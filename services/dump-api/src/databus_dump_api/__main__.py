@@ -7,12 +7,13 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp
 
 from databus import runtime
-from databus.connections import connect_redis, connect_source, redis_client
+from databus.connections import connect_redis, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_dump_api import app, snapshot
 from databus_dump_api.dumps import Dumps
 from databus_dump_api.leases import Leases
+from databus_dump_api.source import connect_read
 from databus_dump_api.store import Store
 
 
@@ -41,7 +42,7 @@ class Service:
 async def check(settings: Settings, _: Health) -> None:
     """Reach everything a dump needs."""
     await asyncio.to_thread(_store(settings).require_writable)
-    async with connect_redis(settings.redis), connect_source(settings.source):
+    async with connect_redis(settings.redis), connect_read(settings.source, None):
         pass
     await snapshot.end_offsets(settings, set())
 

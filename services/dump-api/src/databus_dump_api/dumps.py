@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from databus.connections import connect_source
 from databus.errors import DatabusError
 from databus.kafka_progress import read_progress
 from databus.manifest import DumpFile, Manifest, State
@@ -24,6 +23,7 @@ from databus.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import InUse, NotBegun, NotComplete, UnknownDump, UnknownFile, UnknownLease
+from databus_dump_api.source import connect_read
 from databus_dump_api.store import Store
 from databus_dump_api.tables import resolve
 
@@ -45,9 +45,12 @@ class Dumps:
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
         """Accept a dump of the tables that match. Raises UnknownTables or NotBegun."""
-        async with connect_source(self._settings.source) as session:
+        progress = await read_progress(self._settings)
+        async with connect_read(self._settings.source, progress) as (_, session):
             tables = await resolve(session, self._settings.source, patterns)
-        await self._require_begun()
+        # What is changed after the dump must not be before the pipeline's start.
+        if progress is None or progress.position is None:
+            raise NotBegun("the pipeline has not begun: start reader and publisher, then request the dump again")
         created = datetime.now(UTC)
         manifest = Manifest(
             id=self._store.new_id(created),
@@ -59,12 +62,6 @@ class Dumps:
         await self._store.save(manifest)
         self._requested.set()
         return manifest
-
-    async def _require_begun(self) -> None:
-        """Refuse while what is changed after the dump could still be before the pipeline's start."""
-        progress = await read_progress(self._settings)
-        if progress is None or progress.position is None:
-            raise NotBegun("the pipeline has not begun: start reader and publisher, then request the dump again")
 
     def newest_first(self) -> list[Manifest]:
         """Give all dumps."""

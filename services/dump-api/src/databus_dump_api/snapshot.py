@@ -1,8 +1,9 @@
-"""Take a snapshot: offsets → definitions → view with its position → rows of each table.
+"""Take a snapshot: offsets → host → definitions → view with its position → rows of each table.
 
 Kafka's offsets are read before the position, and the view has all that the log had by then, so nothing falls between;
-what lies in both, a consumer drops by comparing positions. Nothing is ever read again at a later position: what goes
-wrong fails the dump.
+what lies in both, a consumer drops by comparing positions. The offsets are those of committed records, so that the
+progress, which is read next, names the server that all before them came from. Nothing is ever read again at a later
+position: what goes wrong fails the dump.
 """
 
 import asyncio
@@ -15,13 +16,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import names
-from databus.connections import connect_source, kafka_errors
+from databus.connections import kafka_errors
 from databus.kafka_client import running
+from databus.kafka_progress import read_progress
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
 from databus_dump_api.parts import Parts
 from databus_dump_api.select import select
+from databus_dump_api.source import connect_read
 from databus_dump_api.tables import Definition, define, require_unchanged
 from databus_dump_api.view import View, open_view
 
@@ -35,11 +38,12 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
     """Write all files of a dump into `folder` and give its complete manifest."""
     topics = {names.table_topic(settings.publisher.topic, settings.name, table) for table in manifest.tables}
     offsets = await end_offsets(settings, topics)
-    async with connect_source(settings.source) as catalog:
+    progress = await read_progress(settings, whole=True)
+    async with connect_read(settings.source, progress) as (host, catalog):
         await catalog.query(_PATIENT)
         definitions = [await define(catalog, table) for table in manifest.tables]
         files: list[DumpFile] = []
-        async with open_view(settings.source, catalog) as view:
+        async with open_view(settings.source, host, catalog) as view:
             for definition in definitions:
                 files += await _write(view, definition, Parts(folder, definition.table, settings.dumps.part_size))
                 await require_unchanged(catalog, definition)
@@ -48,7 +52,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         manifest,
         state=State.COMPLETE,
         completed=datetime.now(UTC),
-        source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.uuid}".rstrip(),
+        source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=view.position,
         kafka_offsets=offsets,
         tables=tuple(definition.table for definition in definitions),
@@ -57,12 +61,12 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
-    """Read the high watermarks of those topics that exist. Raises KafkaUnavailable."""
+    """Read where the committed records of those topics that exist end. Raises KafkaUnavailable."""
     servers = settings.kafka.bootstrap_servers
     with kafka_errors():
         async with (
             running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin,
-            running(AIOKafkaConsumer(bootstrap_servers=servers)) as consumer,
+            running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as consumer,
         ):
             # Asked for all topics, for asking for one by its name could create it.
             existing = [topic for topic in await admin.describe_topics() if topic["topic"] in topics]

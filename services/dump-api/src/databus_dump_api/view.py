@@ -90,12 +90,12 @@ class View:
 
 
 @asynccontextmanager
-async def open_view(source: Source, session: Session) -> AsyncIterator[View]:
-    """Open a view on a connection of its own; `session` is another one to the same server.
+async def open_view(source: Source, host: str, session: Session) -> AsyncIterator[View]:
+    """Open a view on a connection of its own to the host; `session` is another one to it.
 
     Raises SourceUnavailable, SourceNotReady or BinlogError.
     """
-    connection = await log_in(source.login, use_unicode=False, conv={})  # every cell as the bytes the server sent
+    connection = await log_in(source.login(host), use_unicode=False, conv={})  # every cell as the bytes the server sent
     try:
         mariadb = session.server.flavor == "mariadb"
         with _translated(source.user, "RELOAD"):

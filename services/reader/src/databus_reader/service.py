@@ -9,7 +9,7 @@ from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
 from databus.election import leading, open_lease
-from databus.errors import GenerationLost, SourceUnavailable
+from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
@@ -17,10 +17,12 @@ from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Position, Session, Stream
+from databus_binlog import Stream
 from databus_binlog import events as binlog
 from databus_reader.entries import EntryWriter
+from databus_reader.hosts import Hosts, Place
 from databus_reader.schemas import Schemas
+from databus_reader.switching import Switching, begin_switching
 from databus_reader.translate import Translator
 
 log = logging.getLogger("databus.reader")
@@ -37,14 +39,22 @@ async def run(settings: Settings, health: Health) -> None:
     """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
     async with connect_redis(settings.redis) as redis, leading(settings, "reader", redis, health):
         pipe = ReaderEnd(redis, settings.name)
+        hosts = Hosts(settings)
+        switching = await begin_switching(redis, settings.name, hosts)
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
             try:
-                await _read(settings, pipe, progress, health)
+                async with hosts.connect(progress, health) as place:
+                    await switching.arrived(place.host)
+                    await _read(settings, pipe, place, progress, switching, health)
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
-                await pipe.give_up()
+            except (SourceUnavailable, SourceRefused) as error:
+                await hosts.leave(progress, error)
+                health.down(str(error))
+                log.warning("%s; going to another host", error)
+            await pipe.give_up()
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
@@ -63,31 +73,35 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     return progress
 
 
-async def _read(settings: Settings, pipe: ReaderEnd, progress: Progress, health: Health) -> None:
-    """Pass on the binlog from the progress until the generation is lost."""
-    async with connect_source(settings.source) as session:
-        require_ready(session.server)
-        entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
-        start = progress.position or await _first_position(session, settings)
-        server = session.server
-        await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
-        await entries.flush()
-        log.info("reading %s from %s", settings.source.hosts[0], start.gtid_set or f"{start.file}:{start.offset}")
-        schemas = Schemas(lambda schema, name: _lookup(settings.source, schema, name))
-        translator = Translator(settings.source, server, schemas, progress)
-        stream = await session.dump(
-            start,
-            server_id=settings.server_id,
-            heartbeat=_HEARTBEAT_SECONDS,
-            wanted=settings.source.captures,
-        )
-        health.up()
-        await _pass_on(stream, translator, entries, pipe, health)
-        raise SourceUnavailable("the database closed the connection")
+async def _read(
+    settings: Settings, pipe: ReaderEnd, place: Place, progress: Progress, switching: Switching, health: Health
+) -> None:
+    """Pass on the binlog from the place until the generation is lost."""
+    session, server, start = place.session, place.session.server, place.position
+    entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
+    await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
+    await entries.flush()
+    log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
+    schemas = Schemas(lambda schema, name: _lookup(settings.source, place.host, schema, name))
+    translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
+    stream = await session.dump(
+        start,
+        server_id=settings.server_id,
+        heartbeat=_HEARTBEAT_SECONDS,
+        wanted=settings.source.captures,
+    )
+    health.up()
+    await _pass_on(stream, translator, entries, pipe, switching, health)
+    raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
 async def _pass_on(
-    stream: Stream, translator: Translator, entries: EntryWriter, pipe: ReaderEnd, health: Health
+    stream: Stream,
+    translator: Translator,
+    entries: EntryWriter,
+    pipe: ReaderEnd,
+    switching: Switching,
+    health: Health,
 ) -> None:
     told = time.monotonic()
     async for decoded in stream:
@@ -105,6 +119,7 @@ async def _pass_on(
             # Nothing to append: ask, to notice a lost generation on a silent source too.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
+        await switching.look()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
@@ -117,24 +132,18 @@ def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
         metrics.SOURCE_LAG.set(max(0.0, time.time() - chunk[-1].time))
 
 
-async def _first_position(session: Session, settings: Settings) -> Position:
-    """Resolve `reader.start` once; the publisher makes it the first progress."""
-    if settings.reader.start == "earliest":
-        return await session.earliest_position()
-    return await session.current_position()
-
-
-async def _lookup(source: Source, schema: str, name: str) -> Table | None:
-    async with connect_source(source) as session:
+async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:
+    async with connect_source(source, host) as session:
         return await read_table(session, schema, name)
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and the database and verify settings and grants."""
+    """Connect to Redis and to every host of the database and verify settings and grants."""
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
         async with open_lease(settings, "reader", redis) as lease:
             await lease.holder()
-    async with connect_source(settings.source) as session:
-        require_ready(session.server)
-        await session.register(settings.server_id)
+    for host in settings.source.hosts:
+        async with connect_source(settings.source, host) as session:
+            require_ready(session.server, host)
+            await session.register(settings.server_id)

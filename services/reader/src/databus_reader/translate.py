@@ -24,11 +24,15 @@ class Translator:
     flagged standalone is followed by exactly one QUERY. Only the end of such a group is a position to resume from.
     """
 
-    def __init__(self, source: Source, server: Server, schemas: Schemas, progress: Progress) -> None:
+    def __init__(
+        self, source: Source, server: Server, schemas: Schemas, progress: Progress, *, gtids: bool = True
+    ) -> None:
         self._schemas = schemas
         self._statements = Statements(source, schemas)
         self._flavor = server.flavor
         self._mariadb = server.flavor == "mariadb"
+        #: positions tell all GTIDs executed before; else none, for some transactions have none
+        self._gtids = gtids
         #: executed since an event told it last, without captured changes
         self._passed = GtidSet.parse(server.flavor, "")
         self._passed_some = False
@@ -165,7 +169,7 @@ class Translator:
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
         """End the group: its end is where one may resume."""
-        gtid = self._gtid.gtid if self._gtid else ""
+        gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun:
             out.append(Commit(self._executed(gtid), event.file, event.end, xid))
             self.transactions += 1

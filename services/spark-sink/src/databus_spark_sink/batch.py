@@ -14,12 +14,12 @@ from pyspark.sql import functions as sql
 
 from databus.errors import DatabusError, SchemaMismatch
 from databus.events import Action, Table
-from databus.manifest import Manifest
 from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.settings import Settings
 from databus_binlog import Position
 from databus_spark_sink import decode, lake, mirror
 from databus_spark_sink.decode import METADATA, Statement, Version
+from databus_spark_sink.handover import Beginning
 from databus_spark_sink.lake import Columns, Lake
 from databus_spark_sink.types import literal
 
@@ -32,17 +32,18 @@ _STEPS = 1000
 class Batches:
     """Applies micro-batches to the lake."""
 
-    def __init__(self, settings: Settings, place: Lake, manifest: Manifest) -> None:
+    def __init__(self, settings: Settings, place: Lake, beginning: Beginning) -> None:
         self._settings = settings
         self._place = place
-        self._after = manifest.position or Position()
+        self._after = beginning.manifest.position or Position()
+        self._passed = beginning.passed
         self._warned: set[str] = set()
         #: why the last batch was given up: Spark itself hands on no more than the text
         self.failure: DatabusError | None = None
 
     def apply(self, records: DataFrame, batch: int) -> None:
         """Apply one micro-batch. Raises SchemaMismatch where it cannot go on."""
-        parsed = decode.messages(records, self._after).persist()
+        parsed = decode.messages(records, self._after, self._passed).persist()
         try:
             for (schema, name), versions in decode.versions(parsed).items():
                 if lake.belongs(self._settings, schema, name):

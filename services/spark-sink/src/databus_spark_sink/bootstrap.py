@@ -1,4 +1,4 @@
-"""From nothing to mirrors that equal a dump: choose → download → load → mark.
+"""From nothing to mirrors that equal a dump: choose → download → load → hand over → mark.
 
 It can be killed anywhere: without the marker everything is done again, with what is already downloaded.
 """
@@ -15,37 +15,42 @@ import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
+from databus.dump_api import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
+from databus.kafka_progress import read_progress
 from databus.manifest import Manifest, State
 from databus.settings import Settings
 from databus_spark_sink import decode, lake
-from databus_spark_sink.dump_api import DumpApi
+from databus_spark_sink.handover import Beginning, of_server_read, wait_until_passed
 from databus_spark_sink.lake import Lake, belongs
 
 log = logging.getLogger("databus.sink")
 
 
-async def ensure(settings: Settings, spark: SparkSession, place: Lake) -> Manifest:
-    """Give the manifest of the dump the lake began with; load it if there is none yet."""
+async def ensure(settings: Settings, spark: SparkSession, place: Lake) -> Beginning:
+    """Give the dump that the lake began with; load one if there is none yet."""
     if place.bootstrapped.exists():
-        return msgspec.json.decode(place.bootstrapped.read_bytes(), type=Manifest)
-    async with DumpApi(settings.spark.dump_api) as api:
+        return msgspec.json.decode(place.bootstrapped.read_bytes(), type=Beginning)
+    async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, api)
         async with api.leased(manifest.id):
             folder = place.downloads / manifest.id
             tables = [table for table in manifest.tables if belongs(settings, table.schema, table.name)]
             await _download(api, manifest, tables, folder)
     await asyncio.to_thread(_load, spark, place, manifest, tables, folder)
-    _mark(place.bootstrapped, manifest)
+    beginning = Beginning(manifest, await wait_until_passed(settings, manifest))
+    _mark(place.bootstrapped, beginning)
     await asyncio.to_thread(shutil.rmtree, place.downloads)
-    return manifest
+    return beginning
 
 
 async def _choose(settings: Settings, api: DumpApi) -> Manifest:
-    """Take the newest dump that covers the tables, or a new one."""
+    """Take the newest dump that covers the tables and is of the server that the pipeline reads, or a new one."""
+    progress = await read_progress(settings)
     for manifest in await api.dumps():
-        if manifest.pipeline == settings.name and manifest.state is State.COMPLETE and _covers(manifest, settings):
+        usable = manifest.state is State.COMPLETE and of_server_read(manifest, progress)
+        if manifest.pipeline == settings.name and usable and _covers(manifest, settings):
             break
     else:
         manifest = await api.take(settings.spark.tables)
@@ -112,11 +117,11 @@ def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manif
     log.info("%s: %d rows from dump %s", name, found, manifest.id)
 
 
-def _mark(marker: Path, manifest: Manifest) -> None:
+def _mark(marker: Path, beginning: Beginning) -> None:
     """Write the marker, whole or not at all, after everything it stands for."""
     temporary = marker.with_suffix(".tmp")
     with temporary.open("wb") as file:
-        file.write(msgspec.json.encode(manifest))
+        file.write(msgspec.json.encode(beginning))
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(marker)

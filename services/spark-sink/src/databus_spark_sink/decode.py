@@ -7,12 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus.errors import SchemaMismatch
 from databus.events import Action, Column, Table
 from databus_binlog import Position
+from databus_spark_sink.handover import Offsets
 from databus_spark_sink.lake import Columns
 from databus_spark_sink.types import can_fail, identifier, lake_type, literal, value
 
@@ -78,8 +80,8 @@ class Version:
     statements: tuple[Statement, ...]
 
 
-def messages(records: DataFrame, after: Position) -> DataFrame:
-    """Parse Kafka records and drop what the snapshot at `after` holds.
+def messages(records: DataFrame, after: Position, passed: Offsets | None = None) -> DataFrame:
+    """Parse Kafka records and drop what the snapshot at `after` holds; from `passed` on that is nothing.
 
     Gives the metadata columns without the row's, `m` (the message), `images` (their number), `version` (equal for
     equal schemas) and `whole` (whether it is in the format; what is not stays, to be complained about).
@@ -98,11 +100,20 @@ def messages(records: DataFrame, after: Position) -> DataFrame:
     ).withColumn("number", sql.expr("try_cast(substring_index(_file, '.', -1) as bigint)"))
     return (
         located.withColumn("whole", sql.expr(f"number is not null and _position is not null and {_WHOLE}"))
-        .where(f"not whole or number > {number} or (number = {number} and _position > {offset})")
+        .where(f"not whole or {_behind(passed)} or number > {number} or (number = {number} and _position > {offset})")
         .withColumn("images", sql.expr("coalesce(size(m.Rows), 0)"))
         .withColumn("version", sql.expr("md5(to_json(struct(m.Table)))"))
         .drop("number")
     )
+
+
+def _behind(passed: Offsets | None) -> str:
+    """Build the condition of records that are after the snapshot by their place in Kafka."""
+    if passed is None:
+        return "false"
+    offsets = literal(msgspec.json.encode(passed).decode())
+    known = f"from_json({offsets}, 'map<string, map<string, bigint>>')[_topic][cast(_partition as string)]"
+    return f"_offset >= coalesce({known}, 0)"
 
 
 def lines(spark: SparkSession, files: list[str]) -> DataFrame:

@@ -4,11 +4,11 @@ import asyncio
 
 from pyspark.sql import SparkSession
 
+from databus.dump_api import DumpApi
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_spark_sink import bootstrap, session, stream, subscription
 from databus_spark_sink.batch import Batches
-from databus_spark_sink.dump_api import DumpApi
 from databus_spark_sink.lake import Lake
 
 
@@ -24,9 +24,9 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
 async def keep(settings: Settings, health: Health, spark: SparkSession, place: Lake, *, until_idle: bool) -> None:
     """Do the work of `run` in a session that is open."""
-    manifest = await bootstrap.ensure(settings, spark, place)
-    offsets = await subscription.starting_offsets(settings, place, manifest)
-    batches = Batches(settings, place, manifest)
+    beginning = await bootstrap.ensure(settings, spark, place)
+    offsets = await subscription.starting_offsets(settings, place, beginning.manifest)
+    batches = Batches(settings, place, beginning)
     query = await asyncio.to_thread(stream.start, spark, settings, place, batches, offsets, until_idle=until_idle)
     await stream.follow(query, batches, health)
 
@@ -40,5 +40,5 @@ async def check(settings: Settings, _: Health) -> None:
     """Look for the jars, connect to Kafka and dump-api."""
     session.jars(settings.spark.jars)
     await subscription.ping(settings)
-    async with DumpApi(settings.spark.dump_api) as api:
+    async with DumpApi(settings.dumps.url) as api:
         await api.dumps()

@@ -10,6 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from databus import names
 from databus.connections import kafka_errors
 from databus.errors import ChangesLost
+from databus.kafka_client import running
 from databus.manifest import Manifest
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
@@ -43,21 +44,21 @@ async def starting_offsets(settings: Settings, place: Lake, manifest: Manifest) 
     return msgspec.json.encode(starts).decode()
 
 
+async def partitions(settings: Settings) -> list[TopicPartition]:
+    """List the partitions of the topics to subscribe to. Raises KafkaUnavailable."""
+    pattern = re.compile(topic_pattern(settings))
+    with kafka_errors():
+        async with running(AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)) as admin:
+            topics = [topic for topic in await admin.describe_topics() if pattern.fullmatch(topic["topic"])]
+    return [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
+
+
 async def _beginnings(settings: Settings) -> dict[str, dict[int, int]]:
     """Read the earliest offset of each partition of the topics to subscribe to."""
-    pattern = re.compile(topic_pattern(settings))
-    servers = settings.kafka.bootstrap_servers
-    admin, consumer = AIOKafkaAdminClient(bootstrap_servers=servers), AIOKafkaConsumer(bootstrap_servers=servers)
+    of = await partitions(settings)
     with kafka_errors():
-        try:
-            await admin.start()
-            await consumer.start()
-            topics = [topic for topic in await admin.describe_topics() if pattern.fullmatch(topic["topic"])]
-            partitions = [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
-            offsets = await consumer.beginning_offsets(partitions)
-        finally:
-            await consumer.stop()
-            await admin.close()
+        async with running(AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers)) as consumer:
+            offsets = await consumer.beginning_offsets(of)
     found: dict[str, dict[int, int]] = defaultdict(dict)
     for partition, offset in offsets.items():
         found[partition.topic][partition.partition] = offset

@@ -1,4 +1,4 @@
-"""The sink's side of dump-api: find or request a dump, lease it, download its files."""
+"""A client of dump-api: find or request a dump, lease it, download its files."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ import msgspec
 from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.manifest import DumpFile, Manifest, State
 
-log = logging.getLogger("databus.sink")
+log = logging.getLogger("databus")
 
 _CHUNK = 2**20
 
@@ -55,6 +55,11 @@ class DumpApi:
         answer = await self._request("GET", "/v1/dumps")
         return msgspec.json.decode(answer.content, type=DumpList).dumps
 
+    async def dump(self, dump: str) -> Manifest:
+        """Show a dump."""
+        answer = await self._request("GET", f"/v1/dumps/{dump}")
+        return msgspec.json.decode(answer.content, type=Manifest)
+
     async def take(self, tables: list[str]) -> Manifest:
         """Request a dump and wait until it is complete."""
         answer = await self._request("POST", "/v1/dumps", json={"tables": tables})
@@ -62,8 +67,7 @@ class DumpApi:
         log.info("requested dump %s", manifest.id)
         while manifest.state in (State.PENDING, State.RUNNING):
             await asyncio.sleep(self._poll)
-            answer = await self._request("GET", f"/v1/dumps/{manifest.id}")
-            manifest = msgspec.json.decode(answer.content, type=Manifest)
+            manifest = await self.dump(manifest.id)
         if manifest.state is not State.COMPLETE:
             raise DumpUnusable(f"dump {manifest.id} is {manifest.state}: {manifest.error}")
         return manifest
@@ -128,7 +132,7 @@ class DumpApi:
         raise DumpUnusable(f"dump-api refuses: {detail}")
 
     def _unavailable(self, error: Exception) -> DumpApiUnavailable:
-        return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check spark.dump_api)")
+        return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check dumps.url)")
 
 
 def _size(path: Path) -> int:

@@ -1,0 +1,41 @@
+"""Sets of numbers as sorted, separate [first, end) intervals."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TypeAlias
+
+Intervals: TypeAlias = list[list[int]]
+
+
+def insert(intervals: Intervals, first: int, end: int) -> None:
+    """Add one interval, in place."""
+    if intervals and first == intervals[-1][1]:  # the usual case: the next number
+        intervals[-1][1] = end
+        return
+    at = bisect_right(intervals, first, key=lambda interval: interval[0])
+    if at and intervals[at - 1][1] >= first:
+        at -= 1
+    stop = at
+    while stop < len(intervals) and intervals[stop][0] <= end:
+        first, end = min(first, intervals[stop][0]), max(end, intervals[stop][1])
+        stop += 1
+    intervals[at:stop] = [[first, end]]
+
+
+def subtract(intervals: Intervals, others: Intervals) -> Intervals:
+    """Give the numbers that are in the first set and not in the second."""
+    rest: Intervals = []
+    at = 0
+    for first, end in intervals:
+        while at < len(others) and others[at][1] <= first:
+            at += 1
+        place, low = at, first
+        while place < len(others) and others[place][0] < end:
+            if low < others[place][0]:
+                rest.append([low, others[place][0]])
+            low = others[place][1]
+            place += 1
+        if low < end:
+            rest.append([low, end])
+    return rest

@@ -1,0 +1,56 @@
+"""Where a pipeline without progress begins: `reader.start`, resolved once."""
+
+from databus.connections import connect_source
+from databus.dump_api import DumpApi
+from databus.errors import DumpUnusable, InvalidSettings
+from databus.progress import Progress
+from databus.settings import Settings
+from databus_binlog import GtidSet, InvalidPosition, Position, Session, locate
+
+
+async def resolve(settings: Settings, host: str, session: Session) -> Progress:
+    """Turn the setting into a first progress; `latest` and `earliest` are those of the host.
+
+    Raises InvalidSettings, DumpUnusable or DumpApiUnavailable, and BinlogError.
+    """
+    start, server = settings.reader.start, session.server
+    try:
+        if start == "latest":
+            return Progress(await _latest(session), server=server.identity)
+        if start == "earliest":
+            oldest = (await session.earliest_position()).file
+            return await _located(settings, host, oldest, 4)
+        kind, _, rest = start.partition(":")
+        if kind == "gtid":
+            return Progress(Position(str(GtidSet.parse(server.flavor, rest))))
+        if kind == "dump":
+            return await _of_dump(settings.dumps.url, rest)
+        # Files are named differently on each host: this one is of the first.
+        file, _, offset = start.rpartition(":")
+        return await _located(settings, settings.source.hosts[0], file, int(offset))
+    except InvalidPosition as error:
+        raise InvalidSettings(f"reader.start: {start}: {error}") from error
+
+
+async def _latest(session: Session) -> Position:
+    """Give the end of the log; on MySQL by GTIDs alone where it has them, for they may be behind the offset told."""
+    position = await session.current_position()
+    if session.server.flavor == "mysql" and session.server.gtid and position.gtid_set:
+        return Position(position.gtid_set)
+    return position
+
+
+async def _located(settings: Settings, host: str, file: str, offset: int) -> Progress:
+    async with connect_source(settings.source, host) as session:
+        identity = session.server.identity
+    position = await locate(settings.source.login(host), file, offset, server_id=settings.server_id)
+    return Progress(position, server=identity)
+
+
+async def _of_dump(url: str, dump: str) -> Progress:
+    """Ask dump-api for the position that a dump holds everything up to."""
+    async with DumpApi(url) as api:
+        manifest = await api.dump(dump)
+    if manifest.position is None:
+        raise DumpUnusable(f"reader.start: dump {dump} is {manifest.state} and has no position")
+    return Progress(manifest.position, server=manifest.server)

@@ -1,0 +1,56 @@
+"""A place in one server's log becomes a position that other servers understand."""
+
+import pytest
+
+from databus_binlog import Gtid, GtidSet, InvalidPosition, Login, Position, Query, Session, Xid, locate, next_gtid
+from devstack import Server
+
+NOBODY = 4720
+
+
+@pytest.fixture
+def source(own: Server) -> Server:
+    return own
+
+
+@pytest.fixture
+def account(own: Server) -> Login:
+    return Login(host=own.host, port=own.port, user=own.user, password=own.password)
+
+
+async def test_a_place_between_transactions_gets_the_whole_set(account, login, schema, execute, queries):
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("FLUSH BINARY LOGS")
+    start = await queries.current_position()
+    for number in range(3):
+        await execute(f"INSERT INTO t VALUES ({number})")
+    end = await queries.current_position()
+    async with login() as session:
+        stream = await session.dump(start, server_id=4719, follow=False, wanted=lambda *_: False)
+        events = [event async for events in stream for event in events]
+    executed = GtidSet.parse(queries.server.flavor, start.gtid_set)
+    for event in events:
+        if isinstance(event, Gtid):
+            at, gtid = event.start, event.gtid
+            assert await locate(account, start.file, at, server_id=NOBODY) == Position(str(executed), start.file, at)
+            assert await next_gtid(account, start.file, at, server_id=NOBODY) == gtid
+            executed.add(gtid)
+        elif isinstance(event, Xid | Query):
+            inside = event.start
+            with pytest.raises(InvalidPosition, match=f"{start.file}:{inside} is inside a transaction"):
+                await locate(account, start.file, inside, server_id=NOBODY)
+    assert await locate(account, end.file, end.offset, server_id=NOBODY) == end
+    assert await next_gtid(account, end.file, end.offset, server_id=NOBODY) is None
+    first = await locate(account, start.file, 4, server_id=NOBODY)
+    assert str(GtidSet.parse(queries.server.flavor, start.gtid_set)) == first.gtid_set
+
+
+async def test_a_place_that_is_none_is_told(account, schema, execute, queries: Session):
+    end = await queries.current_position()
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    with pytest.raises(InvalidPosition, match=r"the server has no file no\.000001 \(its log is "):
+        await locate(account, "no.000001", 4, server_id=NOBODY)
+    with pytest.raises(InvalidPosition, match=f"{end.file} ends at .*, before 99999999"):
+        await locate(account, end.file, 99999999, server_id=NOBODY)
+    with pytest.raises(InvalidPosition, match=f"no event starts there in {end.file}"):
+        await locate(account, end.file, end.offset + 1, server_id=NOBODY)

@@ -1,0 +1,111 @@
+"""The model's Redis answers as a real one does, whatever the ends of the pipe ask it (tests/model)."""
+
+import random
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from databus import names, pipe
+from devstack import Server
+from model.memory_redis import MemoryRedis
+from model.turns import Fate
+
+LIBRARY = names.function_library(pipe._SOURCE)
+TOKENS = (b"g1", b"g1", b"g1", b"g1", b"g2", b"")
+CLAIMS = (b"r1", b"r1", b"r1", b"r2")
+
+
+class Step(NamedTuple):
+    function: str
+    args: tuple[Any, ...]
+
+
+def at_once(call: Any) -> Any:
+    """Run a call to the model's Redis; it waits for its turn once."""
+    call.send(None)
+    try:
+        call.send(Fate.ANSWERED)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("one call is one request")
+
+
+@pytest.fixture
+async def redis(redis_server: Server) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_server.url) as client:
+        await client.function_load(pipe._SOURCE.replace("@LIBRARY@", LIBRARY), replace=True)
+        yield client
+
+
+def steps(rng: random.Random) -> list[Step]:
+    """Random commands, near enough to sensible ones that many of them are not refused."""
+    count = 0
+
+    def step() -> Step:
+        nonlocal count
+        token, claim = rng.choice(TOKENS), rng.choice(CLAIMS)
+        number = rng.choice((count, count, rng.randrange(4)))
+        count = rng.choice((count, count + 1, 0))
+        return rng.choice(
+            [
+                Step("open", (token, b"start")),
+                Step("claim", (claim,)),
+                *[Step("append", (token, claim, number, rng.randbytes(rng.randrange(9))))] * 5,
+                Step("backlog", (token, claim)),
+                Step("trim", (token, number, rng.randrange(20))),
+                *[Step("xread", (f"{number}-0", rng.randrange(1, 4)))] * 2,
+                Step("save", ()),
+                Step("restore", ()),
+                Step("retire", (token,)),
+            ]
+        )
+
+    return [Step("open", (b"g1", b"start")), Step("claim", (b"r1",)), *(step() for _ in range(60))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_the_model_of_redis_answers_as_redis(redis: Redis, seed: int) -> None:
+    pipeline = secrets.token_hex(4)
+    keys = (names.generation_key(pipeline), names.stream_key(pipeline))
+    memory = MemoryRedis()
+    at_once(memory.function_load(pipe._SOURCE.replace("@LIBRARY@", LIBRARY), replace=True))
+    dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+    for function, args in steps(random.Random(seed)):
+        if function == "save":
+            dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+        elif function == "restore":  # as after a failover to a replica that knew no more
+            await redis.delete(*keys)
+            for key, dump in zip(keys, dumps, strict=True):
+                if dump is not None:
+                    await redis.restore(key, 0, dump)
+            memory.store, copy = copy, memory.copy()
+            dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+        elif function == "xread":
+            after, count = args
+            real = await redis.xread({keys[1]: after}, count=count)
+            assert _entries(real) == _entries(at_once(memory.xread({keys[1]: after}, count=count, block=None)))
+        else:
+            call = (f"{LIBRARY}_{function}", 2, *keys, *args)
+            assert await _answer(redis.fcall(*call)) == _memory_answer(memory, call), (function, args)
+
+
+async def _answer(call: Any) -> Any:
+    try:
+        return await call
+    except RedisError as error:
+        return str(error)
+
+
+def _memory_answer(memory: MemoryRedis, call: tuple[Any, ...]) -> Any:
+    try:
+        return at_once(memory.fcall(*call))
+    except ResponseError as error:
+        return str(error)
+
+
+def _entries(answer: Any) -> list[Any]:
+    return [(entry_id, fields) for _, found in answer for entry_id, fields in found] if answer else []

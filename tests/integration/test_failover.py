@@ -1,0 +1,194 @@
+"""Which host the reader goes on at, and why it refuses one: on real pairs of servers that replicate."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import msgspec
+import pytest
+
+from databus.connections import connect_source
+from databus.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
+from databus.progress import Progress
+from databus.runtime import Health
+from databus.settings import Settings
+from databus_binlog import GtidSet, Position, Server
+from databus_dump_api.source import connect_read
+from databus_reader.hosts import Hosts, Place
+from devstack.replication import Pair, run
+from devstack.server import Server as Database
+from hosts_support import ACCOUNT, address
+from support import RESET
+
+STOP = {"mariadb": "STOP SLAVE SQL_THREAD", "mysql": "STOP REPLICA SQL_THREAD"}
+START = {"mariadb": "START SLAVE SQL_THREAD", "mysql": "START REPLICA SQL_THREAD"}
+
+
+def settings(*servers: Database, **reader: Any) -> Settings:
+    hosts = [address(server) for server in servers]
+    return Settings(name="shop", source={"hosts": hosts} | ACCOUNT, reader=reader)
+
+
+async def published(server: Database) -> Progress:
+    """Give the progress of a reader that has read this server's log to its end."""
+    everything = settings(server)
+    async with connect_source(everything.source) as session:
+        return Progress(await session.current_position(), 1, 1, session.server.identity)
+
+
+async def go_on(progress: Progress, *servers: Database, patience: float = 0.0) -> tuple[str, Position, Server]:
+    """Give host, position and server that a reader goes on with."""
+    async with Hosts(settings(*servers), patience).connect(progress, Health()) as place:
+        return place.host, place.position, place.session.server
+
+
+async def refusal(progress: Progress, server: Database) -> tuple[Refusal, str]:
+    with pytest.raises(SourceRefused) as caught:
+        await go_on(progress, server)
+    return caught.value.reason, str(caught.value)
+
+
+async def test_t18_another_host_goes_on_by_gtid_and_forgets_the_files_of_the_first(pair: Pair) -> None:
+    first, second = pair.servers
+    progress = await published(first)
+    assert progress.position and progress.position.file == "first.000001"
+    assert await go_on(progress, first, second) == (address(first), progress.position, await server_of(first))
+    await pair.kill(first)
+    assert await go_on(progress, first, second) == (
+        address(second),
+        Position(progress.position.gtid_set),
+        await server_of(second),
+    )
+    await pair.kill(second)
+    with pytest.raises(SourceUnavailable) as caught:
+        await go_on(progress, first, second)
+    assert str(caught.value).count("server unavailable") == 2
+
+
+async def server_of(database: Database) -> Server:
+    everything = settings(database)
+    async with connect_source(everything.source) as session:
+        return session.server
+
+
+async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pair) -> None:
+    first, second = pair.servers
+    await run(second, STOP[pair.kind])
+    await run(first, "INSERT INTO shop.t VALUES (2)")
+    progress = await published(first)
+    reason, said = await refusal(progress, second)
+    assert reason is Refusal.BEHIND
+    assert said.startswith(f"database {address(second)}: behind: it lacks ")
+    await pair.kill(first)
+    with pytest.raises(SourceNotReady) as caught:
+        await go_on(progress, first, second)
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        f"database {address(server)}" for server in pair.servers
+    ]
+    await run(second, START[pair.kind])
+    # Its relay log has the rest: with some patience nobody has to act.
+    assert (await go_on(progress, first, second, patience=30))[0] == address(second)
+
+
+async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> None:
+    first, _ = pair.servers
+    await run(first, "INSERT INTO shop.t VALUES (2)")
+    progress = await published(first)
+    await run(first, RESET[pair.kind])
+    reason, said = await refusal(progress, first)
+    assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
+    without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
+    assert (await refusal(without_file, first))[0] is Refusal.RESET
+    # It writes more than before: a place in its files still gives it away, unless an event happens to start there.
+    for number in range(3, 60):
+        await run(first, f"INSERT INTO shop.t VALUES ({number})")
+    place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)
+    assert (await refusal(msgspec.structs.replace(progress, position=place), first))[0] is Refusal.RESET
+
+
+async def test_t18_a_log_that_begins_behind_the_progress_is_no_longer_the_one_that_was_read(pair: Pair) -> None:
+    first, _ = pair.servers
+    progress = await published(first)
+    await run(first, "INSERT INTO shop.t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO shop.t VALUES (3)")
+    moved = msgspec.structs.replace(progress.position, file="first.000002", offset=4)
+    assert (await refusal(msgspec.structs.replace(progress, position=moved), first))[0] is Refusal.RESET
+
+
+async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
+    """The replica was promoted before it had everything, and was written to."""
+    first, second = pair.servers
+    await run(second, STOP[pair.kind])
+    await run(first, "INSERT INTO shop.t VALUES (2)")
+    progress = await published(first)
+    await run(second, "INSERT INTO shop.t VALUES (22)", "INSERT INTO shop.t VALUES (33)")
+    reason, said = await refusal(progress, second)
+    assert reason is Refusal.OTHER_HISTORY
+    assert "which was published, and has" in said
+    # The other way round as well, on MariaDB once the first has written on: a position tells the last GTID only.
+    await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
+    assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
+
+
+async def test_a_host_without_what_comes_next_is_refused(pair: Pair) -> None:
+    first, second = pair.servers
+    progress = await published(first)
+    await run(second, "FLUSH BINARY LOGS")
+    await run(first, "INSERT INTO shop.t VALUES (2)")
+    await pair.caught_up()
+    await run(second, "FLUSH BINARY LOGS")
+    async with asyncio.timeout(20):
+        while len(logs := await run(second, "SHOW BINARY LOGS")) > 1:  # MariaDB keeps one for a moment
+            await run(second, f"PURGE BINARY LOGS TO '{logs[-1][0]}'")
+    reason, said = await refusal(progress, second)
+    assert (reason, "begin again from a new dump" in said) == (Refusal.PURGED, True)
+
+
+async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair) -> None:
+    first, second = pair.servers
+    whole = await published(first)
+    progress = msgspec.structs.replace(whole, position=Position("", whole.position.file, whole.position.offset))
+    reason, said = await refusal(progress, second)
+    assert (reason, f"it is a place of server {whole.server}" in said) == (Refusal.NO_GTIDS, True)
+    # Its own server knows the set of the place, and from then on another one can take over.
+    _, position, server = await go_on(progress, second, first)
+    assert position.file == "first.000001"
+    assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, whole.position.gtid_set)
+
+
+async def test_a_start_that_no_host_has_come_to_is_refused(pair: Pair) -> None:
+    future = {"mariadb": "0-101-999", "mysql": "00112233-4455-6677-8899-aabbccddeeff:1-5"}[pair.kind]
+    with pytest.raises(SourceRefused, match=f"it lacks {future}, which was published"):
+        async with Hosts(settings(pair.primary, start=f"gtid:{future}"), 0.0).connect(Progress(), Health()):
+            pass
+
+
+async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_that_position(pair: Pair) -> None:
+    first, second = pair.servers
+    progress = await published(first)
+    hosts = Hosts(settings(first, second), 0.0)
+    seen: list[Place] = []
+    for _ in range(2):
+        async with hosts.connect(progress, Health()) as place:
+            seen.append(place)
+        await hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{place.host}: purged"))
+    assert [place.host for place in seen] == [address(first), address(second)]
+    with pytest.raises(SourceNotReady, match=f"{address(first)}: purged\n{address(second)}: purged"):
+        async with hosts.connect(progress, Health()):
+            pass
+    further = await published(first)
+    async with AsyncExitStack() as held:
+        assert await hosts.enter(
+            address(first), msgspec.structs.replace(further, position=Position(further.position.gtid_set)), held
+        )
+
+
+async def test_a_dump_is_taken_from_the_host_that_is_read(pair: Pair) -> None:
+    first, second = pair.servers
+    source = settings(first, second).source
+    async with connect_read(source, await published(second)) as (host, _):
+        assert host == address(second)
+    async with connect_read(source, None) as (host, _):
+        assert host == address(first)
+    with pytest.raises(SourceUnavailable, match="it is not the server that the pipeline reads"):
+        async with connect_read(settings(first).source, await published(second)):
+            pass

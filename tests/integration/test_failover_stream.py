@@ -1,0 +1,103 @@
+"""Changes go on through a failover, whoever decides on it: a pair of databases, and the services as processes."""
+
+import asyncio
+
+import pytest
+
+from databus.cli import source as cli
+from databus.cli.__main__ import main
+from databus.errors import DatabusError
+from databus.settings import load
+from devstack import Server
+from devstack.pipeline import Pipeline
+from devstack.replication import Pair, run
+from hosts_support import ACCOUNT, address
+from support import Changes, Consume, MakePipeline
+
+
+@pytest.fixture
+async def pipeline(make_pipeline: MakePipeline, pair: Pair) -> Pipeline:
+    hosts = [address(server) for server in pair.servers]
+    return make_pipeline(
+        pair.primary, "shop", source={"hosts": hosts, "password_file": None} | ACCOUNT, reader={"start": "earliest"}
+    )
+
+
+@pytest.fixture
+async def consumer(pipeline: Pipeline, changes: Consume) -> Changes:
+    pipeline.spawn("publisher")
+    pipeline.spawn("reader")
+    return await changes(f"{pipeline.name}.shop.t")
+
+
+async def insert(server: Server, *ids: int) -> None:
+    await run(server, *(f"INSERT INTO shop.t VALUES ({number})" for number in ids))
+
+
+async def next_ids(consumer: Changes, count: int) -> list[int]:
+    return [int(row[0]) for message in await consumer.until(count) for row in message["Rows"]]
+
+
+async def created_and_first(consumer: Changes) -> None:
+    created, first = await consumer.until(2)
+    assert (created["Action"], first["Rows"]) == ("create", [[b"1"]])
+
+
+async def test_t18_a_failover_goes_on_by_gtid_under_other_file_names(
+    pair: Pair, pipeline: Pipeline, consumer: Changes
+) -> None:
+    first, second = pair.servers
+    await created_and_first(consumer)
+    await insert(first, 2, 3)
+    assert await next_ids(consumer, 2) == [2, 3]
+    await pair.caught_up()
+    await pair.kill(first)
+    await pair.promote()
+    await insert(second, 4, 5)
+    assert await next_ids(consumer, 2) == [4, 5]
+    # And back, once the first follows the second.
+    await pair.restart(first)
+    await pair.follow()
+    await pair.caught_up()
+    await pair.kill(second)
+    await pair.promote()
+    await insert(first, 6)
+    assert await next_ids(consumer, 1) == [6]
+    log = pipeline.log("reader").read_text()
+    assert log.count("; going to another host") == 2
+
+
+async def test_the_reader_goes_where_it_is_told_to(pair: Pair, pipeline: Pipeline, consumer: Changes) -> None:
+    first, second = pair.servers
+    settings = load(pipeline.config)
+    with pytest.raises(DatabusError, match="has answered within 1 s: is it running"):
+        await cli.ask(settings.model_copy(update={"name": "nobody"}), address(first), turns=1, seconds=1)
+    await created_and_first(consumer)
+    went = await cli.ask(settings, address(second))
+    assert (went.done, went.text) == (True, f"the reader is at {address(second)}")
+    await insert(first, 2)
+    assert await next_ids(consumer, 1) == [2]
+
+    # Its successor begins there.
+    await asyncio.to_thread(pipeline.stop, "reader")
+    pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait, "reader")
+    assert (await cli.ask(settings, address(second))).text == f"the reader is at {address(second)}"
+
+    # What it has read there is not on the first one, to which nobody replicates: it stays.
+    await insert(second, 3)
+    assert await next_ids(consumer, 1) == [3]
+    stayed = await cli.ask(settings, address(first))
+    assert not stayed.done
+    assert stayed.text.startswith(f"the reader stays at {address(second)}: database {address(first)}: ")
+    assert "which was published" in stayed.text
+    await pair.kill(first)
+    stayed = await cli.ask(settings, address(first))
+    assert "server unavailable" in stayed.text
+    await insert(second, 4)
+    assert await next_ids(consumer, 1) == [4]
+
+
+def test_a_host_that_is_not_one_of_them_is_refused(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["source", "switch", "elsewhere:3306", "--config", str(pipeline.config)]) == 1
+    assert "elsewhere:3306 is none of source.hosts" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""Where a pipeline without progress begins: `reader.start`, on both kinds of database."""
+
+import asyncio
+import time
+
+import httpx
+import pytest
+
+from databus_binlog import Position, Session
+from devstack import Server
+from devstack.pipeline import Pipeline
+from support import Changes, Consume, Execute, MakePipeline, session_on
+
+
+def spawn(pipeline: Pipeline) -> None:
+    pipeline.spawn("publisher")
+    pipeline.spawn("reader")
+
+
+async def position(server: Server) -> Position:
+    async with session_on(server) as session:
+        return await session.current_position()
+
+
+async def next_ids(consumer: Changes, count: int) -> list[int]:
+    return [int(row[0]) for message in await consumer.until(count) for row in message["Rows"]]
+
+
+@pytest.mark.parametrize("form", ["file", "gtid"])
+async def test_a_pipeline_begins_at_a_position(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, form: str
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    here = await position(source)
+    await execute("INSERT INTO t VALUES (2)")
+    await execute("INSERT INTO t VALUES (3)")
+    start = f"{here.file}:{here.offset}" if form == "file" else f"gtid:{here.gtid_set}"
+    pipeline = make_pipeline(source, schema, reader={"start": start})
+    spawn(pipeline)
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    assert await next_ids(consumer, 2) == [2, 3]
+    # Its set tells everything that was executed before, so nothing comes again when it goes on by GTIDs.
+    await asyncio.to_thread(pipeline.kill, "reader")
+    await execute("INSERT INTO t VALUES (4)")
+    pipeline.spawn("reader")
+    assert await next_ids(consumer, 1) == [4]
+
+
+async def test_a_pipeline_begins_where_a_dump_ends(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    dumping = make_pipeline(source, schema)
+    await asyncio.to_thread(dumping.start_all, "publisher", "reader", "dump-api")
+    await execute("INSERT INTO t VALUES (2)")
+    dump = await asyncio.to_thread(take, dumping.url("dump-api"))
+    await execute("INSERT INTO t VALUES (3)")
+    second = make_pipeline(source, schema, reader={"start": f"dump:{dump}"}, dumps={"url": dumping.url("dump-api")})
+    spawn(second)
+    assert await next_ids(await changes(f"{second.name}.{schema}.t"), 1) == [3]
+
+
+def take(url: str) -> str:
+    dump = httpx.post(f"{url}/v1/dumps", json={}).raise_for_status().json()
+    while dump["state"] in ("pending", "running"):
+        time.sleep(0.1)
+        dump = httpx.get(f"{url}/v1/dumps/{dump['id']}").raise_for_status().json()
+    assert dump["state"] == "complete"
+    return str(dump["id"])
+
+
+async def test_a_start_that_cannot_be_is_told_in_one_line(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    here = await position(source)
+    await execute("INSERT INTO t VALUES (1)")
+    async with session_on(source) as session:
+        inside = await offset_inside(session, here)
+    other = "0-1-9" if source.kind == "mysql" else "00112233-4455-6677-8899-aabbccddeeff:1-5"
+    for start, said in (
+        (f"{here.file}:{inside}", f"{here.file}:{inside} is inside a transaction"),
+        ("no-such-log.000001:4", "the server has no file no-such-log.000001"),
+        (f"gtid:{other}", f"is no {source.kind} GTID set"),
+    ):
+        pipeline = make_pipeline(source, schema, reader={"start": start})
+        spawn(pipeline)
+        await asyncio.to_thread(pipeline.wait_ended, "reader", 90)
+        assert said in pipeline.log("reader").read_text().splitlines()[-1]
+
+
+async def offset_inside(session: Session, start: Position) -> int:
+    """Find the second event of the transaction at a position."""
+    rows = await session.query(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset} LIMIT 2")
+    return int(rows[1][1])
+
+
+async def test_a_dump_that_is_not_there_is_told(make_pipeline: MakePipeline, source: Server, schema: str) -> None:
+    pipeline = make_pipeline(source, schema, reader={"start": "dump:none"})
+    await asyncio.to_thread(pipeline.start_all, "publisher", "dump-api")
+    pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
+    assert "there is no dump none" in pipeline.log("reader").read_text().splitlines()[-1]

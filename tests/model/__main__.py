@@ -1,0 +1,26 @@
+"""Search the model of the hand-over for longer than the tests do. The same arguments make the same stories."""
+
+import argparse
+import logging
+import time
+
+from model.machine import HandOver, HandOverAtLeastOnce, explore
+from model.rules import LEFT_OUT, without
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stories", type=int, default=2000, help="how many (2000)")
+    parser.add_argument("--steps", type=int, default=50, help="faults and other steps of a story (50)")
+    parser.add_argument("--without", nargs="+", default=[], choices=LEFT_OUT, help="rules to leave out", metavar="RULE")
+    parser.add_argument("--at-least-once", action="store_true", help="without Kafka's transactions")
+    options = parser.parse_args()
+    logging.getLogger("databus").setLevel(logging.WARNING)
+    begin = time.monotonic()
+    with without(*options.without):
+        explore(HandOverAtLeastOnce if options.at_least_once else HandOver, options.stories, steps=options.steps)
+    print(f"{options.stories} stories of {options.steps} steps in {time.monotonic() - begin:.0f} s: nothing found")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What remains true without Kafka's transactions: nothing is lost, and only whole ends of the log come again."""
+
+from databus.progress import Progress
+from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions
+from model.source import Row, numbers_in
+from model.world import Violated, World
+
+
+class AtLeastOnceWorld(World):
+    """Publishers that nobody fences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent: set[Row] = set()
+        #: captured transactions before the first start; None until it is known
+        self._skipped: set[int] | None = None
+
+    def make_kafka(self) -> MemoryKafka:
+        return MemoryKafkaWithoutTransactions()
+
+    def drain(self) -> None:
+        """With one publisher alone: without fencing two would take turns for ever, which is for leases to prevent."""
+        self.crash(self.publishers, 1)
+        super().drain()
+
+    def verify(self) -> None:
+        """Whatever a progress holds was sent before it, and each attempt sends a host's order without a gap."""
+        assert isinstance(self.kafka, MemoryKafkaWithoutTransactions)
+        for record in self.kafka.log:
+            if isinstance(record, Progress):
+                self._verify_progress(record)
+            else:
+                self._sent.add(record)
+        if self.kafka.log:
+            self.kafka.log.clear()
+            for rows in self.kafka.attempts[-4:]:
+                self._verify_attempt(rows)
+
+    def _verify_progress(self, progress: Progress) -> None:
+        if progress.position is None:
+            if self._skipped is not None:
+                raise Violated("a progress without a position starts the pipeline afresh")
+            return
+        reached = self.source.captured(numbers_in(progress.position))
+        skipped = {n for n in reached if not self._sent.issuperset(self.source.rows_of(n))}
+        if self._skipped is None:
+            if self._sent or skipped not in [self.source.captured(start) for start in self.source.starts]:
+                raise Violated(f"rows were sent before the first start was kept: {progress}")
+            self._skipped = skipped
+        if not skipped <= self._skipped:
+            raise Violated(f"lost: {skipped - self._skipped} before {progress}")
+
+    def _verify_attempt(self, rows: list[Row]) -> None:
+        numbers = list(dict.fromkeys(number for number, _ in rows))
+        whole = [row for number in numbers for row in self.source.rows_of(number)]
+        orders = [[n for n in self.source.order(host) if n in numbers] for host in (0, 1)]
+        if rows != whole[: len(rows)] or not any(numbers == order for order in orders):
+            raise Violated(f"not in order: {rows}")

@@ -1,0 +1,129 @@
+"""A Kafka in memory, as far as the publisher's records and progress go: with transactions and fencing, or without."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from databus.errors import Fenced, KafkaUnavailable
+from databus.progress import Progress
+from model.source import Row, row_of
+from model.turns import request
+
+#: a record counts as so much: every second one makes the next end of a source transaction a commit
+_RECORD_BYTES = 2 * 2**20
+
+
+class Committed(NamedTuple):
+    """What one commit made visible."""
+
+    rows: list[Row]
+    progress: Progress
+
+
+class MemoryKafka:
+    """The pipeline's topics and the state of its transactional id."""
+
+    #: a publisher commits its progress once more before it opens a generation
+    commits_to_open = True
+    #: and commits the position of a first start before anything else
+    keeps_start_first = False
+    #: a newer producer ends what an older one may do
+    fences = True
+    #: a newer producer aborts what an older one left open
+    aborts = True
+
+    def __init__(self) -> None:
+        self.commits: list[Committed] = []
+        self.epoch = 0
+        self._open: list[Row] = []
+
+    @property
+    def progress(self) -> Progress | None:
+        return self.commits[-1].progress if self.commits else None
+
+    def begin_epoch(self) -> int:
+        """InitProducerId: from here on the epochs before count for nothing."""
+        if self.aborts:
+            self._open = []
+        self.epoch += 1
+        return self.epoch
+
+    def send(self, epoch: int, rows: list[Row]) -> None:
+        self._verify(epoch)
+        self._open += rows
+
+    def commit(self, epoch: int, progress: Progress) -> None:
+        self._verify(epoch)
+        self.commits.append(Committed(self._open, progress))
+        self._open = []
+
+    def abort(self, epoch: int) -> None:
+        self._verify(epoch)
+        self._open = []
+
+    def _verify(self, epoch: int) -> None:
+        if self.fences and epoch != self.epoch:
+            raise Fenced("another publisher is active")
+
+
+class MemoryKafkaWithoutTransactions(MemoryKafka):
+    """Every record and every progress counts at once, whoever sends it."""
+
+    commits_to_open = False  # of one that was replaced it would count, too
+    keeps_start_first = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: what each publisher sent of each generation
+        self.attempts: list[list[Row]] = []
+        self._current: dict[int, list[Row]] = {}
+        self.stored: Progress | None = None
+        #: rows and progress records as they came
+        self.log: list[Row | Progress] = []
+
+    @property
+    def progress(self) -> Progress | None:
+        return self.stored
+
+    def begin_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
+
+    def send(self, epoch: int, rows: list[Row]) -> None:
+        if epoch not in self._current:
+            self._current[epoch] = []
+            self.attempts.append(self._current[epoch])
+        self._current[epoch].extend(rows)
+        self.log += rows
+
+    def commit(self, epoch: int, progress: Progress) -> None:
+        self.stored = progress
+        self.log.append(progress)
+
+    def abort(self, epoch: int) -> None:
+        self._current.pop(epoch, None)
+
+
+class MemoryProducer:
+    """Stands where databus_publisher.producer.Producer does."""
+
+    def __init__(self, kafka: MemoryKafka, epoch: int) -> None:
+        self._kafka = kafka
+        self._epoch = epoch
+        self.size = 0
+
+    async def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
+        self.size += _RECORD_BYTES
+        rows = [row_of(cells) for cells in msgspec.json.decode(value)["Rows"]]
+        await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
+
+    async def commit(self, progress: Progress) -> None:
+        await request(lambda: self._kafka.commit(self._epoch, progress), KafkaUnavailable("not confirmed"))
+        self.size = 0
+
+    async def partitions(self, topic: str) -> int:
+        return 1
+
+    async def abort(self) -> None:
+        await request(lambda: self._kafka.abort(self._epoch), KafkaUnavailable("not confirmed"))
+        self.size = 0

@@ -1,0 +1,70 @@
+"""The protocol's rules, each with a way to leave it out of the real code: a model that misses none of them proves
+nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from databus import pipe
+from databus.events import Begin
+from databus.pipe import Acceptance, Entry
+from databus_publisher.publication import Publication
+from databus_publisher.reach import Reach
+from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
+
+Left = AbstractContextManager[Any]
+
+_accept = Acceptance.accept
+
+
+def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Left:
+    """Show every entry to the receiver's check as if it were what one of its rules asks for."""
+    return patch.object(Acceptance, "accept", lambda self, entry: _accept(self, change(self, entry)))
+
+
+def _any_number(acceptance: Acceptance, entry: Entry) -> Entry:
+    acceptance.next = entry.number
+    return entry
+
+
+def _follow(reach: Reach, begin: Begin) -> None:
+    """Take note of a transaction whatever its ordinal is."""
+
+
+async def _no_abort(producer: MemoryProducer) -> None:
+    """Leave the transaction open."""
+
+
+def _without_lua(text: str, instead: str = "") -> Left:
+    assert text in pipe._SOURCE
+    return patch.object(pipe, "_SOURCE", pipe._SOURCE.replace(text, instead))
+
+
+_REFUSAL = "if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end"
+_NUMBER = " or generation[3] ~= args[3]"
+
+LEFT_OUT: dict[str, Callable[[], Left]] = {
+    "token": lambda: _accepting(lambda acceptance, entry: entry._replace(token=acceptance.token)),
+    "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),
+    "number": lambda: _accepting(_any_number),
+    "ordinal": lambda: patch.object(Reach, "follow", _follow),
+    "refusal": lambda: _without_lua(_REFUSAL, "generation[4] = generation[4] or 0"),
+    "refusal of a number": lambda: _without_lua(_NUMBER),
+    "end": lambda: patch.object(Publication, "committable", property(lambda self: self._reach.moved)),
+    "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
+    "fence": lambda: patch.object(MemoryKafka, "fences", False),
+    "take-over": lambda: patch.object(MemoryKafka, "aborts", False),
+    "first start": lambda: patch.object(MemoryKafkaWithoutTransactions, "keeps_start_first", False),
+    "silent open": lambda: patch.object(MemoryKafkaWithoutTransactions, "commits_to_open", True),
+}
+
+
+@contextmanager
+def without(*rules: str) -> Iterator[None]:
+    """Leave rules out."""
+    with ExitStack() as stack:
+        for rule in rules:
+            stack.enter_context(LEFT_OUT[rule]())
+        yield

@@ -1,0 +1,100 @@
+"""A source of two hosts, which hold the same transactions in another order; as the reader's events."""
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from databus.events import (
+    Action,
+    Begin,
+    Column,
+    Commit,
+    Event,
+    Heartbeat,
+    RowsEvent,
+    Start,
+    Table,
+    TableDefinition,
+)
+from databus.progress import Progress
+from databus_binlog import GtidSet, Position
+
+#: transaction, row
+Row = tuple[int, int]
+
+_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+_TABLE = Table(schema="s", name="t", columns=(Column(name="id", type="varchar", raw_type="varchar(20)"),))
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class Source:
+    """Transactions are numbered from 1; each has some captured rows, or none."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        #: what `latest` meant to the readers that started a pipeline
+        self.starts: list[set[int]] = []
+
+    def order(self, host: int) -> list[int]:
+        """Give the transactions of a host in its order. The second one swaps neighbours, and lags behind."""
+        if host == 0:
+            return list(range(1, len(self.rows) + 1))
+        return [number for pair in range(1, len(self.rows), 2) for number in (pair + 1, pair)]
+
+    def captured(self, numbers: Iterable[int]) -> set[int]:
+        return {number for number in numbers if self.rows[number - 1]}
+
+    def rows_of(self, number: int) -> list[Row]:
+        return [(number, row) for row in range(self.rows[number - 1])]
+
+    def latest(self, host: int) -> Position:
+        self.starts.append(set(self.order(host)))
+        return Position(_set_text(self.order(host)), f"host{host}.1", 4)
+
+    def read(self, host: int, progress: Progress) -> Iterator[Event | None]:
+        """Give what a reader makes of the host's log after the progress; None where it ends for now."""
+        start = progress.position or self.latest(host)
+        executed = numbers_in(start)
+        yield Start(start, f"host{host}", "mysql", 1)
+        yield TableDefinition(_TABLE)
+        ordinal, passed = progress.transaction, list[int]()
+        while True:
+            number = next((number for number in self.order(host) if number not in executed), None)
+            if number is None:
+                yield Heartbeat(_set_text(passed), f"host{host}.1", len(executed), 1) if passed else None
+                passed = []
+                continue
+            executed.add(number)
+            passed.append(number)
+            if self.rows[number - 1]:
+                ordinal += 1
+                yield from self._transaction(host, ordinal, number, passed)
+                passed = []
+
+    def _transaction(self, host: int, ordinal: int, number: int, passed: list[int]) -> Iterator[Event]:
+        yield Begin(ordinal, f"{_UUID}:{number}", f"host{host}.1", 1, 1, 1)
+        for _, row in self.rows_of(number):
+            image = _pack([[b"%d:%d" % (number, row)]])
+            yield RowsEvent(_TABLE.fingerprint, Action.INSERT, row, number, number, msgspec.Raw(image))
+        yield Commit(_set_text(passed), f"host{host}.1", number, None)
+
+
+def numbers_in(position: Position) -> set[int]:
+    """Give the transactions of a position's GTID set."""
+    executed, numbers = GtidSet.parse("mysql", position.gtid_set), set[int]()
+    while len(numbers) < 64 and f"{_UUID}:{len(numbers) + 1}" in executed:
+        numbers.add(len(numbers) + 1)
+    return numbers | {
+        number for number in range(len(numbers) + 1, len(numbers) + 16) if f"{_UUID}:{number}" in executed
+    }
+
+
+def row_of(cells: list[str]) -> Row:
+    """Give the row that a published one is."""
+    number, _, row = b64decode(cells[0]).partition(b":")
+    return int(number), int(row)
+
+
+def _set_text(numbers: Iterable[int]) -> str:
+    return ":".join([_UUID, *map(str, sorted(numbers))]) if numbers else ""

@@ -1,0 +1,38 @@
+"""The hand-over under every fault, with its rules and without them (docs/reference/protocol.md)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from model.machine import HandOver, HandOverAtLeastOnce, explore
+from model.rules import without
+from model.stories import STORIES
+from model.world import Violated, World
+
+
+def test_nothing_is_lost_or_invented_whatever_breaks() -> None:
+    explore(HandOver, 60)
+
+
+def test_the_checks_at_the_receiving_end_suffice() -> None:
+    with without("refusal"):
+        explore(HandOver, 40)
+
+
+@pytest.mark.parametrize("rule", ["end", "abort", "fence", "take-over"])
+def test_a_search_notices_that_a_rule_is_left_out(rule: str) -> None:
+    with without(rule), pytest.raises(Violated):
+        explore(HandOver, 200, shrink=False)
+
+
+@pytest.mark.parametrize(("story", "rules"), STORIES)
+def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, ...]) -> None:
+    for kept in rules:
+        with without(*(rule for rule in rules if rule != kept)):
+            story().drain()
+    with without(*rules), pytest.raises(Violated):
+        story()
+
+
+def test_without_transactions_nothing_is_lost_and_only_whole_ends_come_again() -> None:
+    explore(HandOverAtLeastOnce, 40)

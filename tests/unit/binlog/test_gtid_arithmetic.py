@@ -1,0 +1,63 @@
+"""Subtraction and inclusion of GTID sets, against sets of single transactions."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from databus_binlog import GtidSet, MariaDbGtidPosition, MySqlGtidSet
+
+A, B = "896e7882-18fe-11ef-ab88-22222d34d411", "00112233-4455-6677-8899-aabbccddeeff"
+
+transactions = st.sets(st.tuples(st.sampled_from([A, B, f"{A}:blue"]), st.integers(1, 25)), max_size=40)
+
+
+def mysql(transactions: set[tuple[str, int]]) -> MySqlGtidSet:
+    executed = MySqlGtidSet()
+    for source, number in transactions:
+        executed.add(f"{source}:{number}")
+    return executed
+
+
+@given(transactions, transactions)
+def test_mysql_sets_are_sets_of_transactions(a, b):
+    assert mysql(a).minus(mysql(b)) == mysql(a - b)
+    assert mysql(a).covers(mysql(b)) == (a >= b)
+    assert bool(mysql(a)) == bool(a)
+    assert GtidSet.parse("mysql", str(mysql(a))) == mysql(a)
+    merged = mysql(a)
+    merged.merge(str(mysql(b)))
+    assert merged == mysql(a | b)
+
+
+histories = st.dictionaries(st.integers(0, 2), st.tuples(st.sampled_from([1, 2]), st.integers(1, 9)))
+
+
+def mariadb(last: dict[int, tuple[int, int]]) -> MariaDbGtidPosition:
+    return MariaDbGtidPosition.from_text(",".join(f"{d}-{s}-{n}" for d, (s, n) in last.items()))
+
+
+@given(histories, histories)
+def test_a_mariadb_position_lacks_the_domains_that_came_further_elsewhere(a, b):
+    further = {
+        d: last for d, last in a.items() if d not in b or last[1] > b[d][1] or (last != b[d] and last[1] == b[d][1])
+    }
+    assert mariadb(a).minus(mariadb(b)) == mariadb(further)
+    assert mariadb(b).covers(mariadb(a)) == (not further)
+
+
+def test_two_servers_that_wrote_the_same_number_have_two_histories():
+    here, there = mariadb({0: (1, 100)}), mariadb({0: (2, 100)})
+    assert not here.covers(there)
+    assert not there.covers(here)
+
+
+def test_what_is_missing_can_be_told_by_its_sources():
+    extra = GtidSet.parse("mysql", f"{A}:5-7,{B}:1-3,{A}:blue:9")
+    assert str(extra.of_sources_in(mysql({(A, 1)}))) == f"{A}:5-7"
+
+
+def test_a_mariadb_server_has_what_its_binlog_state_reaches_for_that_domain_and_server():
+    ours = mariadb({0: (1, 100), 7: (1, 5)})
+    assert str(ours.missing_from("0-1-100,0-2-150,7-1-9")) == ""
+    assert str(ours.missing_from("0-1-90,0-2-150,7-1-5")) == "0-1-100", "0-2-150 was written by another server"
+    assert str(ours.missing_from("0-1-100")) == "7-1-5"
+    assert str(mariadb({0: (2, 9), 3: (1, 1)}).of_sources_in(ours)) == "0-2-9"
