@@ -71,14 +71,14 @@ async def changes(kafka: Server) -> AsyncIterator[Consume]:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
     await admin.start()
 
-    async def consume(*topics: str) -> Changes:
-        await admin.create_topics([NewTopic(topic, 1, 1) for topic in topics])
+    async def consume(*topics: str, partitions: int = 1, **settings: str) -> Changes:
+        await admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings) for topic in topics])
         consumer = AIOKafkaConsumer(bootstrap_servers=kafka.url, group_id=None, isolation_level="read_committed")
         consumers.append(consumer)
         await consumer.start()
-        partitions = [TopicPartition(topic, 0) for topic in topics]
-        consumer.assign(partitions)
-        await consumer.seek_to_beginning(*partitions)
+        assigned = [TopicPartition(topic, partition) for topic in topics for partition in range(partitions)]
+        consumer.assign(assigned)
+        await consumer.seek_to_beginning(*assigned)
         return Changes(consumer)
 
     yield consume

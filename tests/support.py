@@ -123,9 +123,10 @@ class Changes:
 def decoded(record: Any) -> dict[str, Any]:
     message = json.loads(record.value)
     message["Key"] = json.loads(record.key)
+    message["Partition"] = record.partition
     if "Rows" in message:
         message["Rows"] = [[None if c is None else b64decode(c) for c in row] for row in message["Rows"]]
-    else:
+    elif "Query" in message:
         message["Query"] = b64decode(message["Query"]).decode()
     return message
 

@@ -52,6 +52,21 @@ async def test_entries_arrive_in_order_and_are_forgotten_when_taken(publisher: P
     assert await publisher.take(count=9, block_ms=1) == []
 
 
+async def test_of_large_entries_few_are_taken_at_once(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    for payload in (b"small", b"large" * 2**19, b"large" * 2**19, b"small"):
+        await reader.append(payload)
+    assert len(await publisher.take(count=1, block_ms=None)) == 1
+    await publisher.trim()
+    assert [len(await publisher.take(count=9, block_ms=None)) for _ in range(4)] == [1, 1, 1, 0]
+    await publisher.trim()
+    for _ in range(3):
+        await reader.append(b"small")
+    await publisher.trim()
+    assert len(await publisher.take(count=9, block_ms=None)) == 3
+
+
 async def test_a_generation_is_claimed_once(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:

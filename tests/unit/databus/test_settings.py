@@ -140,6 +140,14 @@ def test_each_pipeline_is_a_replica_of_its_own(tmp_path: Path) -> None:
     assert load(write(tmp_path, "name: shop\nreader: {server_id: 7}")).server_id == 7
 
 
+def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> None:
+    text = "name: shop\npublisher: {topic_settings: {retention.ms: 1000, preallocate: true, cleanup.policy: compact}}"
+    settings = load(write(tmp_path, text)).publisher.topic_settings
+    assert settings == {"retention.ms": "1000", "preallocate": "true", "cleanup.policy": "compact"}
+    with pytest.raises(InvalidSettings, match=r"publisher\.topic_settings\.retention\.ms"):
+        load(write(tmp_path, "name: shop\npublisher: {topic_settings: {retention.ms: [1]}}"))
+
+
 SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
 
 

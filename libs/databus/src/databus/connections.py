@@ -9,10 +9,9 @@ from aiokafka.errors import (
     IllegalArgumentError,
     InvalidProducerEpoch,
     InvalidTopicError,
+    InvalidTransactionTimeout,
     KafkaError,
-    MessageSizeTooLargeError,
     ProducerFenced,
-    RecordListTooLargeError,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
@@ -28,7 +27,6 @@ from databus.errors import (
     Fenced,
     InvalidSettings,
     KafkaUnavailable,
-    RecordTooLarge,
     RedisUnavailable,
     Refusal,
     SourceNotReady,
@@ -162,12 +160,11 @@ def kafka_errors() -> Iterator[None]:
 
 def _translate(error: KafkaError) -> DatabusError:
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        return Fenced(
-            "another publisher of this pipeline is active (run only one), or a source transaction took longer "
-            "than the 15 minutes that Kafka allows for one"
+        return Fenced("another publisher of this pipeline is active: run only one")
+    if isinstance(error, InvalidTransactionTimeout):
+        return InvalidSettings(
+            "publisher.transaction_timeout: the broker allows no such time; raise its transaction.max.timeout.ms"
         )
-    if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
-        return RecordTooLarge(f"Kafka refuses a record: {error}; raise max.message.bytes of its topic")
     if isinstance(error, _KAFKA_REFUSALS):
         return FatalError(f"Kafka refuses: {error}")
     return KafkaUnavailable(f"Kafka does not serve: {error} (check kafka.bootstrap_servers)")

@@ -22,7 +22,7 @@ DatabusError
 │   ├── ChangesLost             Kafka no longer holds changes that are needed
 │   └── Fenced                  another publisher has taken this pipeline over
 └── PoisonError               this record cannot be handled, others can
-    └── RecordTooLarge          Kafka refuses a record of this size
+    └── RecordTooLarge          Kafka refuses a batch or record of this size
 """
 
 from enum import StrEnum
@@ -151,4 +151,8 @@ class PoisonError(DatabusError):
 
 
 class RecordTooLarge(PoisonError):
-    """A record is larger than the broker or topic allows."""
+    """A batch, of one record or of several, is larger than its topic takes."""
+
+    def __init__(self, topic: str, size: int, records: int) -> None:
+        super().__init__(f"topic {topic} takes no batch of {size} bytes: raise its max.message.bytes")
+        self.topic, self.size, self.records = topic, size, records

@@ -3,7 +3,7 @@
 The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
 is a map, sent once a generation, and referred to by its fingerprint afterwards. A generation is
 `(TableDefinition | SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent |
-QueryEvent)* Commit)*`; what stands before `Start` are the tables of a pipeline's first start.
+OversizedRow | QueryEvent)* Commit)*`; what stands before `Start` are the tables of a pipeline's first start.
 
 GTID sets can be long: only `Start` tells the whole one, the others what was executed since.
 """
@@ -164,7 +164,24 @@ class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, tag=8):
     charset: str | None
 
 
-Event: TypeAlias = TableDefinition | SchemaDefinition | Begin | RowsEvent | QueryEvent | Commit | Heartbeat | Start
+class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """A row that was too large to be read: all that is left of it."""
+
+    #: fingerprint of the `Table`
+    table: str
+    action: Action
+    #: its ordinal in its transaction
+    row: int
+    #: offsets of the binlog event in the transaction's file
+    start: int
+    end: int
+    #: bytes of the binlog event
+    size: int
+
+
+Event: TypeAlias = (
+    TableDefinition | SchemaDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
+)
 
 encode_event = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode

@@ -18,6 +18,10 @@ RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records committed to K
 TRANSACTIONS_PUBLISHED = Counter("databus_publisher_transactions", "Source transactions committed to Kafka")
 KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Kafka transactions committed")
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")
+DEAD_LETTERS = Counter(
+    "databus_publisher_dead_letters", "Records put into the dead-letter topic, repetitions included", ["reason"]
+)
+CLAIM_CHECKS = Counter("databus_publisher_claim_checks", "Values stored as files, repetitions included")
 PUBLISH_LAG = Gauge("databus_publisher_lag_seconds", "Age of the last committed transaction, from source to Kafka")
 
 DUMPS = Counter("databus_dump_total", "Dumps ended, by state", ["state"])

@@ -18,7 +18,7 @@ def function_library(source: str) -> str:
 
 
 def generation_key(pipeline: str) -> str:
-    """Hash with the open generation: token, start, claim, next number, bytes appended and taken."""
+    """Hash with the open generation: token, start, claim, next number, bytes appended and taken, largest entry."""
     return f"databus:{{{pipeline}}}:generation"
 
 
@@ -80,6 +80,16 @@ def schema_key(*name: str) -> bytes:
     return msgspec.json.encode(name)
 
 
+def dead_letter_topic(pipeline: str) -> str:
+    """Compacted topic with one partition: records that could not be published."""
+    return f"databus.deadletter.{pipeline}"
+
+
+def replay_id(pipeline: str) -> str:
+    """Kafka's transactional id of whoever replays dead letters."""
+    return f"{transactional_id(pipeline)}.deadletter"
+
+
 def table_topic(template: str, pipeline: str, table: Table) -> str:
     """Name the topic of a table; characters Kafka does not allow become `_`."""
     return _kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
@@ -90,7 +100,8 @@ def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
     parts = (pattern.split(".", 1) for pattern in patterns)
     names = (template.format(name=pipeline, schema=schema, table=table) for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
-    return rf"(?!{re.escape(progress_topic(''))}|{re.escape(schema_topic(''))})({topics})"
+    ours = "|".join(re.escape(name("")) for name in (progress_topic, schema_topic, dead_letter_topic))
+    return rf"(?!{ours})({topics})"
 
 
 def _kafka_name(name: str) -> str:

@@ -7,7 +7,7 @@ local LOST = { err = 'LOST the generation is gone or claimed by another' }
 
 local function open(keys, args) -- token, start
   redis.call('DEL', keys[1], keys[2])
-  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0)
+  redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0)
   return redis.status_reply('OK')
 end
 
@@ -25,11 +25,13 @@ local function retire(keys, args) -- token, or nothing for whichever is open
 end
 
 local function append(keys, args) -- token, claim, number, payload
-  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken')
+  local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken', 'appended', 'largest')
   if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
   local following = tonumber(args[3]) + 1
   redis.call('XADD', keys[2], following .. '-0', 'token', args[1], 'claim', args[2], 'payload', args[4])
-  redis.call('HSET', keys[1], 'next', following)
+  local largest = #args[4]
+  if generation[5] ~= generation[4] then largest = math.max(largest, tonumber(generation[6])) end -- some are waiting
+  redis.call('HSET', keys[1], 'next', following, 'largest', largest)
   return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
 
@@ -43,7 +45,7 @@ local function trim(keys, args) -- token, number of the first entry to keep, byt
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
   redis.call('HSET', keys[1], 'taken', args[3])
-  return redis.status_reply('OK')
+  return tonumber(redis.call('HGET', keys[1], 'largest'))
 end
 
 -- What makes room, or is small and makes room possible, must work when memory is short; an append must not.

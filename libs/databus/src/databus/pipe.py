@@ -24,6 +24,9 @@ from databus.progress import Progress, decode_progress, encode_progress
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 
+#: of entries taken at once, if there are large ones
+_TAKE_BYTES = 4 * 2**20
+
 
 class Entry(NamedTuple):
     """One entry of the stream."""
@@ -131,19 +134,22 @@ class PublisherEnd(_End):
 
     _acceptance = Acceptance(b"")
     _taken = 0
+    #: size of the largest entry that was waiting at the last trim
+    _largest = 0
 
     async def open(self, progress: Progress) -> None:
         """Begin a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
         await self._call("open", token, encode_progress(progress))
-        self._acceptance, self._taken = Acceptance(token), 0
+        self._acceptance, self._taken, self._largest = Acceptance(token), 0, 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
-        """Take up to `count` entries, in order; empty if none came within `block_ms` (None: do not wait).
+        """Take up to `count` entries, fewer of large ones; empty if none came within `block_ms` (None: do not wait).
 
         Raises GenerationLost if an entry is not the expected one or the generation is no longer open.
         """
         position = f"{self._acceptance.next}-0"
+        count = max(1, min(count, _TAKE_BYTES // (self._largest or 1)))
         try:
             answer = await self._redis.xread({self._stream_key: position}, count=count, block=block_ms)
         except RedisError as error:
@@ -162,7 +168,8 @@ class PublisherEnd(_End):
 
     async def trim(self) -> None:
         """Forget the entries taken so far. Raises GenerationLost if another generation is open."""
-        await self._call("trim", self._acceptance.token, self._acceptance.next, self._taken)
+        largest = await self._call("trim", self._acceptance.token, self._acceptance.next, self._taken)
+        self._largest = cast(int, largest)
 
 
 def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:

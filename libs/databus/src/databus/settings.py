@@ -47,6 +47,11 @@ def _duration(value: object) -> object:
     return value
 
 
+def _topic_setting(value: object) -> object:
+    """Write a YAML scalar as Kafka does."""
+    return str(value).lower() if isinstance(value, bool | int | float) else value
+
+
 def _port_in_range(address: str) -> str:
     if int(address.rpartition(":")[2]) >= 2**16:
         raise ValueError("a port ends at 65535")
@@ -87,6 +92,7 @@ HostPort = Annotated[
     str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"), AfterValidator(_port_in_range)
 ]
 TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$")]
+TopicSetting = Annotated[str, BeforeValidator(_topic_setting)]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///")]
 
@@ -219,11 +225,20 @@ class Publisher(_Section):
 
     format: Literal["databus"] = "databus"
     topic: str = "{name}.{schema}.{table}"
-    partition_by: Literal["table"] = "table"
-    #: of topics the publisher creates; existing topics are left as they are
-    partitions: Annotated[int, Field(ge=1)] = 1
-    #: -1 takes the broker's default
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    partition_by: Literal["table", "primary_key", "single"] = "table"
+    #: over which a topic's changes are spread, and which a topic that is created has; by default 1 then, and all that
+    #: an existing topic has when the publisher starts
+    partitions: Annotated[int, Field(ge=1)] | None = None
+    #: of topics that are created; -1 takes the broker's default
     replication_factor: Annotated[int, Field(ge=-1)] = -1
+    #: Kafka's settings of topics that are created
+    topic_settings: dict[str, TopicSetting] = {}
+    #: a source transaction may take this long to pass; the broker's transaction.max.timeout.ms limits it
+    transaction_timeout: Duration = 15 * 60
+    #: what happens to a record that its topic does not take, or that cannot be encoded
+    oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"
+    claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"
     election: Election = Election()
     listen: HostPort = "127.0.0.1:9102"
 

@@ -3,6 +3,7 @@
 from databus import names
 from databus.events import SchemaDefinition, Table
 from databus.kafka_history import HEAD, encode_charset, encode_table
+from databus_publisher.batches import UNLIMITED
 from databus_publisher.producer import Producer
 
 
@@ -11,7 +12,7 @@ class History:
 
     def __init__(self, producer: Producer, pipeline: str) -> None:
         self._producer = producer
-        self._topic = names.schema_topic(pipeline)
+        self._lane = producer.lane(names.schema_topic(pipeline), 0, UNLIMITED)
         self._written: dict[bytes, bytes | None] = {}
 
     async def begin(self) -> None:
@@ -30,4 +31,4 @@ class History:
     async def _write(self, key: bytes, value: bytes | None) -> None:
         if self._written.get(key, b"") != value:
             self._written[key] = value
-            await self._producer.send(self._topic, 0, key, value)
+            await self._producer.send(self._lane, key, value)

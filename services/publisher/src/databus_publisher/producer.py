@@ -1,91 +1,48 @@
-"""A transactional Kafka producer that is fed records and ends transactions where it is told to.
-
-Records are collected into batches of our own (`create_batch`/`send_batch`, a fifteenth of the cost of `send`). aiokafka
-commits a transaction even if a batch in it failed, so every batch's delivery is awaited before the commit.
-"""
+"""A Kafka producer that is fed records and commits them, with the progress they reach, where it is told to."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
-from databus import names
-from databus.errors import KafkaUnavailable
+from databus import metrics, names
+from databus.errors import DatabusError, FatalError, KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
+from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time
 
 log = logging.getLogger("databus.publisher")
 
-_BATCH_BYTES = 512 * 1024
-#: A source transaction may take this long to pass; brokers allow no more by default (transaction.max.timeout.ms).
-_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 _CLOSE_SECONDS = 5
-#: An idempotent producer never gives a batch up by itself; we do, to be seen as not ready and to begin anew.
-_CONFIRM_SECONDS = 30
 
 
-class Producer:
-    """The open Kafka transaction of a pipeline."""
+class Producer(Batches, ABC):
+    """Sends records, and commits them together with the progress they reach."""
 
-    def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
-        self._kafka = kafka
-        self._pipeline = pipeline
-        self._batches: dict[tuple[str, int], Any] = {}
-        self._deliveries: list[asyncio.Future[object]] = []
-        self._open = False
-        #: bytes sent into the open transaction
-        self.size = 0
+    def __init__(self, kafka: AIOKafkaProducer, pipeline: str, *, transactional: bool) -> None:
+        super().__init__(kafka, transactional=transactional)
+        self._key = pipeline.encode()
+        self._progress = self.lane(names.progress_topic(pipeline), 0, UNLIMITED)
 
-    async def send(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        """Send a record into the open transaction; one is begun if there is none."""
-        if not self._open:
-            await self._kafka.begin_transaction()
-            self._open = True
-        self.size += len(key) + len(value or b"")
-        batch = self._batches.get((topic, partition))
-        if batch is not None and batch.append(timestamp=None, key=key, value=value) is not None:
-            return
-        if batch is not None:
-            await self._submit(topic, partition)
-        batch = self._batches[topic, partition] = self._kafka.create_batch()
-        batch.append(timestamp=None, key=key, value=value)
-
+    @abstractmethod
     async def commit(self, progress: Progress) -> None:
         """Commit what was sent since the last commit, together with the progress it reaches.
 
         Raises KafkaUnavailable if Kafka does not confirm it in time; whether it was committed is then unknown.
         """
-        await self.send(names.progress_topic(self._pipeline), 0, self._pipeline.encode(), encode_progress(progress))
-        with _confirmed_in_time():
-            async with asyncio.timeout(_CONFIRM_SECONDS):
-                for topic, partition in list(self._batches):
-                    await self._submit(topic, partition)
-                await asyncio.gather(*self._deliveries)
-                self._open = False  # from here on it cannot be aborted any more
-                await self._kafka.commit_transaction()
-        self._deliveries.clear()
-        self.size = 0
+
+    @abstractmethod
+    async def abort(self) -> None:
+        """Drop what was sent since the last commit, as far as that can be. Raises what made a delivery fail."""
 
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
-
-    async def abort(self) -> None:
-        """Abort what was sent since the last commit. Raises what made a delivery fail, if one did."""
-        self._batches.clear()
-        if self._open:
-            self._open = False
-            for delivery in self._deliveries:
-                _delivered(delivery)
-            with _confirmed_in_time():
-                async with asyncio.timeout(_CONFIRM_SECONDS):
-                    await self._kafka.abort_transaction()
-        self._deliveries.clear()
-        self.size = 0
 
     async def close(self, *, failed: bool) -> None:
         """Disconnect. Unless Kafka failed, abort what is open, so that consumers need not wait for our successor."""
@@ -93,57 +50,113 @@ class Producer:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if not failed:
                     await self.abort()
-        except (KafkaError, KafkaUnavailable, TimeoutError):
-            log.info("Kafka did not answer while disconnecting; what is open is aborted by the next publisher")
+        except (KafkaError, DatabusError, TimeoutError):
+            log.info("nothing was aborted while disconnecting; what is open is aborted by the next publisher")
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._kafka.stop()
         except (KafkaError, TimeoutError):
             await self._kafka.client.close()
 
-    async def _submit(self, topic: str, partition: int) -> None:
-        # A failed delivery is raised first: aiokafka only says of later calls that they are illegal.
-        self._deliveries = [d for d in self._deliveries if not _delivered(d)]
-        batch = self._batches.pop((topic, partition))
-        delivery = await self._kafka.send_batch(batch, topic, partition=partition)
-        delivery.add_done_callback(_retrieved)
-        self._deliveries.append(delivery)
+    async def _send_progress(self, progress: Progress) -> None:
+        await self.send(self._progress, self._key, encode_progress(progress))
+
+    def _count(self) -> None:
+        """Count what was committed."""
+        for topic, records in self.take_records().items():
+            if topic != self._progress.topic:
+                metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
 
 
-@contextmanager
-def _confirmed_in_time() -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise KafkaUnavailable(f"Kafka confirmed nothing for {_CONFIRM_SECONDS} s") from error
+class ExactlyOnce(Producer):
+    """One Kafka transaction from commit to commit; it begins with the first batch."""
+
+    def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
+        super().__init__(kafka, pipeline, transactional=True)
+        self._open = False
+        self._begun = 0.0
+
+    @property
+    def age(self) -> float:
+        """Seconds since the transaction began that is open or failed to end."""
+        return time.monotonic() - self._begun if self._begun else 0.0
+
+    async def begin(self) -> None:
+        """Begin a transaction if none is open."""
+        if not self._open:
+            await self._kafka.begin_transaction()
+            self._open, self._begun = True, time.monotonic()
+
+    async def commit(self, progress: Progress) -> None:
+        """Commit the transaction."""
+        await self._send_progress(progress)
+        await self.flush()
+        await self._end(self._kafka.commit_transaction)
+        self._count()
+
+    async def abort(self) -> None:
+        """Abort the transaction."""
+        self.discard()
+        self.raise_failure()
+        if self._open:
+            await self._end(self._kafka.abort_transaction)
+
+    async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
+        self._open = False  # from here on it can neither be committed nor aborted any more
+        with confirmed_in_time():
+            async with asyncio.timeout(CONFIRM_SECONDS):
+                await end()
+        self._begun = 0.0
 
 
-def _delivered(delivery: "asyncio.Future[object]") -> bool:
-    """Say whether a delivery is done; raises its error if it failed."""
-    if delivery.done() and not delivery.cancelled():  # cancelled: whoever awaited it was, the batch goes on
-        delivery.result()
-    return delivery.done()
+class AtLeastOnce(Producer):
+    """Data first, then the progress, each awaited. What was sent off before an abort comes twice."""
 
+    def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
+        super().__init__(kafka, pipeline, transactional=False)
 
-def _retrieved(delivery: "asyncio.Future[object]") -> None:
-    """Mark an error as seen: whoever awaits the delivery raises it, unless the transaction ended before."""
-    if not delivery.cancelled():
-        delivery.exception()
+    async def commit(self, progress: Progress) -> None:
+        """Deliver all data, then the progress."""
+        await self.flush()
+        await self._send_progress(progress)
+        await self.flush()
+        self._count()
+
+    async def abort(self) -> None:
+        """Wait for what is on its way: what comes next has to come behind it."""
+        self.discard()
+        await self.landed()
+        self.raise_failure()
 
 
 @asynccontextmanager
 async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
-    """Start the pipeline's producer: Kafka fences its predecessor and aborts what that left open."""
-    kafka = AIOKafkaProducer(
-        bootstrap_servers=settings.kafka.bootstrap_servers,
-        transactional_id=names.transactional_id(settings.name),
-        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
-        max_batch_size=_BATCH_BYTES,
-    )
-    producer, failed = Producer(kafka, settings.name), False
+    """Start the pipeline's producer. With transactions, Kafka fences its predecessor and aborts what that left open."""
+    timeout = settings.publisher.transaction_timeout
+    servers = settings.kafka.bootstrap_servers
+    producer: Producer
+    if settings.publisher.delivery == "exactly_once":
+        kafka = AIOKafkaProducer(
+            bootstrap_servers=servers,
+            transactional_id=names.transactional_id(settings.name),
+            transaction_timeout_ms=int(timeout * 1000),
+        )
+        producer = ExactlyOnce(kafka, settings.name)
+    else:
+        kafka = AIOKafkaProducer(bootstrap_servers=servers, enable_idempotence=True)
+        producer = AtLeastOnce(kafka, settings.name)
+    failed = False
     try:
         await kafka.start()
         yield producer
+    except (ProducerFenced, InvalidProducerEpoch) as error:
+        failed = True
+        if isinstance(producer, ExactlyOnce) and producer.age > timeout:
+            raise FatalError(
+                f"a source transaction took longer than publisher.transaction_timeout={timeout:g}s to pass: raise it, "
+                "and the broker's transaction.max.timeout.ms with it"
+            ) from error
+        raise
     except (KafkaError, KafkaUnavailable):
         failed = True
         raise

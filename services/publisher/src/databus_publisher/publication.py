@@ -1,16 +1,15 @@
 """The events of one generation become records in Kafka transactions that end where source transactions end."""
 
 import time
-import zlib
-from collections import Counter
 
-from databus import metrics, names
-from databus.errors import GenerationLost
+from databus import metrics
+from databus.errors import GenerationLost, PoisonError
 from databus.events import (
     Begin,
     Commit,
     Event,
     Heartbeat,
+    OversizedRow,
     QueryEvent,
     RowsEvent,
     SchemaDefinition,
@@ -22,43 +21,49 @@ from databus.formats.databus import Encoder
 from databus.progress import Progress
 from databus.settings import Settings
 from databus_publisher.history import History
+from databus_publisher.messages import Message
+from databus_publisher.oversize import Outlet
+from databus_publisher.partitions import spread
 from databus_publisher.producer import Producer
 from databus_publisher.reach import Reach
+from databus_publisher.routes import Route, Routes
 from databus_publisher.topics import Topics
 
-#: The first end of a source transaction after this many bytes commits, though more may be waiting.
-_COMMIT_BYTES = 4 * 2**20
+#: The first end of a source transaction after this many bytes of entries commits, though more may be waiting.
+_COMMIT_BYTES = 2 * 2**20
 
 
 class Publication:
     """Encodes, routes and sends events, and knows how far they reach."""
 
     def __init__(self, settings: Settings, producer: Producer, topics: Topics, progress: Progress) -> None:
-        self._settings = settings
         self._producer = producer
-        self._topics = topics
         self._encoder = Encoder()
         self._history = History(producer, settings.name)
+        self._outlet = Outlet(settings, producer, topics, self._encoder)
+        self._finder = Routes(settings, producer, topics)
         self._tables: dict[str, Table] = {}
-        self._routes: dict[tuple[str, str], tuple[str, int]] = {}
+        self._routes: dict[str, Route] = {}
         self._reach = Reach(progress)
         #: what the last commit reached
         self.committed = progress
         self._begin: Begin | None = None
-        self._records: Counter[str] = Counter()
+        self._size = 0
 
     @property
     def committable(self) -> bool:
         """Whether there is something to commit and no source transaction is open."""
         return self._begin is None and self._reach.moved
 
-    async def add(self, events: list[Event]) -> None:
-        """Send the records of events, in order."""
+    async def add(self, events: list[Event], size: int) -> None:
+        """Send the records of an entry's events, in order; `size` is that of the entry, in bytes."""
+        self._size += size
         for event in events:
             match event:
                 case RowsEvent():
-                    table, begin = self._context(event.table)
-                    await self._send(table, *self._encoder.rows(table, begin.file, event))
+                    route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
+                    if not self._append(route, begin, event):
+                        await self._send_rows(route, begin, event)
                 case Begin():
                     self._reach.follow(event)
                     self._begin = event
@@ -70,50 +75,72 @@ class Publication:
                 case SchemaDefinition():
                     await self._history.schema(event)
                 case QueryEvent():
-                    table, begin = self._context(event.table)
-                    await self._send(table, *self._encoder.query(table, begin.file, event))
+                    await self._send_statement(event)
+                case OversizedRow():
+                    await self._send_unread(event)
                 case Heartbeat():
                     self._reach.passed(event)
                 case Start():
                     self._reach.start(event)
                     if self.committed.position is None:
                         await self._history.begin()
+        await self._producer.relieve()
 
     async def commit(self) -> None:
         """Commit all whole source transactions sent so far, with their progress."""
         progress = self._reach.progress()
         await self._producer.commit(progress)
+        self._size = 0
         metrics.KAFKA_COMMITS.inc()
-        for topic, records in self._records.items():
-            metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
-        self._records.clear()
         metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))
         self.committed = progress
 
-    def _context(self, fingerprint: str) -> tuple[Table, Begin]:
+    def _opened(self) -> Begin:
+        if self._begin is None:
+            raise GenerationLost("an event came before its transaction's beginning")
+        return self._begin
+
+    async def _route(self, fingerprint: str) -> Route:
         table = self._tables.get(fingerprint)
-        if table is None or self._begin is None:
-            raise GenerationLost("an event came before its table's definition or its transaction's beginning")
-        return table, self._begin
-
-    async def _send(self, table: Table, key: bytes, value: bytes) -> None:
-        route = self._routes.get((table.schema, table.name)) or await self._route(table)
-        await self._producer.send(*route, key, value)
-        self._records[route[0]] += 1
-
-    async def _route(self, table: Table) -> tuple[str, int]:
-        """Find topic and partition of a table: all its changes go to one partition, in order."""
-        topic = names.table_topic(self._settings.publisher.topic, self._settings.name, table)
-        await self._topics.ensure(topic)
-        partition = zlib.crc32(f"{table.schema}.{table.name}".encode()) % await self._producer.partitions(topic)
-        route = self._routes[table.schema, table.name] = topic, partition
+        if table is None:
+            raise GenerationLost("an event came before its table's definition")
+        route = self._routes[fingerprint] = await self._finder.find(table)
         return route
+
+    def _append(self, route: Route, begin: Begin, event: RowsEvent) -> bool:
+        """Take the fast path, which nearly all events go: one message, into a batch that has room for it."""
+        if route.lane is None:
+            return False
+        try:
+            key, value = self._encoder.rows(route.table, begin.file, event)
+        except PoisonError:
+            return False
+        return route.lane.append(key, value)
+
+    async def _send_rows(self, route: Route, begin: Begin, event: RowsEvent) -> None:
+        if route.lane is not None:
+            await self._outlet.send(Message.of_rows(route.lane, route.table, begin, event))
+            return
+        for part in spread(event, route.table.primary_key, len(route.lanes)):
+            lane = route.lanes[part.partition]
+            place = (event.start, event.end, part.ordinals, part.rows)
+            await self._outlet.send(Message(lane, route.table, begin, part.action, *place))
+
+    async def _send_statement(self, event: QueryEvent) -> None:
+        route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
+        for lane in route.lanes:
+            await self._outlet.send(Message.of_statement(lane, route.table, begin, event))
+
+    async def _send_unread(self, event: OversizedRow) -> None:
+        route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
+        message = Message(route.unknown, route.table, begin, event.action, event.start, event.end, (event.row,))
+        await self._outlet.unread(message, event.size)
 
     async def _end(self, event: Commit) -> None:
         if self._begin is None:
             raise GenerationLost("a transaction ended that did not begin")
         self._reach.ended(self._begin, event)
         self._begin = None
-        if self._producer.size >= _COMMIT_BYTES:
+        if self._size >= _COMMIT_BYTES:
             await self.commit()

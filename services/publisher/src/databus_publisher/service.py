@@ -1,20 +1,21 @@
 """The publisher's main path: open → read → encode → produce → commit."""
 
+import asyncio
 import logging
 
 from databus import metrics
 from databus.connections import connect_redis, kafka_errors
 from databus.election import leading, open_lease
-from databus.errors import GenerationLost
+from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
-from databus.pipe import PublisherEnd
+from databus.pipe import Entry, PublisherEnd
 from databus.progress import Progress
-from databus.runtime import Health
+from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
-from databus_publisher.topics import open_topics
+from databus_publisher.topics import Topics, open_topics
 
 log = logging.getLogger("databus.publisher")
 
@@ -27,20 +28,30 @@ async def run(settings: Settings, health: Health) -> None:
     async with connect_redis(settings.redis) as redis, leading(settings, "publisher", redis, health):
         pipe = PublisherEnd(redis, settings.name)
         with kafka_errors():
-            async with open_topics(settings) as topics, open_producer(settings) as producer:
-                await topics.ensure_progress()
-                await topics.ensure_history()
-                progress = await read_progress(settings, whole=True) or Progress()
+            async with open_topics(settings) as topics:
                 while True:
-                    publication = Publication(settings, producer, topics, progress)
-                    await _open(pipe, producer, progress)
-                    health.up()
                     try:
-                        await _publish(pipe, publication)
-                    except GenerationLost as lost:
-                        log.info("%s; opening a new one", lost)
-                    await producer.abort()
-                    progress = publication.committed
+                        async with open_producer(settings) as producer:
+                            await _serve(settings, health, pipe, topics, producer)
+                    except RecordTooLarge as refused:  # aiokafka's producer cannot go on behind it
+                        await topics.refused(refused)
+
+
+async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer) -> None:
+    """Publish from the progress in Kafka, one generation after the other."""
+    await topics.ensure_progress()
+    await topics.ensure_history()
+    progress = await read_progress(settings, whole=True) or Progress()
+    while True:
+        publication = Publication(settings, producer, topics, progress)
+        await _open(pipe, producer, progress)
+        health.up()
+        try:
+            await _publish(pipe, publication, health)
+        except GenerationLost as lost:
+            log.info("%s; opening a new one", lost)
+        await producer.abort()
+        progress = publication.committed
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
@@ -54,16 +65,33 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     log.info("generation opened after transaction %d", progress.transaction)
 
 
-async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
-    """Publish the entries of the open generation until it is lost."""
-    while True:
-        entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
-        for entry in entries:
-            await publication.add(decode_events(entry.payload))
-        if entries:
-            await pipe.trim()
-        elif publication.committable:
-            await publication.commit()
+async def _publish(pipe: PublisherEnd, publication: Publication, health: Health) -> None:
+    """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
+    try:
+        while True:
+            health.beat()
+            if entries := await _take(pipe, publication):
+                await uninterrupted(_step(pipe, publication, entries))
+            elif publication.committable:
+                await uninterrupted(publication.commit())
+    except asyncio.CancelledError:
+        if publication.committable:
+            await uninterrupted(publication.commit())
+        raise
+
+
+async def _take(pipe: PublisherEnd, publication: Publication) -> list[Entry]:
+    """Take what there is; wait for it where nothing else is to be done."""
+    entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
+    if (task := asyncio.current_task()) and task.cancelling():
+        raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
+    return entries
+
+
+async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
+    for entry in entries:
+        await publication.add(decode_events(entry.payload), len(entry.payload))
+    await pipe.trim()
 
 
 async def check(settings: Settings, _: Health) -> None:

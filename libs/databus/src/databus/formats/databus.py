@@ -44,6 +44,15 @@ class Encoder:
         """Encode key and value of a rows event: all its row images are one message."""
         return self._key(file, event.end, b"DML"), self.rows_value(table, event.action, decode_rows(event.rows))
 
+    def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
+        """Encode key and value of some rows of the event that ends at `end`."""
+        return self._key(file, end, b"DML"), self.rows_value(table, action, rows)
+
+    def claim_check(self, table: Table, action: Action, url: str, size: int, sha256: str) -> bytes:
+        """Encode what stands for a value that is stored elsewhere, as `size` bytes."""
+        check = {"url": url, "bytes": size, "sha256": sha256}
+        return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check))
+
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
         """Encode row images; a snapshot's lines are such values."""
         return b'%b,"Rows":%b}' % (self._head(table, action), _json(rows))

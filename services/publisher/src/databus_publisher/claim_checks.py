@@ -1,0 +1,54 @@
+"""Values that Kafka does not take, kept as files. A file is named for its content and never changes."""
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from databus import metrics
+from databus.errors import FatalError
+from databus_publisher.messages import Message
+
+
+class ClaimCheck(NamedTuple):
+    """Where a value is."""
+
+    url: str
+    bytes: int
+    sha256: str
+
+
+class ClaimChecks:
+    """A folder with a folder for each topic."""
+
+    def __init__(self, url: str) -> None:
+        self._root = Path(unquote(urlsplit(url).path))
+
+    async def store(self, message: Message, value: bytes) -> ClaimCheck:
+        """Store a value for good; repeated, it is the same file. Raises FatalError."""
+        digest = hashlib.sha256(value).hexdigest()
+        place = f"{message.begin.file}-{message.start}-{message.ordinals[0]}-{digest[:16]}"
+        path = self._root / message.lane.topic / quote(place, safe="")
+        try:
+            await asyncio.to_thread(_write, path, value)
+        except OSError as error:
+            raise FatalError(f"publisher.claim_checks: cannot write {path}: {error.strerror}") from error
+        metrics.CLAIM_CHECKS.inc()
+        return ClaimCheck(path.as_uri(), len(value), digest)
+
+
+def _write(path: Path, value: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with draft.open("wb") as file:
+        file.write(value)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

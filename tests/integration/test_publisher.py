@@ -1,0 +1,452 @@
+"""The publisher on a real Redis and Kafka, fed as the reader would: what Kafka does not take, partitions, stops."""
+
+import asyncio
+import hashlib
+import json
+import secrets
+from base64 import b64decode
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from redis.asyncio import Redis
+
+from databus.cli.__main__ import main
+from databus.errors import FatalError, InvalidSettings, PoisonError
+from databus.events import (
+    Action,
+    Begin,
+    Column,
+    Commit,
+    Event,
+    OversizedRow,
+    QueryEvent,
+    Row,
+    RowsEvent,
+    Start,
+    Table,
+    TableDefinition,
+    encode_event,
+)
+from databus.formats.databus import Encoder
+from databus.kafka_progress import read_progress
+from databus.pipe import ReaderEnd
+from databus.runtime import Health
+from databus.settings import Settings
+from databus_binlog import Position
+from databus_publisher import service
+from devstack import Server
+from support import Changes, Consume
+
+#: what a topic takes in these tests
+LIMIT = 20_000
+#: of all commits, µs since the epoch
+TIME = 1_700_000_000_000_000
+
+ITEMS = Table(
+    schema="shop",
+    name="items",
+    columns=(Column(name="id", type="int", raw_type="int"), Column(name="text", type="text", raw_type="text")),
+    primary_key=(0,),
+)
+
+
+class Source:
+    """Plays a reader and its database: transactions of events, each with its place in the log."""
+
+    def __init__(self, pipe: ReaderEnd) -> None:
+        self._pipe = pipe
+        self._transaction = 0
+        self._offset = 4
+
+    async def claim(self) -> None:
+        async with asyncio.timeout(30):
+            while (progress := await self._pipe.claim()) is None:  # noqa: ASYNC110  # another process opens it
+                await asyncio.sleep(0.02)
+        position = progress.position or Position("", "log.1", self._offset)
+        self._transaction = progress.transaction
+        await self.append(Start(position, "server", "mysql", 1), TableDefinition(ITEMS))
+
+    async def commit(self, *events: Event) -> None:
+        await self.begin(*events)
+        await self.append(Commit("", "log.1", self._next(), None))
+
+    async def begin(self, *events: Event) -> None:
+        self._transaction += 1
+        opening = Begin(
+            transaction=self._transaction,
+            gtid="",
+            file="log.1",
+            server_id=1,
+            thread_id=1,
+            time_us=1_700_000_000_000_000,
+        )
+        await self.append(opening, *events)
+
+    async def append(self, *events: Event) -> None:
+        await self._pipe.append(msgspec.msgpack.encode([msgspec.Raw(encode_event(event)) for event in events]))
+
+    async def taken(self) -> None:
+        """Wait until the publisher has sent all that was appended."""
+        async with asyncio.timeout(30):
+            while await self._pipe.backlog():  # noqa: ASYNC110  # only Redis knows
+                await asyncio.sleep(0.02)
+
+    def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
+        raw = msgspec.Raw(msgspec.msgpack.encode(rows))
+        start = self._offset
+        return RowsEvent(table=ITEMS.fingerprint, action=action, row=first, start=start, end=self._next(), rows=raw)
+
+    def insert(self, *rows: tuple[int, int], first: int = 0) -> RowsEvent:
+        """Insert rows, each a number and the size of its text."""
+        return self.rows(Action.INSERT, *([b"%d" % n, b"x" * size] for n, size in rows), first=first)
+
+    def _next(self) -> int:
+        self._offset += 100
+        return self._offset
+
+
+class Publisher:
+    """Runs the publisher in this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._task = asyncio.create_task(service.run(settings, Health()))
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def failure(self) -> BaseException | None:
+        """Wait until it stops by itself."""
+        await asyncio.wait({self._task}, timeout=30)
+        return self._task.exception()
+
+
+Run = Callable[..., Awaitable[tuple[Publisher, Source]]]
+
+
+@pytest.fixture
+def configured(kafka: Server, redis_server: Server, tmp_path: Path) -> Callable[..., Settings]:
+    name = f"p{secrets.token_hex(4)}"
+
+    def make(**publisher: Any) -> Settings:
+        values = {
+            "name": name,
+            "redis": {"url": redis_server.url},
+            "kafka": {"bootstrap_servers": [kafka.url]},
+            "publisher": {"claim_checks": f"file://{tmp_path}/claims"} | publisher,
+        }
+        (tmp_path / "databus.yaml").write_text(json.dumps(values))
+        return Settings(**values)
+
+    return make
+
+
+@pytest.fixture
+async def run(redis_server: Server) -> AsyncIterator[Run]:
+    started: list[Publisher] = []
+    async with Redis.from_url(redis_server.url) as redis:
+
+        async def start(settings: Settings) -> tuple[Publisher, Source]:
+            publisher = Publisher(settings)
+            started.append(publisher)
+            source = Source(ReaderEnd(redis, settings.name))
+            await source.claim()
+            return publisher, source
+
+        yield start
+        for publisher in started:
+            await publisher.stop()
+
+
+@pytest.fixture
+async def admin(kafka: Server) -> AsyncIterator[AIOKafkaAdminClient]:
+    client = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await client.start()
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def dead_letters(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Awaitable[Any]]:
+    async def command(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+        capfdbinary.readouterr()
+        code = await asyncio.to_thread(main, ["deadletter", *arguments, "--config", str(tmp_path / "databus.yaml")])
+        out, err = capfdbinary.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()] if "--json" in arguments else [], err.decode()
+
+    return command
+
+
+@pytest.fixture
+def consumed(changes: Consume) -> Consume:
+    """Make the topic of a pipeline, and consume it."""
+
+    async def consume(settings: Settings, partitions: int = 1) -> Changes:
+        return await changes(topic_of(settings), partitions=partitions, **{"max.message.bytes": str(LIMIT)})
+
+    return consume
+
+
+async def take_at_most(admin: AIOKafkaAdminClient, topic: str, limit: int) -> None:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": str(limit)})
+    (answer,) = await admin.alter_configs([resource])
+    assert not answer.resources[0][0]
+
+
+def topic_of(settings: Settings) -> str:
+    return f"{settings.name}.shop.items"
+
+
+def numbers(messages: list[dict[str, Any]]) -> list[int]:
+    return [int(row[0]) for message in messages for row in message["Rows"]]
+
+
+async def test_what_its_topic_does_not_take_goes_to_dead_letters_and_the_others_flow(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+) -> None:
+    settings = configured()
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9)), source.insert((2, LIMIT), first=1), source.insert((3, 9), first=2))
+    assert numbers(await consumer.until(2)) == [1, 3]
+    code, (letter,), _ = await dead_letters("list", "--json")
+    assert code == 0
+    assert letter.items() >= {
+        "reason": "too_large", "topic": topic_of(settings), "partition": 0, "schema": "shop", "table": "items",
+        "action": "insert", "file": "log.1", "start": 104, "end": 204, "transaction": 1, "row": 1,
+        "time": TIME, "value": True, "key": '{"Pos":{"Name":"log.1","Pos":204},"Action":"DML"}',
+    }.items()  # fmt: skip
+    code, _, _ = await dead_letters("list")
+    assert code == 0
+
+
+async def test_a_dead_letter_is_replayed_once_its_topic_takes_it(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
+) -> None:
+    settings = configured()
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, LIMIT)), source.insert((2, 9), first=1))
+    assert numbers(await consumer.until(1)) == [2]
+    code, _, err = await dead_letters("replay")
+    assert code == 1
+    assert f"topic {topic_of(settings)} takes {LIMIT} bytes" in err
+    await take_at_most(admin, topic_of(settings), 10 * LIMIT)
+    await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices by itself
+    assert numbers(await consumer.until(1)) == [3]
+    code, _, err = await dead_letters("replay")
+    assert (code, err) == (0, "databus: replayed: 1, left: 0\n")
+    (message,) = await consumer.until(1)
+    assert message["Rows"] == [[b"1", b"x" * LIMIT]]
+    assert message["Key"]["Pos"] == {"Name": "log.1", "Pos": 104}
+    assert (await dead_letters("list", "--json"))[1] == []
+    assert await dead_letters("replay", "--to", "nowhere") == (1, [], "databus: there is no topic nowhere\n")
+
+
+async def test_split_cuts_an_event_by_rows_and_leaves_out_only_the_row_that_is_too_large(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+) -> None:
+    settings = configured(oversize="split")
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert(*((n, LIMIT if n == 4 else LIMIT // 5) for n in range(10)), first=70))
+    messages = await consumer.until(4)
+    assert numbers(messages) == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert len({message["Key"]["Pos"]["Pos"] for message in messages}) == 1
+    _, (letter,), _ = await dead_letters("list", "--json")
+    assert (letter["row"], letter["value"]) == (74, True)
+
+
+async def test_split_keeps_the_two_images_of_an_update_together(
+    configured: Callable[..., Settings], run: Run, consumed: Consume
+) -> None:
+    settings = configured(oversize="split")
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    images = [[b"%d" % n, b"%d" % version * (LIMIT // 5)] for n in range(3) for version in (1, 2)]
+    await source.commit(source.rows(Action.UPDATE, *images))
+    messages = await consumer.until(3)
+    assert [message["Rows"] for message in messages] == [images[0:2], images[2:4], images[4:6]]
+
+
+async def test_a_claim_check_tells_where_the_value_is(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+) -> None:
+    settings = configured(oversize="claim_check")
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, LIMIT)), source.insert((2, 9), first=1))
+    check, message = await consumer.until(2)
+    assert numbers([message]) == [2]
+    assert (check["Table"]["Name"], check["Action"]) == ("items", "insert")
+    claim = check["ClaimCheck"]
+    value = await asyncio.to_thread(Path(unquote(urlsplit(claim["url"]).path)).read_bytes)
+    assert (len(value), hashlib.sha256(value).hexdigest()) == (claim["bytes"], claim["sha256"])
+    assert b64decode(json.loads(value)["Rows"][0][1]) == b"x" * LIMIT
+    assert (await dead_letters("list", "--json"))[1] == []
+
+
+async def test_stop_stops_and_names_table_and_position(
+    configured: Callable[..., Settings], run: Run, consumed: Consume
+) -> None:
+    settings = configured(oversize="stop")
+    await consumed(settings)
+    publisher, source = await run(settings)
+    await source.commit(source.insert((1, LIMIT)))
+    failure = await publisher.failure()
+    assert isinstance(failure, FatalError)
+    assert str(failure).startswith("insert of shop.items at log.1:4 takes")
+    progress = await read_progress(settings)
+    assert progress is not None
+    assert progress.transaction == 0
+
+
+@pytest.mark.parametrize("policy", ["deadletter", "stop"])
+async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, policy: str
+) -> None:
+    settings = configured(oversize=policy)
+    consumer = await consumed(settings)
+    publisher, source = await run(settings)
+    unread = OversizedRow(ITEMS.fingerprint, Action.UPDATE, 5, 4, 104, 200_000_000)
+    await source.commit(unread, source.insert((1, 9), first=6))
+    if policy == "stop":
+        assert "shop.items at log.1:4" in str(await publisher.failure())
+        return
+    assert numbers(await consumer.until(1)) == [1]
+    _, (letter,), _ = await dead_letters("list", "--json")
+    assert letter.items() >= {"reason": "unread", "row": 5, "bytes": 200_000_000, "value": False}.items()
+    code, _, err = await dead_letters("replay")
+    assert code == 1
+    assert "databus binlog log.1 --tables shop.items" in err
+
+
+async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The `databus` format takes anything; formats of text do not."""
+    encode = Encoder.rows_value
+
+    def picky(encoder: Encoder, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
+        if any(row[0] == b"2" for row in rows):
+            raise PoisonError("2 is not to be had")
+        return encode(encoder, table, action, rows)
+
+    monkeypatch.setattr(Encoder, "rows_value", picky)
+    settings = configured(oversize="split")
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9), (2, 9), (3, 9), (4, 9)))
+    assert numbers(await consumer.until(2)) == [1, 3, 4]
+    _, (letter,), _ = await dead_letters("list", "--json")
+    assert letter.items() >= {"reason": "unencodable", "row": 1, "value": False}.items()
+    assert letter["error"].endswith("2 is not to be had")
+
+
+async def test_a_limit_lowered_while_it_runs_is_learnt_and_nothing_is_lost(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
+) -> None:
+    settings = configured()
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    assert numbers(await consumer.until(1)) == [1]
+    await take_at_most(admin, topic_of(settings), LIMIT // 4)
+    events = [source.insert((n, LIMIT // 2 if n == 5 else LIMIT // 40), first=n) for n in range(2, 20)]
+    await source.commit(*events)
+    await source.claim()
+    await source.commit(*events)
+    assert numbers(await consumer.until(17)) == [n for n in range(2, 20) if n != 5]
+    assert [letter["row"] for letter in (await dead_letters("list", "--json"))[1]] == [5]
+
+
+async def test_rows_of_a_key_stay_in_one_partition_and_statements_go_to_all(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient
+) -> None:
+    settings = configured(partition_by="primary_key", partitions=4)
+    consumer = await consumed(settings, partitions=4)
+    publisher, source = await run(settings)
+    # by its CRC-32 a row with key 1 goes to partition 3, with 2 or 0 to partition 1
+    moved, kept = ([b"1", b""], [b"2", b""]), ([b"2", b""], [b"0", b""])
+    await source.commit(source.insert(*((n, 9) for n in range(40))))
+    await source.commit(source.rows(Action.UPDATE, *moved, *kept))
+    await source.commit(QueryEvent(ITEMS.fingerprint, Action.ALTER, b"ALTER TABLE items", 4, 99))
+    messages = await consumer.until(4 + 3 + 4)
+    inserted = {m["Partition"]: numbers([m]) for m in messages if m["Key"]["Pos"]["Pos"] == 104}
+    assert sorted(chain(*inserted.values())) == list(range(40))
+    assert all(found == sorted(found) for found in inserted.values())
+    changed = [m for m in messages if m["Key"]["Pos"]["Pos"] == 304]
+    assert sorted((m["Partition"], m["Action"], m["Rows"]) for m in changed) == [
+        (1, "insert", [moved[1]]),
+        (1, "update", [*kept]),
+        (3, "delete", [moved[0]]),
+    ]
+    assert sorted(m["Partition"] for m in messages if m["Action"] == "alter") == [0, 1, 2, 3]
+    await publisher.stop()
+    await admin.create_partitions({topic_of(settings): NewPartitions(8)})
+    _, source = await run(settings)
+    await source.commit(source.rows(Action.DELETE, *([b"%d" % n, b""] for n in range(40))))
+    deleted = {message["Partition"]: numbers([message]) for message in await consumer.until(4)}
+    assert deleted == inserted
+
+
+async def test_a_publisher_told_to_stop_commits_whole_transactions_and_no_half_one(
+    configured: Callable[..., Settings], run: Run, consumed: Consume
+) -> None:
+    settings = configured()
+    consumer = await consumed(settings)
+    publisher, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    await consumer.until(1)
+    await source.begin(source.insert((2, 9)))
+    await source.append(source.insert((3, 9), first=1))
+    await publisher.stop()
+    progress = await read_progress(settings)
+    assert progress is not None
+    assert progress.transaction == 1
+    _, source = await run(settings)
+    await source.commit(source.insert((2, 9), (3, 9)))
+    assert numbers(await consumer.until(1)) == [2, 3]
+
+
+@pytest.mark.parametrize(("by", "used"), [("table", [2]), ("primary_key", [2]), ("single", [0])])
+async def test_a_table_without_primary_key_stays_in_one_partition(
+    configured: Callable[..., Settings], run: Run, changes: Consume, by: str, used: list[int]
+) -> None:
+    settings = configured(partition_by=by, partitions=3)
+    keyless = msgspec.structs.replace(ITEMS, name="log", primary_key=())
+    consumer = await changes(f"{settings.name}.shop.log", partitions=3)
+    _, source = await run(settings)
+    rows = msgspec.structs.replace(source.insert(*((n, 9) for n in range(20))), table=keyless.fingerprint)
+    await source.commit(TableDefinition(keyless), rows)
+    (message,) = await consumer.until(1)
+    assert ([message["Partition"]], numbers([message])) == (used, list(range(20)))
+
+
+async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configured(
+    configured: Callable[..., Settings], run: Run, changes: Consume, admin: AIOKafkaAdminClient
+) -> None:
+    settings = configured(partitions=3, topic_settings={"retention.ms": 123456, "max.message.bytes": "30000"})
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    await source.taken()
+    await (await changes(topic_of(settings), partitions=3)).until(1)
+    (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic_of(settings))])
+    found = {name: value for name, value, *_ in answer.resources[0][4]}
+    assert (found["retention.ms"], found["max.message.bytes"]) == ("123456", "30000")
+
+
+async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_told(
+    configured: Callable[..., Settings],
+) -> None:
+    publisher = Publisher(configured(transaction_timeout="2h"))
+    failure = await publisher.failure()
+    assert isinstance(failure, InvalidSettings)
+    assert str(failure).startswith("publisher.transaction_timeout: ")

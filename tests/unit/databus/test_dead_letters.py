@@ -1,0 +1,42 @@
+"""The form of dead letters."""
+
+import pytest
+
+from databus.dead_letters import DeadLetter, read_headers
+from databus.errors import PoisonError
+
+LETTER = DeadLetter(
+    reason="too_large",
+    error="insert of shop.größe at log.1:4 takes 2000000 bytes",
+    topic="p.shop.gr__e",
+    partition=3,
+    key=b"\x00\xff",
+    schema="shop",
+    table="größe",
+    action="insert",
+    gtid="0-1-7",
+    file="log.1",
+    start=4,
+    end=2**33,
+    transaction=12,
+    row=5,
+    size=2_000_000,
+    time=1_700_000_000_000_000,
+)
+
+
+def test_headers_tell_all_of_a_letter() -> None:
+    assert read_headers(LETTER.headers()) == LETTER
+    headers = dict(LETTER.headers())
+    assert headers.keys() >= {"error", "topic", "partition", "key", "schema", "table", "action", "gtid", "file"}
+    assert (headers["bytes"], headers["row"], headers["key"]) == (b"2000000", b"5", b"\x00\xff")
+
+
+def test_its_key_tells_apart_what_one_event_leaves() -> None:
+    assert LETTER.id == '[12,4,5,"insert","shop.größe",3]'.encode()
+
+
+@pytest.mark.parametrize("headers", [[], LETTER.headers()[1:], [*LETTER.headers(), ("row", b"x"), ("gtid", b"\xff")]])
+def test_another_record_in_the_topic_is_told(headers: list[tuple[str, bytes]]) -> None:
+    with pytest.raises(PoisonError, match="no dead letter"):
+        read_headers(headers)
