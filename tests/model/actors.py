@@ -11,19 +11,24 @@ from databus.events import decode_events
 from databus.pipe import PublisherEnd, ReaderEnd
 from databus.progress import Progress
 from databus.settings import Settings
-from databus_publisher.publication import Publication
+from databus_publisher.batches import Limit
+from databus_publisher.publication import COMMIT_BYTES, Publication
 from model.memory_kafka import MemoryKafka, MemoryProducer
 from model.source import Source
 from model.turns import request
 
 _SETTINGS = Settings(name="model")
-#: of a size that a few of them make a publisher wait for the next ones
+#: taken at once; every second one makes the next end of a source transaction a commit
 _ENTRIES = 3
+_ENTRY_BYTES = COMMIT_BYTES // 2
 
 
 class _Topics:
     async def ensure(self, topic: str) -> None:
         """Any topic is there."""
+
+    async def limit(self, topic: str) -> Limit:
+        return Limit(2**20)
 
 
 async def read(redis: Any, source: Source, host: int, size: int) -> None:
@@ -58,22 +63,19 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
     topics: Any = _Topics()
     while True:
         publication = Publication(_SETTINGS, producer, topics, progress)
-        if kafka.commits_to_open:
-            await producer.commit(progress)
+        await producer.prove(progress)
         await pipe.open(progress)
         with suppress(GenerationLost):
-            await _publish(pipe, publication, start_first=kafka.keeps_start_first)
+            await _publish(pipe, publication)
         await producer.abort()
         progress = publication.committed
 
 
-async def _publish(pipe: PublisherEnd, publication: Publication, *, start_first: bool) -> None:
+async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
     while True:
         entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else 500)
         for entry in entries:
-            await publication.add(decode_events(entry.payload))
-            if start_first and publication.committed.position is None:
-                await publication.commit()
+            await publication.add(decode_events(entry.payload), _ENTRY_BYTES)
         if entries:
             await pipe.trim()
         elif publication.committable:

@@ -5,12 +5,11 @@ from typing import NamedTuple
 import msgspec
 
 from databus.errors import Fenced, KafkaUnavailable
+from databus.names import schema_topic
 from databus.progress import Progress
+from databus_publisher.batches import Lane, Limit
 from model.source import Row, row_of
 from model.turns import request
-
-#: a record counts as so much: every second one makes the next end of a source transaction a commit
-_RECORD_BYTES = 2 * 2**20
 
 
 class Committed(NamedTuple):
@@ -25,8 +24,6 @@ class MemoryKafka:
 
     #: a publisher commits its progress once more before it opens a generation
     commits_to_open = True
-    #: and commits the position of a first start before anything else
-    keeps_start_first = False
     #: a newer producer ends what an older one may do
     fences = True
     #: a newer producer aborts what an older one left open
@@ -70,7 +67,6 @@ class MemoryKafkaWithoutTransactions(MemoryKafka):
     """Every record and every progress counts at once, whoever sends it."""
 
     commits_to_open = False  # of one that was replaced it would count, too
-    keeps_start_first = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,25 +101,33 @@ class MemoryKafkaWithoutTransactions(MemoryKafka):
 
 
 class MemoryProducer:
-    """Stands where databus_publisher.producer.Producer does."""
+    """Stands where databus_publisher.producer.Producer does; nothing waits in a batch."""
 
     def __init__(self, kafka: MemoryKafka, epoch: int) -> None:
         self._kafka = kafka
         self._epoch = epoch
-        self.size = 0
 
-    async def send(self, topic: str, partition: int, key: bytes, value: bytes) -> None:
-        self.size += _RECORD_BYTES
-        rows = [row_of(cells) for cells in msgspec.json.decode(value)["Rows"]]
-        await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
+    def lane(self, topic: str, partition: int, limit: Limit) -> Lane:
+        return Lane(topic, partition, limit)
+
+    async def send(self, lane: Lane, key: bytes, value: bytes | None, headers: object = ()) -> bool:
+        if value is not None and not lane.topic.startswith(schema_topic("")):
+            rows = [row_of(cells) for cells in msgspec.json.decode(value)["Rows"]]
+            await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
+        return True
+
+    async def relieve(self) -> None:
+        """Nothing is held."""
+
+    async def prove(self, progress: Progress) -> None:
+        if self._kafka.commits_to_open:
+            await self.commit(progress)
 
     async def commit(self, progress: Progress) -> None:
         await request(lambda: self._kafka.commit(self._epoch, progress), KafkaUnavailable("not confirmed"))
-        self.size = 0
 
     async def partitions(self, topic: str) -> int:
         return 1
 
     async def abort(self) -> None:
         await request(lambda: self._kafka.abort(self._epoch), KafkaUnavailable("not confirmed"))
-        self.size = 0

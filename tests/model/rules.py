@@ -37,6 +37,10 @@ async def _no_abort(producer: MemoryProducer) -> None:
     """Leave the transaction open."""
 
 
+async def _no_begin(publication: Publication) -> None:
+    """Leave the first position to the first commit there is."""
+
+
 def _without_lua(text: str, instead: str = "") -> Left:
     assert text in pipe._SOURCE
     return patch.object(pipe, "_SOURCE", pipe._SOURCE.replace(text, instead))
@@ -50,13 +54,13 @@ LEFT_OUT: dict[str, Callable[[], Left]] = {
     "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),
     "number": lambda: _accepting(_any_number),
     "ordinal": lambda: patch.object(Reach, "follow", _follow),
-    "refusal": lambda: _without_lua(_REFUSAL, "generation[4] = generation[4] or 0"),
+    "refusal": lambda: _without_lua(_REFUSAL, "generation[4], generation[6] = generation[4] or 0, generation[6] or 0"),
     "refusal of a number": lambda: _without_lua(_NUMBER),
     "end": lambda: patch.object(Publication, "committable", property(lambda self: self._reach.moved)),
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),
     "take-over": lambda: patch.object(MemoryKafka, "aborts", False),
-    "first start": lambda: patch.object(MemoryKafkaWithoutTransactions, "keeps_start_first", False),
+    "first start": lambda: patch.object(Publication, "begin", _no_begin),
     "silent open": lambda: patch.object(MemoryKafkaWithoutTransactions, "commits_to_open", True),
 }
 

@@ -40,6 +40,10 @@ class Producer(Batches, ABC):
     async def abort(self) -> None:
         """Drop what was sent since the last commit, as far as that can be. Raises what made a delivery fail."""
 
+    @abstractmethod
+    async def prove(self, progress: Progress) -> None:
+        """Learn, before anybody is disturbed, whether another publisher has replaced this one, which raises."""
+
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
@@ -94,6 +98,10 @@ class ExactlyOnce(Producer):
         await self._end(self._kafka.commit_transaction)
         self._count()
 
+    async def prove(self, progress: Progress) -> None:
+        """Commit the progress once more: Kafka refuses it to one that was replaced while it slept."""
+        await self.commit(progress)
+
     async def abort(self) -> None:
         """Abort the transaction."""
         self.discard()
@@ -121,6 +129,9 @@ class AtLeastOnce(Producer):
         await self._send_progress(progress)
         await self.flush()
         self._count()
+
+    async def prove(self, progress: Progress) -> None:
+        """Do nothing: without fencing one that was replaced would take the progress back."""
 
     async def abort(self) -> None:
         """Wait for what is on its way: what comes next has to come behind it."""

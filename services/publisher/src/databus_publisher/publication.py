@@ -30,7 +30,7 @@ from databus_publisher.routes import Route, Routes
 from databus_publisher.topics import Topics
 
 #: The first end of a source transaction after this many bytes of entries commits, though more may be waiting.
-_COMMIT_BYTES = 2 * 2**20
+COMMIT_BYTES = 2 * 2**20
 
 
 class Publication:
@@ -83,8 +83,13 @@ class Publication:
                 case Start():
                     self._reach.start(event)
                     if self.committed.position is None:
-                        await self._history.begin()
+                        await self.begin()
         await self._producer.relieve()
+
+    async def begin(self) -> None:
+        """Commit a pipeline's first position and tables before its first row: it must not be resolved twice."""
+        await self._history.begin()
+        await self.commit()
 
     async def commit(self) -> None:
         """Commit all whole source transactions sent so far, with their progress."""
@@ -142,5 +147,5 @@ class Publication:
             raise GenerationLost("a transaction ended that did not begin")
         self._reach.ended(self._begin, event)
         self._begin = None
-        if self._size >= _COMMIT_BYTES:
+        if self._size >= COMMIT_BYTES:
             await self.commit()

@@ -55,11 +55,8 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
-    """Open a generation at the progress, which is committed once more before.
-
-    A publisher that was replaced while it slept is fenced by Kafka at this commit, and so disturbs nobody.
-    """
-    await producer.commit(progress)
+    """Open a generation at the progress."""
+    await producer.prove(progress)
     await pipe.open(progress)
     metrics.GENERATIONS_OPENED.inc()
     log.info("generation opened after transaction %d", progress.transaction)
