@@ -43,7 +43,7 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
     """Make pipelines of the test's own; their services end with it."""
     made: list[Pipeline] = []
 
-    def make(source: Server, schema: str, /, **overrides: dict[str, Any]) -> Pipeline:
+    def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:
         name = f"p{secrets.token_hex(4)}"
         pipeline = Pipeline(
             tmp_path / name,
@@ -51,7 +51,7 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
             redis=redis_server,
             kafka=kafka,
             name=name,
-            include=(f"{schema}.*",),
+            include=(f"{schema}.{tables}",),
             overrides={"reader": {"server_id": secrets.randbelow(2**31) + 1000}} | overrides,
         )
         made.append(pipeline)

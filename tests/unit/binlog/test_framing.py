@@ -31,6 +31,20 @@ def test_pieces_of_any_size_give_the_same_events(wire):
         assert not decoder.pending
 
 
+def test_a_call_ends_behind_a_statement_that_may_change_what_describe_says(wire):
+    statement = wire.event(2, bytes(13) + b"\0" + b"ALTER TABLE t ADD a INT")
+    stream = wire.packets(wire.head(), xid(wire, 1), statement, xid(wire, 2), statement)
+    decoder = Decoder(by_statement=True)
+    first = list(decoder.feed(stream))
+    assert [type(event).__name__ for event in first] == ["FormatDescription", "Xid", "Query"]
+    assert (decoder.more, decoder.drained) == (True, False)
+    second = list(decoder.feed(b""))
+    assert [type(event).__name__ for event in second] == ["Xid", "Query"]
+    assert (decoder.more, decoder.drained) == (True, True)
+    assert (list(decoder.feed(b"")), decoder.more) == ([], False)
+    assert len(list(Decoder().feed(stream))) == len(first + second)
+
+
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_an_event_may_span_packets(wire, excess):
     size = 0xFFFFFF - 1 - 19 - 4 + excess  # with status, header and checksum: around one whole packet

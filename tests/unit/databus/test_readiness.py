@@ -24,7 +24,6 @@ def test_a_server_that_logs_full_rows_is_ready() -> None:
         ("log_bin", "OFF"),
         ("binlog_format", "MIXED"),
         ("binlog_row_image", "MINIMAL"),
-        ("binlog_row_metadata", "NO_LOG"),
     ],
 )
 def test_each_fault_names_its_setting(variable: str, value: str) -> None:

@@ -4,8 +4,10 @@ import pytest
 
 from databus.errors import FatalError, StatementFormat
 from databus.events import Table
+from databus.kafka_history import SchemaHistory
 from databus.settings import Source
 from databus_binlog.events import Query
+from databus_reader.dialect import Dialect
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements
 
@@ -19,9 +21,14 @@ async def nowhere(_schema: str, _name: str) -> Table | None:
     return None
 
 
+def no_tables() -> Schemas:
+    dialect = Dialect(flavor="mysql", integer_widths=False)
+    return Schemas(SchemaHistory(), dialect, lookup=nowhere, follows=SOURCE.captures_some)
+
+
 @pytest.fixture
 def statements() -> Statements:
-    return Statements(SOURCE, Schemas(nowhere))
+    return Statements(SOURCE, no_tables())
 
 
 def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
@@ -100,11 +107,11 @@ def test_a_statement_in_a_captured_schema(
 ) -> None:
     if isinstance(outcome, list):
         assert [
-            f"{change.action} {change.schema}.{change.name}" for change in statements.changes(logged(query))
+            f"{change.action} {change.schema}.{change.name}" for change in statements.read(logged(query)).changes
         ] == outcome
     else:
         with pytest.raises(outcome, match=r"at binlog\.7:4 "):
-            statements.changes(logged(query))
+            statements.read(logged(query))
 
 
 @pytest.mark.parametrize(
@@ -124,9 +131,9 @@ def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
 ) -> None:
     if stops:
         with pytest.raises(StatementFormat):
-            statements.changes(logged(query, "other"))
+            statements.read(logged(query, "other"))
     else:
-        assert statements.changes(logged(query, "other")) == []
+        assert statements.read(logged(query, "other")).changes == []
 
 
 @pytest.mark.parametrize(
@@ -141,7 +148,7 @@ def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
     ],
 )
 def test_a_name_without_schema_is_qualified(statements: Statements, query: str, rewritten: str | None) -> None:
-    (change,) = statements.changes(logged(query))
+    (change,) = statements.read(logged(query)).changes
     assert change.query == (rewritten or query.replace(" t ", " `shop`.t "))
 
 
@@ -157,31 +164,36 @@ def test_what_a_session_does_to_its_temporary_table_is_nobodys_business(statemen
         "insert into t2 values (1)",
         "create temporary table t (id int)",
     ):
-        assert statements.changes(logged(query)) == []
+        assert statements.read(logged(query)).changes == []
     for query in ("update t, u set u.id = 1", "delete u from t join u", "insert into u select * from t"):
         with pytest.raises(StatementFormat):
-            statements.changes(logged(query))
-    assert len(statements.changes(logged("truncate table t", thread=2))) == 1
-    assert len(statements.changes(logged("create table t (id int)"))) == 1
-    assert statements.changes(logged("alter table t rename t3")) == []
-    assert len(statements.changes(logged("truncate table t"))) == 1
+            statements.read(logged(query))
+    assert len(statements.read(logged("truncate table t", thread=2)).changes) == 1
+    assert len(statements.read(logged("create table t (id int)")).changes) == 1
+    assert statements.read(logged("alter table t rename t3")).changes == []
+    assert len(statements.read(logged("truncate table t")).changes) == 1
     with pytest.raises(StatementFormat):
-        statements.changes(logged("insert into t values (1)"))
+        statements.read(logged("insert into t values (1)"))
 
 
-async def test_dropping_a_schema_drops_the_tables_seen_of_it() -> None:
-    schemas = Schemas(nowhere)
+async def test_dropping_a_schema_drops_the_captured_tables_of_it() -> None:
+    schemas = no_tables()
     statements = Statements(SOURCE, schemas)
-    for schema, name in (("shop", "t"), ("shop", "u"), ("shop", "gone"), ("club", "member")):
-        await schemas.after_ddl(schema, name)
-    schemas.forget("shop", "gone")
-    drops = statements.changes(logged("DROP DATABASE IF EXISTS `shop`", ""))
+    for query in (
+        "create table t (a int)",
+        "create table u like t",
+        "create table audit like t",
+        "create table x like t",
+    ):
+        await schemas.follow(query, "shop", [], whole=True)
+    await schemas.follow("drop table x", "shop", [], whole=True)
+    drops = statements.read(logged("DROP DATABASE IF EXISTS `shop`", "")).changes
     assert [(drop.action, drop.schema, drop.name) for drop in drops] == [("drop", "shop", "t"), ("drop", "shop", "u")]
 
 
 def test_text_that_cannot_be_read_stops_where_it_may_concern_a_captured_table(statements: Statements) -> None:
     unreadable = r"CREATE TABLE x (p VARCHAR(9) DEFAULT 'C:\')"
-    assert statements.changes(logged(unreadable, "other")) == []
+    assert statements.read(logged(unreadable, "other")).changes == []
     for query, schema in ((unreadable, "shop"), (unreadable.replace(" x ", " club.x "), "other")):
         with pytest.raises(FatalError, match=r"at binlog\.7:4 "):
-            statements.changes(logged(query, schema))
+            statements.read(logged(query, schema))

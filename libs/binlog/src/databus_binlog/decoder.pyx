@@ -103,7 +103,9 @@ cdef class Decoder(Recorder):
     wanted(schema, table): rows of other tables are skipped undecoded. Default: all are wanted.
     collations: id → character set name, as the server has them (Session.collations).
     describe(table_map): called once for each new layout of a wanted table; returns the TableMap, completed where the
-        server logs too little (binlog_row_metadata).
+        server logs too little (binlog_row_metadata). It is asked again after a statement that may be DDL.
+    by_statement: a call of `feed` ends behind each such statement, so that what it changes can be told to `describe`
+        before the next call, which `more` asks for.
     file, offset: where the first bytes stand, if known.
     semi_sync: the server was asked for semi-sync, so its packets say whether it waits for an acknowledgement.
     row_limit: bytes of the largest rows event that is decoded, None for any. A larger one is not even held in memory:
@@ -114,7 +116,7 @@ cdef class Decoder(Recorder):
     cdef Tables maps
     cdef dict tables                  # those of the rows in the output, by fingerprint
     cdef uint64_t calls               # of feed: marks the plans of the tables above
-    cdef bint format_known, checksum
+    cdef bint format_known, checksum, by_statement
     cdef uint32_t next_position       # in the event's header
     cdef object payload               # the compressed transaction under way, and the beginning of an event in it
     cdef Buffer inner
@@ -126,14 +128,15 @@ cdef class Decoder(Recorder):
     cdef tuple ack
 
     def __init__(
-        self, *, flavor="mysql", wanted=None, collations=None, describe=None, file="", offset=0, semi_sync=False,
-        row_limit=None,
+        self, *, flavor="mysql", wanted=None, collations=None, describe=None, by_statement=False, file="", offset=0,
+        semi_sync=False, row_limit=None,
     ):
         self.flavor = flavor
         self.collations = dict(DEFAULT_COLLATIONS if collations is None else collations)
         self.maps = Tables(wanted, describe, self.collations)
         self.limit = max(row_limit, HEADER) if row_limit else SIZE_MAX
         self.parts = control.Parts(self.limit)
+        self.by_statement = by_statement
         self.semi_sync = semi_sync
         self._enter(file, offset)
 
@@ -321,6 +324,7 @@ cdef class Decoder(Recorder):
         event = control.query(self._place(), body, text, self.collations, fixed)
         if event.query != b"COMMIT":
             self.maps.ask_again()
+            self.paused = self.by_statement
         return self._emit(event)
 
     cdef int _inflate(self, const uint8_t* p, size_t size) except -1:

@@ -28,6 +28,7 @@ cdef class Framer:
     cdef int intro_size
     cdef size_t left               # bytes of the packet that have not come yet
     cdef bint in_packet, continued, answer, ack_wanted
+    cdef bint paused               # the next event is to wait for the next call
     cdef size_t payload_left       # bytes of a compressed transaction's event that have not come yet
     cdef size_t limit              # bytes of the largest event that is kept whole
     cdef size_t skip_left          # bytes of a larger one that have not come yet; its beginning is in `part`
@@ -44,8 +45,13 @@ cdef class Framer:
 
     @property
     def more(self):
-        """Whether input is left from the last call: call again, with or without new data."""
-        return self.rest.size > 0 and self.failure is None
+        """Whether input is left from the last call, or a pause to end: call again, with or without new data."""
+        return (self.rest.size > 0 or self.paused) and self.failure is None
+
+    @property
+    def drained(self):
+        """Whether no input is left from the last call."""
+        return self.rest.size == 0
 
     cdef int _event(self, const uint8_t* p, size_t size) except -1:
         return 0
@@ -68,6 +74,7 @@ cdef class Framer:
     cdef int _frame(self, const uint8_t* data, size_t size) except -1:
         """Go through what is left and what is new, until the output is large enough."""
         cdef size_t done
+        self.paused = False
         if self.rest.size == 0 and size == 0:
             return 0
         if self.rest.size:
@@ -99,7 +106,7 @@ cdef class Framer:
                     p = self._open(p, end)
                     continue
                 p += done
-                if self.out.size >= OUTPUT_LIMIT:
+                if self.paused or self.out.size >= OUTPUT_LIMIT:
                     break
                 continue
             piece = min(self.left, <size_t> (end - p))
@@ -112,7 +119,7 @@ cdef class Framer:
             self.left -= done
             if self.left == 0:
                 self._close()
-            if self.out.size >= OUTPUT_LIMIT:
+            if self.paused or self.out.size >= OUTPUT_LIMIT:
                 break
         return p - first
 
@@ -203,7 +210,7 @@ cdef class Framer:
         cdef const uint8_t* header
         cdef size_t length
         cdef bint inner = part != &self.part  # events of a compressed transaction, which has no rest to wait in
-        while p < end and (inner or self.out.size < OUTPUT_LIMIT):
+        while p < end and (inner or not self.paused and self.out.size < OUTPUT_LIMIT):
             if self.payload_left and not inner:
                 length = min(self.payload_left, min(<size_t> (end - p), <size_t> PIECE))
                 self.payload_left -= length

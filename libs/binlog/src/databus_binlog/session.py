@@ -239,6 +239,7 @@ class Session:
             wanted=wanted,
             collations=collations,
             describe=describe,
+            by_statement=describe is not None,
             semi_sync=semi_sync,
             row_limit=row_limit,
         )

@@ -61,7 +61,7 @@ class EventStream(asyncio.BufferedProtocol):
     @property
     def dry(self) -> bool:
         """Whether all that has come was given out: the next events have to be waited for."""
-        return not self._ready and not self._decoder.more
+        return not self._ready and self._decoder.drained
 
     def _regulate(self) -> None:
         """Read on, or leave the socket alone while the consumer is far behind or bytes gather."""

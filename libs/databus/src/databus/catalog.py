@@ -17,7 +17,7 @@ class Queries(Protocol):
 
 _COLUMNS = """
 SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.is_nullable,
-       COALESCE(c.character_set_name, ''), c.extra
+       COALESCE(c.character_set_name, ''), c.extra, COALESCE(t.table_collation, '')
 FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
 WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {where}
 ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
@@ -29,12 +29,13 @@ WHERE {where}
 ORDER BY s.table_schema, s.table_name, s.index_name <> 'PRIMARY', s.non_unique, s.index_name, s.seq_in_index"""
 
 _USER_SCHEMAS = "{0}.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+_ONE_SCHEMA = "{0}.table_schema = %s"
 _ONE_TABLE = "{0}.table_schema = %s AND {0}.table_name = %s"
 
 
-async def read_tables(session: Queries) -> list[Table]:
-    """Read all tables of all user schemas, ordered by name."""
-    return await _read(session, _USER_SCHEMAS, ())
+async def read_tables(session: Queries, schema: str | None = None) -> list[Table]:
+    """Read all tables of a schema, or of all user schemas, ordered by name."""
+    return await _read(session, *((_USER_SCHEMAS, ()) if schema is None else (_ONE_SCHEMA, (schema,))))
 
 
 async def read_table(session: Queries, schema: str, name: str) -> Table | None:
@@ -44,15 +45,17 @@ async def read_table(session: Queries, schema: str, name: str) -> Table | None:
 
 async def _read(session: Queries, where: str, args: tuple[object, ...]) -> list[Table]:
     columns: dict[tuple[str, str], list[Column]] = defaultdict(list)
-    for schema, name, *column in await session.query(_COLUMNS.format(where=where.format("c")), args):
+    charsets: dict[tuple[str, str], str] = {}
+    for schema, name, *column, collation in await session.query(_COLUMNS.format(where=where.format("c")), args):
         columns[schema, name].append(_column(*column))
+        charsets[schema, name] = charset_of(collation)
     indexes: dict[tuple[str, str], dict[str, list[str | None]]] = defaultdict(lambda: defaultdict(list))
     for schema, name, index, column in await session.query(_INDEXES.format(where=where.format("s")), args):
         indexes[schema, name][index].append(column)
-    return [_table(schema, name, found, indexes[schema, name]) for (schema, name), found in columns.items()]
+    return [_table(*key, found, indexes[key], charsets[key]) for key, found in columns.items()]
 
 
-def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]]) -> Table:
+def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]], charset: str) -> Table:
     order = {column.name: place for place, column in enumerate(columns)}
     # A key part over an expression has no column name: such an index cannot be told by columns and is left out.
     named = {index: tuple(c for c in parts if c is not None) for index, parts in indexes.items() if None not in parts}
@@ -62,6 +65,7 @@ def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, lis
         columns=tuple(columns),
         primary_key=tuple(order[column] for column in named.get("PRIMARY", ())),
         indexes=tuple(Index(index, parts) for index, parts in named.items()),
+        charset=charset,
     )
 
 
@@ -81,6 +85,14 @@ def _column(name: str, kind: str, raw_type: str, nullable: str, charset: str, ex
     )
 
 
+def charset_of(collation: str) -> str:
+    """Give the character set of a collation by its name; "" where the name tells none (MariaDB's uca1400_ai_ci)."""
+    charset = collation.lower().partition("_")[0]
+    if charset.startswith("uca"):
+        return ""
+    return {"utf8": "utf8mb3"}.get(charset, charset)
+
+
 _LABELLED = {"enum", "set"}
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
@@ -92,5 +104,18 @@ def labels(raw_type: str) -> tuple[str, ...]:
     return tuple(_ESCAPE.sub(_unescape, label) for label in _LABEL.findall(raw_type))
 
 
+def unescaped(literal: str) -> str:
+    """Read a string literal, with its quotes."""
+    quote, text = literal[0], literal[1:-1]
+    return _ESCAPE.sub(_unescape_literal, text.replace(quote * 2, quote) if quote == '"' else text)
+
+
 def _unescape(match: re.Match[str]) -> str:
     return "'" if match[0] == "''" else _CONTROL.get(match[1], match[1])
+
+
+def _unescape_literal(match: re.Match[str]) -> str:
+    return match[0] if match[1] in {"%", "_"} else _LITERAL_CONTROL.get(match[1]) or _unescape(match)
+
+
+_LITERAL_CONTROL = {"b": "\b"}

@@ -33,6 +33,11 @@ _WIDTH = {
 }  # fmt: skip
 
 
+def character_width(charset: str) -> int:
+    """Give the bytes that a character of a set takes at most."""
+    return _WIDTH.get(charset, 1)
+
+
 def described_by(table_map: TableMap) -> Table:
     """Describe a table from its table map alone."""
     columns = tuple(_column(column) for column in table_map.columns)
@@ -63,7 +68,8 @@ def _declared_type(column: ColumnMap) -> tuple[str, str]:
         return name, name
     if code in _STRINGS:
         name = _STRINGS[code][is_text]
-        return name, f"{name}({column.metadata // _WIDTH.get(column.charset or '', 1)})"
+        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # a byte says how it is compressed
+        return name, f"{name}({size // character_width(column.charset or '')})"
     name = _PLAIN[code]
     return name, name + _arguments(code, column) + (" unsigned" if _is_unsigned(column) else "")
 

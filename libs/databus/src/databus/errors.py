@@ -8,6 +8,7 @@ DatabusError
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── KubernetesUnavailable   the API of Kubernetes cannot be reached
 │   └── LeadershipLost          another replica may be the active one by now: be its standby
+├── CannotApply               a statement does not tell what it makes of a table: read the table again
 ├── GenerationLost            the pipe's generation is over: begin a new one from Kafka's progress
 ├── FatalError                stop, exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
@@ -16,6 +17,7 @@ DatabusError
 │   ├── StatementFormat         a captured table was changed by a statement, not by rows
 │   ├── SchemaMismatch          a row does not fit what is known of its table
 │   ├── ProgressCorrupt         the progress record in Kafka cannot be read
+│   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── DumpUnusable            a dump failed, or is not what its manifest says
 │   ├── ChangesLost             Kafka no longer holds changes that are needed
 │   └── Fenced                  another publisher has taken this pipeline over
@@ -71,6 +73,10 @@ class GenerationLost(DatabusError):
     """The generation is gone, claimed by another, or has a hole."""
 
 
+class CannotApply(DatabusError):
+    """The text of a statement does not tell what it makes of a table."""
+
+
 class FatalError(DatabusError):
     """Trying again cannot help."""
 
@@ -122,6 +128,10 @@ class SchemaMismatch(FatalError):
 
 class ProgressCorrupt(FatalError):
     """The committed progress cannot be read; starting afresh would lose or repeat rows."""
+
+
+class SchemaHistoryCorrupt(FatalError):
+    """The history of tables cannot be read, or is gone; starting without it would give rows wrong names."""
 
 
 class DumpUnusable(FatalError):

@@ -2,7 +2,8 @@
 
 The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
 is a map, sent once a generation, and referred to by its fingerprint afterwards. A generation is
-`Start (Heartbeat | TableDefinition* Begin (TableDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)*`.
+`(TableDefinition | SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent |
+OversizedRow | QueryEvent)* Commit)*`; what stands before `Start` are the tables of a pipeline's first start.
 
 GTID sets can be long: only `Start` tells the whole one, the others what was executed since.
 """
@@ -66,6 +67,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: indexes into `columns`, in key order; empty without a primary key
     primary_key: tuple[int, ...] = ()
     indexes: tuple[Index, ...] = ()
+    #: default character set of new columns; empty where it is not known
+    charset: str = ""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -77,7 +80,7 @@ _fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class TableDefinition(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A table that later events refer to."""
+    """A table as it is now: later events refer to it, and the schema history keeps it. Without columns: it is gone."""
 
     table: Table
 
@@ -154,7 +157,14 @@ class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
     time_us: int
 
 
-class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=8):
+class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The default character set of a schema; None: the schema is gone."""
+
+    schema: str
+    charset: str | None
+
+
+class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """A row that was too large to be read: all that is left of it."""
 
     #: fingerprint of the `Table`
@@ -169,7 +179,9 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=8):
     size: int
 
 
-Event: TypeAlias = TableDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
+Event: TypeAlias = (
+    TableDefinition | SchemaDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
+)
 
 encode_event = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode

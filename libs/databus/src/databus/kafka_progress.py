@@ -1,6 +1,5 @@
 """Read a pipeline's progress from Kafka: backwards, because every commit has left a record."""
 
-from contextlib import AbstractAsyncContextManager
 from typing import Literal, TypeAlias
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -35,12 +34,12 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
         begin, end = bounds or (0, 0)
         if begin == end:
             return None
-        async with _consumer(settings, "read_committed") as consumer:
-            consumer.assign([partition])
+        async with running(consumer(settings, "read_committed")) as reading:
+            reading.assign([partition])
             start, step = end, _FIRST_STEP
             while start > begin:
                 start, step = max(begin, end - step), step * _GROWTH
-                record = await _last_record(consumer, partition, start, end)
+                record = await _last_record(reading, partition, start, end)
                 if record is not None:
                     return decode_progress(record)
     return None
@@ -48,25 +47,26 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
 
 async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isolation) -> tuple[int, int] | None:
     """Give the first offset and the one to stop at (the last stable one, or the high watermark); None: no topic."""
-    async with _consumer(settings, isolation) as consumer:
+    async with running(consumer(settings, isolation)) as reading:
         # Asked for all topics, for asking for one by its name could create it.
-        if partition.topic not in await consumer.topics():
+        if partition.topic not in await reading.topics():
             return None
-        begin = await consumer.beginning_offsets([partition])
-        end = await consumer.end_offsets([partition])
+        begin = await reading.beginning_offsets([partition])
+        end = await reading.end_offsets([partition])
     return begin[partition], end[partition]
 
 
-async def _last_record(consumer: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
+async def _last_record(reading: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
     """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
-    consumer.seek(partition, start)
+    reading.seek(partition, start)
     last = None
-    while await consumer.position(partition) < end:
-        for records in (await consumer.getmany(timeout_ms=200)).values():
+    while await reading.position(partition) < end:
+        for records in (await reading.getmany(timeout_ms=200)).values():
             last = records[-1].value
     return last
 
 
-def _consumer(settings: Settings, isolation: Isolation) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
+def consumer(settings: Settings, isolation: Isolation) -> AIOKafkaConsumer:
+    """Make a consumer of topics of our own; it is not started."""
     servers = settings.kafka.bootstrap_servers
-    return running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False))
+    return AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False)

@@ -7,6 +7,7 @@ LEADER = Gauge("databus_leader", "1 while this process is the active one of the 
 EVENTS_READ = Counter("databus_reader_events", "Binlog events read, captured or not")
 ROWS_READ = Counter("databus_reader_rows", "Row images read of captured tables")
 TRANSACTIONS_READ = Counter("databus_reader_transactions", "Captured source transactions read")
+TABLES_READ_AGAIN = Counter("databus_reader_tables_read_again", "Tables read again after DDL that does not tell them")
 BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that the publisher has not taken")
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
 SOURCE_HOST = Gauge("databus_reader_source", "1 for the host that the binlog is read from, 0 for the others", ["host"])

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b, sha256
 
+import msgspec
+
 from databus.events import Table
 
 
@@ -68,6 +70,16 @@ def progress_topic(pipeline: str) -> str:
     return f"databus.progress.{pipeline}"
 
 
+def schema_topic(pipeline: str) -> str:
+    """Compacted topic with one partition: each table as it is at the pipeline's progress."""
+    return f"databus.schemas.{pipeline}"
+
+
+def schema_key(*name: str) -> bytes:
+    """Key in the schema topic: of a table by schema and name, of a schema, and, by nothing, of the history's head."""
+    return msgspec.json.encode(name)
+
+
 def dead_letter_topic(pipeline: str) -> str:
     """Compacted topic with one partition: records that could not be published."""
     return f"databus.deadletter.{pipeline}"
@@ -88,7 +100,7 @@ def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
     parts = (pattern.split(".", 1) for pattern in patterns)
     names = (template.format(name=pipeline, schema=schema, table=table) for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
-    ours = "|".join(re.escape(name("")) for name in (progress_topic, dead_letter_topic))
+    ours = "|".join(re.escape(name("")) for name in (progress_topic, schema_topic, dead_letter_topic))
     return rf"(?!{ours})({topics})"
 
 

@@ -8,7 +8,6 @@ _WANTED = (
     ("log_bin", "ON", "the server writes no binlog: set log_bin and restart it"),
     ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
     ("binlog_row_image", "FULL", "row images lack columns: set binlog_row_image=FULL"),
-    ("binlog_row_metadata", "FULL", "the binlog names no columns: set binlog_row_metadata=FULL"),
 )
 
 
@@ -20,6 +19,11 @@ def faults(server: Server) -> list[str]:
         if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != wanted:
             found.append(f"{variable} is {value}: {advice}")
     return found
+
+
+def names_columns(server: Server) -> bool:
+    """Say whether the server's binlog tells the columns of a table by itself."""
+    return server.variables.get("binlog_row_metadata", "").upper() == "FULL"
 
 
 def require_ready(server: Server, host: str) -> None:

@@ -34,6 +34,10 @@ class Limit(NamedTuple):
     batch: int = BATCH_BYTES
 
 
+#: for our own records, none of which can be left out: Kafka decides
+UNLIMITED = Limit(2**31)
+
+
 class Lane:
     """A partition, and the batch that is being filled for it."""
 
@@ -43,7 +47,7 @@ class Lane:
         self.limit = limit
         self.batch: Any = None
 
-    def append(self, key: bytes, value: bytes, headers: Headers = _NO_HEADERS) -> bool:
+    def append(self, key: bytes, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
         """Put a record into the batch; False if there is none or it is full."""
         batch = self.batch
         return batch is not None and batch.append(timestamp=None, key=key, value=value, headers=headers) is not None
@@ -67,11 +71,11 @@ class Batches:
         """Give the one lane of a partition."""
         return self._lanes.setdefault((topic, partition), Lane(topic, partition, limit))
 
-    async def send(self, lane: Lane, key: bytes, value: bytes, headers: Headers = _NO_HEADERS) -> bool:
+    async def send(self, lane: Lane, key: bytes, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
         """Send a record; False, and nothing is sent, if its topic does not take it."""
         if lane.append(key, value, headers):
             return True
-        if len(value) >= lane.limit.record:
+        if value and len(value) >= lane.limit.record:
             return False
         batch = BatchBuilder(min(lane.limit), 0, is_transactional=self._transactional)
         batch.append(timestamp=None, key=key, value=value, headers=headers)  # the first one always finds room

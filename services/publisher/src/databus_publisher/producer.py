@@ -14,13 +14,11 @@ from databus import metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
-from databus_publisher.batches import CONFIRM_SECONDS, Batches, Limit, confirmed_in_time
+from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time
 
 log = logging.getLogger("databus.publisher")
 
 _CLOSE_SECONDS = 5
-#: Kafka decides; a progress record cannot be left out.
-_UNLIMITED = Limit(2**31)
 
 
 class Producer(Batches, ABC):
@@ -29,7 +27,7 @@ class Producer(Batches, ABC):
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str, *, transactional: bool) -> None:
         super().__init__(kafka, transactional=transactional)
         self._key = pipeline.encode()
-        self._progress = self.lane(names.progress_topic(pipeline), 0, _UNLIMITED)
+        self._progress = self.lane(names.progress_topic(pipeline), 0, UNLIMITED)
 
     @abstractmethod
     async def commit(self, progress: Progress) -> None:

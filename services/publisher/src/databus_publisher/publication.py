@@ -12,6 +12,7 @@ from databus.events import (
     OversizedRow,
     QueryEvent,
     RowsEvent,
+    SchemaDefinition,
     Start,
     Table,
     TableDefinition,
@@ -19,6 +20,7 @@ from databus.events import (
 from databus.formats.databus import Encoder
 from databus.progress import Progress
 from databus.settings import Settings
+from databus_publisher.history import History
 from databus_publisher.messages import Message
 from databus_publisher.oversize import Outlet
 from databus_publisher.partitions import spread
@@ -37,6 +39,7 @@ class Publication:
     def __init__(self, settings: Settings, producer: Producer, topics: Topics, progress: Progress) -> None:
         self._producer = producer
         self._encoder = Encoder()
+        self._history = History(producer, settings.name)
         self._outlet = Outlet(settings, producer, topics, self._encoder)
         self._finder = Routes(settings, producer, topics)
         self._tables: dict[str, Table] = {}
@@ -68,6 +71,9 @@ class Publication:
                     await self._end(event)
                 case TableDefinition():
                     self._tables[event.table.fingerprint] = event.table
+                    await self._history.table(event.table)
+                case SchemaDefinition():
+                    await self._history.schema(event)
                 case QueryEvent():
                     await self._send_statement(event)
                 case OversizedRow():
@@ -76,6 +82,8 @@ class Publication:
                     self._reach.passed(event)
                 case Start():
                     self._reach.start(event)
+                    if self.committed.position is None:
+                        await self._history.begin()
         await self._producer.relieve()
 
     async def commit(self) -> None:

@@ -40,6 +40,7 @@ async def run(settings: Settings, health: Health) -> None:
 async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer) -> None:
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
+    await topics.ensure_history()
     progress = await read_progress(settings, whole=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
@@ -94,7 +95,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and Kafka and create the progress topic."""
+    """Connect to Redis and Kafka and create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings, "publisher", redis) as lease:
@@ -102,3 +103,4 @@ async def check(settings: Settings, _: Health) -> None:
         with kafka_errors():
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
+                await topics.ensure_history()

@@ -37,7 +37,13 @@ class Topics:
 
         Raises FatalError for another one: a topic that forgets would lose the pipeline's progress.
         """
-        topic = names.progress_topic(self._settings.name)
+        await self._ensure_compacted(names.progress_topic(self._settings.name))
+
+    async def ensure_history(self) -> None:
+        """Create the pipeline's topic of the schema history, or verify it, as that of the progress."""
+        await self._ensure_compacted(names.schema_topic(self._settings.name))
+
+    async def _ensure_compacted(self, topic: str) -> None:
         partitions = (await partition_counts(self._admin)).get(topic)
         if partitions is None:
             config = {"cleanup.policy": "compact", "segment.bytes": str(_PROGRESS_SEGMENT)}

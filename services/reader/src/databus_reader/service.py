@@ -9,16 +9,19 @@ from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
 from databus.election import leading, open_lease
-from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
+from databus.errors import GenerationLost, SchemaMismatch, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
+from databus.kafka_history import read_history
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
-from databus.readiness import require_ready
+from databus.readiness import names_columns, require_ready
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Stream
+from databus_binlog import Position, Stream
 from databus_binlog import events as binlog
+from databus_reader.baseline import begin
+from databus_reader.dialect import dialect_of
 from databus_reader.entries import EntryWriter
 from databus_reader.hosts import Hosts, Place
 from databus_reader.schemas import Schemas
@@ -78,25 +81,35 @@ async def _read(
 ) -> None:
     """Pass on the binlog from the place until the generation is lost."""
     session, server, start = place.session, place.session.server, place.position
+    if not names_columns(server):
+        log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
     entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
+    history = await begin(place, settings, progress, entries)
     await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
     await entries.flush()
     log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
-    schemas = Schemas(lambda schema, name: _lookup(settings.source, place.host, schema, name))
+    schemas = Schemas(
+        history,
+        await dialect_of(session),
+        lookup=lambda schema, name: _lookup(settings.source, place.host, schema, name),
+        follows=settings.source.captures_some,
+    )
     translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
     stream = await session.dump(
         start,
         server_id=settings.server_id,
         heartbeat=_HEARTBEAT_SECONDS,
         wanted=settings.source.captures,
+        describe=schemas.describe,
     )
     health.up()
-    await _pass_on(stream, translator, entries, pipe, switching, health)
+    await _pass_on(stream, start, translator, entries, pipe, switching, health)
     raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
 async def _pass_on(
     stream: Stream,
+    start: Position,
     translator: Translator,
     entries: EntryWriter,
     pipe: ReaderEnd,
@@ -104,22 +117,27 @@ async def _pass_on(
     health: Health,
 ) -> None:
     told = time.monotonic()
-    async for decoded in stream:
-        health.beat()
-        chunk = list(decoded)
-        events = await translator.translate(chunk, decoded.tables)
-        if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
-            events.append(heartbeat)
-        if events:
-            told = time.monotonic()
-            await entries.write(events)
-        if stream.dry:
-            await entries.flush()
-        if isinstance(chunk[-1], binlog.Heartbeat):
-            # Nothing to append: ask, to notice a lost generation on a silent source too.
-            metrics.BACKLOG_BYTES.set(await pipe.backlog())
-        _measure(chunk, translator)
-        await switching.look()
+    place = f"{start.file}:{start.offset}"
+    try:
+        async for decoded in stream:
+            health.beat()
+            chunk = list(decoded)
+            place = f"{chunk[-1].file}:{chunk[-1].end}"
+            events = await translator.translate(chunk, decoded.tables)
+            if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
+                events.append(heartbeat)
+            if events:
+                told = time.monotonic()
+                await entries.write(events)
+            if stream.dry:
+                await entries.flush()
+            if isinstance(chunk[-1], binlog.Heartbeat):
+                # Nothing to append: ask, to notice a lost generation on a silent source too.
+                metrics.BACKLOG_BYTES.set(await pipe.backlog())
+            _measure(chunk, translator)
+            await switching.look()
+    except SchemaMismatch as error:
+        raise SchemaMismatch(f"behind {place}: {error}") from error
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
@@ -138,7 +156,8 @@ async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | 
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and to every host of the database and verify settings and grants."""
+    """Connect to Redis, Kafka and every host of the database; verify the schema history, settings and grants."""
+    await read_history(settings)
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
         async with open_lease(settings, "reader", redis) as lease:

@@ -1,5 +1,7 @@
 """Which statements of the binlog matter to captured tables: they are published, or the reader stops."""
 
+from dataclasses import dataclass
+
 from sqlglot.errors import TokenError
 
 from databus.errors import START_AFRESH, FatalError, StatementFormat
@@ -8,6 +10,20 @@ from databus.settings import Source
 from databus_binlog import events as binlog
 from databus_reader.ddl import Name, Statement, TableChange, read
 from databus_reader.schemas import Schemas
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a statement does to tables that last."""
+
+    #: DDL on captured tables
+    changes: list[TableChange]
+    #: all tables it defines, captured or not
+    tables: list[Name]
+    #: it did what its text says; not: it failed half way, or some of its tables are temporary
+    whole: bool = True
+    #: it is about rows, and defines nothing
+    is_dml: bool = False
 
 
 class Statements:
@@ -22,34 +38,41 @@ class Statements:
         self._schemas = schemas
         self._temporary: dict[tuple[int, int], set[Name]] = {}
 
-    def changes(self, event: binlog.Query) -> list[TableChange]:
-        """List the DDL on captured tables.
+    def read(self, event: binlog.Query) -> Effects:
+        """Tell what a statement defines.
 
         Raises StatementFormat where rows of a captured table may have changed that are not in the binlog, FatalError
         where the text cannot be read and may concern one.
         """
         statement = self._read(event)
         if statement.dropped_schema is not None:
-            return [
-                TableChange(Action.DROP, statement.dropped_schema, name, _text(event))
-                for name in self._schemas.tables_of(statement.dropped_schema)
+            schema = statement.dropped_schema
+            drops = [
+                TableChange(Action.DROP, schema, name, text_of(event))
+                for name in self._schemas.tables_of(schema)
+                if self._source.captures(schema, name)
             ]
+            return Effects(drops, [], whole=not event.error_code)
         if statement.changes_rows:
             self._refuse(statement, event)
-        named: dict[Name, TableChange] = {}
-        for change in self._lasting(statement, event):
-            if self._source.captures(*change.table):
-                named.setdefault(change.table, change)  # a swap of tables names some twice
-        changes = list(named.values())
+        lasting = self._lasting(statement, event)
+        named = {change.table: change for change in reversed(lasting)}  # a swap of tables names some twice
+        tables = list(dict.fromkeys(change.table for change in lasting))
+        changes = [named[table] for table in tables if self._source.captures(*table)]
         if statement.fills and changes:
             raise StatementFormat(_hidden(f"{changes[0].schema}.{changes[0].name}", event))
-        return changes
+        return Effects(
+            changes,
+            tables,
+            whole=len(lasting) == len(statement.changes) and not event.error_code,
+            is_dml=statement.changes_rows,
+        )
 
     def _read(self, event: binlog.Query) -> Statement:
         try:
-            return read(_text(event), event.schema)
+            return read(text_of(event), event.schema)
         except TokenError as error:
-            if not self._source.mentions_some(_text(event)) and not self._source.captures_some(event.schema):
+            if not self._source.mentions_some(text_of(event)) and not self._source.captures_some(event.schema):
                 return Statement()
             raise FatalError(
                 f"the statement at {event.file}:{event.start} cannot be read as SQL (does its session set "
@@ -81,7 +104,8 @@ class Statements:
         return lasting
 
 
-def _text(event: binlog.Query) -> str:
+def text_of(event: binlog.Query) -> str:
+    """Give the text of a statement, with what is no UTF-8 escaped."""
     return event.query.decode("utf-8", "surrogateescape")
 
 

@@ -9,9 +9,9 @@ from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import GtidSet, Server, TableMap
 from databus_binlog import events as binlog
-from databus_reader.ddl import TableChange
+from databus_reader.ddl import Name, TableChange
 from databus_reader.schemas import Schemas
-from databus_reader.statements import Statements
+from databus_reader.statements import Statements, text_of
 
 _ACTIONS = {action.value: action for action in Action}
 
@@ -36,7 +36,7 @@ class Translator:
         #: executed since an event told it last, without captured changes
         self._passed = GtidSet.parse(server.flavor, "")
         self._passed_some = False
-        self._announced: set[str] = set()
+        self._announced: dict[Name, str] = {}
         self._transaction = progress.transaction
         self._gtid: binlog.Gtid | None = None
         self._in_group = False
@@ -135,19 +135,27 @@ class Translator:
         """Publish DDL on captured tables; stop at a statement that changed their rows without logging them."""
         if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it counts when its COMMIT ALTER comes, if ever
             return
-        for change in self._statements.changes(event):
-            await self._ddl(change, event, out)
+        effects = self._statements.read(event)
+        if effects.is_dml:
+            return
+        definitions = await self._schemas.follow(text_of(event), event.schema, effects.tables, whole=effects.whole)
+        if definitions or effects.changes:
+            self._begin(event, out)
+        for change in effects.changes:
+            self._ddl(change, event, out)
+        for definition in definitions:
+            if isinstance(definition, Table):
+                self._announce(definition, out)
+            else:
+                out.append(definition)
 
-    async def _ddl(self, change: TableChange, event: binlog.Query, out: list[Event]) -> None:
-        table = await self._schemas.after_ddl(change.schema, change.name)
-        self._begin(event, out)
+    def _ddl(self, change: TableChange, event: binlog.Query, out: list[Event]) -> None:
+        table = self._schemas.table(change.schema, change.name)
         self._announce(table, out)
         query = change.query.encode("utf-8", "surrogateescape")
         out.append(
             QueryEvent(table=table.fingerprint, action=change.action, query=query, start=event.start, end=event.end)
         )
-        if change.action is Action.DROP:
-            self._schemas.forget(change.schema, change.name)
 
     def _begin(self, event: binlog.Rows | binlog.Query, out: list[Event]) -> None:
         if self._begun:
@@ -162,9 +170,10 @@ class Translator:
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
-        """Send a table's definition before the first event that refers to it."""
-        if table.fingerprint not in self._announced:
-            self._announced.add(table.fingerprint)
+        """Send a table's definition before the first event that refers to it, and whenever it is another."""
+        name = table.schema, table.name
+        if self._announced.get(name) != table.fingerprint:
+            self._announced[name] = table.fingerprint
             out.append(TableDefinition(table))
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:

@@ -1,0 +1,80 @@
+"""The schema history in Kafka: each table of the captured schemas as it is at the pipeline's progress.
+
+The topic is compacted, and written in the transactions that commit the progress. Its head is written with the very
+first one: where the head is, every table is.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import msgspec
+from aiokafka import TopicPartition
+
+from databus import names
+from databus.connections import kafka_errors
+from databus.errors import SchemaHistoryCorrupt
+from databus.events import Table
+from databus.kafka_client import running
+from databus.kafka_progress import consumer
+from databus.settings import Settings
+
+#: value of the head's record
+HEAD = b"1"
+
+encode_table = msgspec.json.Encoder().encode
+encode_charset = msgspec.json.Encoder().encode
+_decode_name = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_table = msgspec.json.Decoder(Table).decode
+_decode_charset = msgspec.json.Decoder(str).decode
+
+
+@dataclass
+class SchemaHistory:
+    """What is known at the progress."""
+
+    tables: dict[tuple[str, str], Table] = field(default_factory=dict)
+    #: default character sets of schemas
+    charsets: dict[str, str] = field(default_factory=dict)
+    #: it was begun with the pipeline, so nothing is missing
+    complete: bool = False
+
+
+async def read_history(settings: Settings) -> SchemaHistory:
+    """Read what is committed; without the topic, which is not created, nothing.
+
+    Raises KafkaUnavailable, and SchemaHistoryCorrupt for a record that cannot be read.
+    """
+    partition = TopicPartition(names.schema_topic(settings.name), 0)
+    records: dict[bytes, bytes | None] = {}
+    with kafka_errors():
+        async with running(consumer(settings, "read_committed")) as reading:
+            # Asked for all topics, for asking for one by its name could create it.
+            if partition.topic not in await reading.topics():
+                return SchemaHistory()
+            begin = (await reading.beginning_offsets([partition]))[partition]
+            end = (await reading.end_offsets([partition]))[partition]
+            reading.assign([partition])
+            reading.seek(partition, begin)  # at once: the consumer would look for an offset by itself
+            while await reading.position(partition) < end:
+                for batch in (await reading.getmany(timeout_ms=200)).values():
+                    records |= {record.key: record.value for record in batch}
+    return decode_history((key, value) for key, value in records.items() if value is not None)
+
+
+def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
+    """Read the records that are left of the topic. Raises SchemaHistoryCorrupt."""
+    history = SchemaHistory()
+    try:
+        for key, value in records:
+            match _decode_name(key):
+                case (schema, name):
+                    history.tables[schema, name] = _decode_table(value)
+                case (schema,):
+                    history.charsets[schema] = _decode_charset(value)
+                case ():
+                    history.complete = value == HEAD
+                case _:
+                    raise SchemaHistoryCorrupt("the schema history in Kafka has a key that cannot be read")
+    except msgspec.DecodeError as error:
+        raise SchemaHistoryCorrupt(f"the schema history in Kafka cannot be read: {error}") from error
+    return history

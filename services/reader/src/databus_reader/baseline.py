@@ -1,0 +1,76 @@
+"""The tables at the position where a pipeline begins: from information_schema, if no DDL came in between."""
+
+from databus import names
+from databus.catalog import charset_of, read_tables
+from databus.connections import connect_source
+from databus.errors import START_AFRESH, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
+from databus.events import SchemaDefinition, Table, TableDefinition
+from databus.kafka_history import SchemaHistory, read_history
+from databus.progress import Progress
+from databus.readiness import names_columns
+from databus.settings import Settings, Source
+from databus_binlog import Query, Session
+from databus_reader.entries import EntryWriter
+from databus_reader.hosts import Place
+
+_DDL = {b"CREATE", b"ALTER", b"DROP", b"RENAME"}
+_CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.schemata"
+
+
+async def begin(place: Place, settings: Settings, progress: Progress, entries: EntryWriter) -> SchemaHistory:
+    """Give the tables at the place the reader begins at; at a pipeline's first start they are read and sent."""
+    history = await read_history(settings)
+    if progress.position is not None:
+        if not (history.complete or names_columns(place.session.server)):
+            raise SchemaHistoryCorrupt(
+                f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or lacks its "
+                f"head, and the binlog names no columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
+            )
+        return history
+    first = await _first(place, settings)
+    gone = [Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()]
+    await entries.write([TableDefinition(table) for table in (*first.tables.values(), *gone)])
+    await entries.write([SchemaDefinition(*schema) for schema in first.charsets.items()])
+    return first
+
+
+async def _first(place: Place, settings: Settings) -> SchemaHistory:
+    """Read the tables. Raises where they were altered since the place: SourceUnavailable if that place is the end."""
+    latest = settings.reader.start == "latest"
+    if not latest and names_columns(place.session.server):
+        return SchemaHistory()
+    history = await _read(place.session, settings.source)
+    if not await _has_ddl(place, settings):
+        return history
+    if latest:
+        raise SourceUnavailable(f"database {place.host}: tables were altered while they were read")
+    raise SourceNotReady(
+        "the binlog names no columns, and tables were altered since reader.start: set reader.start=latest, "
+        "or binlog_row_metadata=FULL on the server"
+    )
+
+
+async def _read(session: Session, source: Source) -> SchemaHistory:
+    tables = await read_tables(session)
+    charsets = {str(schema): charset_of(str(collation)) for schema, collation in await session.query(_CHARSETS)}
+    return SchemaHistory(
+        {(table.schema, table.name): table for table in tables if source.captures_some(table.schema)},
+        {schema: charset for schema, charset in charsets.items() if source.captures_some(schema)},
+        complete=True,
+    )
+
+
+async def _has_ddl(place: Place, settings: Settings) -> bool:
+    """Say whether the log has DDL that may concern captured schemas, from the place to its end."""
+    async with connect_source(settings.source, place.host) as session:
+        stream = await session.dump(place.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False)
+        async for events in stream:
+            if any(isinstance(event, Query) and _concerns(settings.source, event) for event in events):
+                return True
+    return False
+
+
+def _concerns(source: Source, event: Query) -> bool:
+    if not any(word in event.query.upper() for word in _DDL):
+        return False
+    return source.captures_some(event.schema) or source.mentions_some(event.query.decode(errors="replace"))

@@ -1,0 +1,285 @@
+"""Rows get the names of their time, whether the binlog names columns or the schema history has to."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+
+from databus import names
+from devstack import Server, Stack
+from devstack.pipeline import Pipeline
+from support import Consume, Execute, MakePipeline, connected
+
+#: what a server logs of columns at least
+LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Databases of the module's own, whose global settings may be changed."""
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
+    yield stack
+    for kind in ("mariadb", "mysql"):
+        stack.stop(kind)
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def source(request: pytest.FixtureRequest, own: Stack) -> Server:
+    return own.start(request.param)
+
+
+@pytest.fixture(params=["FULL", "least"], autouse=True)
+async def metadata(request: pytest.FixtureRequest, source: Server) -> AsyncIterator[str]:
+    level = LEAST[source.kind] if request.param == "least" else request.param
+    await log_columns(source, level)
+    yield level
+    await log_columns(source, "FULL")
+
+
+async def log_columns(source: Server, level: str) -> None:
+    async with connected(source) as run:
+        await run(f"SET GLOBAL binlog_row_metadata = '{level}'")
+
+
+@pytest.fixture
+def pipeline(make_pipeline: MakePipeline, source: Server, schema: str) -> Pipeline:
+    return make_pipeline(source, schema)
+
+
+def start(pipeline: Pipeline) -> None:
+    pipeline.spawn("publisher")
+    pipeline.spawn("reader")
+    pipeline.wait("reader")
+
+
+async def stop(pipeline: Pipeline) -> None:
+    for service in ("reader", "publisher"):
+        await asyncio.to_thread(pipeline.stop, service)
+
+
+def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Give the new rows of messages with the names of their columns."""
+    return [
+        {column["Name"]: cell.decode() for column, cell in zip(message["Table"]["Columns"], row, strict=True) if cell}
+        for message in messages
+        if message["Action"] == "insert"
+        for row in message["Rows"]
+    ]
+
+
+async def test_rows_of_every_kind_of_column_are_read_by_the_history(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    """In a table of before the pipeline, and in one of after."""
+    columns = (
+        "id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED, t TINYINT, d DECIMAL(9,3), e ENUM('a','é') NOT NULL,"
+        " s SET('x','y') CHARACTER SET latin1, c CHAR(70), l VARCHAR(9) CHARACTER SET latin1, b BINARY(3), x TEXT,"
+        " j JSON, at DATETIME(3), ts TIMESTAMP(2) NULL, y YEAR, bits BIT(9), f FLOAT, p POINT, v VARBINARY(300)"
+    )
+    values = (
+        "4294967295, 18446744073709551615, -1, -1.5, 'é', 'x,y', 'Zoë', 'größe', x'0100', 'text', '[1]',"
+        " '2021-02-03 04:05:06.007', NULL, 2024, 257, 0.5, NULL, 'v'"
+    )
+    await execute(f"CREATE TABLE before_it ({columns})")
+    start(pipeline)
+    await execute(f"CREATE TABLE after_it ({columns})")
+    for table in ("before_it", "after_it"):
+        await execute(f"INSERT INTO {table} VALUES ({values})")
+    found = await (await changes(*(f"{pipeline.name}.{schema}.{t}" for t in ("before_it", "after_it")))).until(3)
+    expected = {
+        "id": "4294967295", "n": "18446744073709551615", "t": "-1", "d": "-1.500", "e": "2", "s": "3", "c": "Zoë",
+        "l": "größe", "b": "\x01\0\0", "x": "text", "j": "[1]", "at": "2021-02-03 04:05:06.007", "y": "2024",
+        "bits": "257", "f": "0.5", "v": "v",
+    }  # fmt: skip
+    assert rows(found) == [expected, expected]
+    assert [message["Table"]["PKColumns"] for message in found] == [[0]] * 3
+    assert [message["Table"]["Columns"][4]["EnumValues"] for message in found] == [["a", "é"]] * 3
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_columns_that_only_mariadb_has_are_read_by_the_history(
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    """Temporal types of before 10.1, whose digits are not logged, and a hidden column for a unique TEXT among them."""
+    start(pipeline)
+    async with connected(source) as run:
+        await run("SET GLOBAL mysql56_temporal_format = OFF")
+    await execute("CREATE TABLE t (a DATETIME(3), b TIME(6), c TIMESTAMP(1) NULL, x TEXT, id INT UNSIGNED, UNIQUE (x))")
+    async with connected(source) as run:
+        await run("SET GLOBAL mysql56_temporal_format = ON")
+    await execute(
+        "CREATE TABLE u (v VARCHAR(90) COMPRESSED, w VARCHAR(90) COMPRESSED CHARSET latin1, x TEXT COMPRESSED, y UUID)"
+    )
+    await execute("INSERT INTO t VALUES ('2021-02-03 04:05:06.007', '01:02:03.4', NULL, 'é', 4294967295)")
+    await execute("INSERT INTO u VALUES (REPEAT('é', 90), REPEAT('é', 90), 'é', NULL)")
+    found = await (await changes(*(f"{pipeline.name}.{schema}.{table}" for table in "tu"))).until(4)
+    old, compressed = sorted(rows(found), key=len, reverse=True)
+    assert old == {"a": "2021-02-03 04:05:06.007", "b": "01:02:03.400000", "x": "é", "id": "4294967295"}
+    assert compressed == {"v": "é" * 90, "w": "é" * 90, "x": "é"}
+
+
+async def test_a_table_whose_statement_is_not_understood_is_read_again(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    start(pipeline)
+    await execute("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM(0x61, 'b'))")
+    await execute("INSERT INTO t VALUES (4294967295, 'b')")
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(2)
+    assert rows(found) == [{"id": "4294967295", "e": "2"}]
+    assert found[1]["Table"]["Columns"][1]["EnumValues"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_rows_that_do_not_fit_the_history_stop_the_reader(
+    pipeline: Pipeline, schema: str, execute: Execute
+) -> None:
+    """A system-versioned table has columns that information_schema does not list."""
+    start(pipeline)
+    await execute("CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+    await execute("INSERT INTO t VALUES (1)")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    assert f"rows of {schema}.t do not fit what is known of the table" in pipeline.log("reader").read_text()
+
+
+async def test_t8_rows_of_before_and_after_ddl_that_came_while_the_reader_was_down(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    start(pipeline)
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await execute("INSERT INTO t VALUES (1, 2, 3)")
+    assert rows(await consumer.until(1)) == [{"id": "1", "a": "2", "b": "3"}]
+    await stop(pipeline)
+    await execute("INSERT INTO t VALUES (2, 2, 3)")
+    await execute("ALTER TABLE t CHANGE a b INT, CHANGE b a INT")
+    await execute("INSERT INTO t VALUES (3, 2, 3)")
+    await execute("ALTER TABLE t ADD c VARCHAR(9) FIRST, DROP b")
+    await execute("INSERT INTO t VALUES ('x', 4, 3)")
+    start(pipeline)
+    assert rows(await consumer.until(5)) == [
+        {"id": "2", "a": "2", "b": "3"},
+        {"id": "3", "b": "2", "a": "3"},
+        {"c": "x", "id": "4", "a": "3"},
+    ]
+    await stop(pipeline)
+    start(pipeline)
+    await execute("INSERT INTO t VALUES ('y', 5, 3)")
+    assert rows(await consumer.until(1)) == [{"c": "y", "id": "5", "a": "3"}]
+
+
+async def test_t9_ddl_on_tables_that_are_not_captured_has_no_effect(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    pipeline = make_pipeline(source, schema, tables="t")
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    await execute("CREATE TABLE u (id INT PRIMARY KEY, a INT)")
+    await execute("ALTER TABLE u DROP a")
+    await execute(f"CREATE DATABASE {schema}_other")
+    await execute(f"CREATE TABLE {schema}_other.t (b TEXT)")
+    await execute(f"DROP DATABASE {schema}_other")
+    await execute("INSERT INTO u VALUES (1)")
+    await execute("INSERT INTO t VALUES (2)")
+    (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    assert rows([message]) == [{"id": "2"}]
+
+
+async def test_t10_a_table_is_swapped_with_a_copy_that_is_not_captured(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    """As gh-ost and pt-online-schema-change do it."""
+    pipeline = make_pipeline(source, schema, tables="t")
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    start(pipeline)
+    await execute("CREATE TABLE _t_gho LIKE t")
+    await execute("ALTER TABLE _t_gho ADD b INT FIRST, RENAME COLUMN a TO c")
+    await execute("INSERT INTO t VALUES (1, 2)")
+    await execute("INSERT INTO _t_gho VALUES (9, 1, 2)")
+    await execute("RENAME TABLE t TO _t_del, _t_gho TO t")
+    await execute("INSERT INTO t VALUES (9, 2, 2)")
+    await execute("DROP TABLE _t_del")
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(3)
+    assert rows(found) == [{"id": "1", "a": "2"}, {"b": "9", "id": "2", "c": "2"}]
+
+
+async def test_t10_tables_that_trade_names_or_are_made_again(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE a (id INT PRIMARY KEY, of_a INT)")
+    await execute("CREATE TABLE c (of_c INT, id INT PRIMARY KEY)")
+    start(pipeline)
+    await execute("INSERT INTO a VALUES (1, 7)")
+    await execute("RENAME TABLE a TO b, c TO a")
+    await execute("INSERT INTO a VALUES (7, 2)")
+    await execute("DROP TABLE a")
+    await execute("CREATE TABLE a (id INT PRIMARY KEY, again INT)")
+    await execute("INSERT INTO a VALUES (3, 7)")
+    found = await (await changes(f"{pipeline.name}.{schema}.a")).until(6)
+    assert rows(found) == [{"id": "1", "of_a": "7"}, {"of_c": "7", "id": "2"}, {"id": "3", "again": "7"}]
+
+
+async def test_t11_columns_put_first_between_and_at_once(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    start(pipeline)
+    await execute("ALTER TABLE t ADD b INT FIRST, ALGORITHM=INSTANT")
+    await execute("INSERT INTO t VALUES (1, 2, 3)")
+    await execute("ALTER TABLE t ADD c INT AFTER id, ADD d INT AFTER c")
+    await execute("INSERT INTO t VALUES (1, 3, 4, 5, 6)")
+    await execute("ALTER TABLE t MODIFY a INT FIRST, DROP c, ALGORITHM=COPY")
+    await execute("INSERT INTO t VALUES (6, 1, 4, 5)")
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(6)
+    assert rows(found) == [
+        {"b": "1", "id": "2", "a": "3"},
+        {"b": "1", "id": "3", "c": "4", "d": "5", "a": "6"},
+        {"a": "6", "b": "1", "id": "4", "d": "5"},
+    ]
+
+
+@pytest.mark.parametrize("metadata", ["FULL"], indirect=True)
+async def test_t7_names_that_are_no_longer_logged_come_from_the_history(
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT UNSIGNED)")
+    start(pipeline)
+    await execute("INSERT INTO t VALUES (1, 4294967295)")
+    await execute("ALTER TABLE t RENAME COLUMN a TO b")
+    await log_columns(source, LEAST[source.kind])
+    await execute("INSERT INTO t VALUES (2, 4294967295)")
+    await execute("ALTER TABLE t RENAME COLUMN b TO c")
+    await execute("INSERT INTO t VALUES (3, 4294967295)")
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(5)
+    full = "4294967295"
+    assert rows(found) == [{"id": "1", "a": full}, {"id": "2", "b": full}, {"id": "3", "c": full}]
+
+
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+@pytest.mark.parametrize("fault", ["missing", "corrupt"])
+async def test_t30_a_history_that_cannot_be_read_is_never_taken_for_an_empty_one(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume, kafka: Server, fault: str
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await execute("INSERT INTO t VALUES (1)")
+    await consumer.until(1)
+    await stop(pipeline)
+    topic = names.schema_topic(pipeline.name)
+    if fault == "missing":
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+        await admin.start()
+        await admin.delete_topics([topic])
+        await admin.close()
+    else:
+        async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
+            await producer.send_and_wait(topic, b'{"schema"', names.schema_key(schema, "t"))
+    pipeline.spawn("publisher")
+    pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    assert "the schema history in Kafka" in pipeline.log("reader").read_text()
