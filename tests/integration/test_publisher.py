@@ -325,7 +325,7 @@ async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
     assert letter.items() >= {"reason": "unread", "row": 5, "bytes": 200_000_000, "value": False}.items()
     code, _, err = await dead_letters("replay")
     assert code == 1
-    assert "databus binlog log.1 --tables shop.items" in err
+    assert "databus binlog log.1 --row-limit 191MiB --tables shop.items --format databus" in err
 
 
 async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(

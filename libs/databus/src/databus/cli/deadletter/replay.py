@@ -34,9 +34,10 @@ class Replay:
         """Replay a letter; says why it cannot be, if so."""
         told = letter.told
         if not value:
+            more = f"--row-limit {told.size // 2**20 + 1}MiB"
             return (
                 "its value was not kept; the binlog has it: "
-                f"databus binlog {told.file} --tables {told.schema}.{told.table} --format databus"
+                f"databus binlog {told.file} {more} --tables {told.schema}.{told.table} --format databus"
             )
         topic = self._to or told.topic
         partitions = await self._count(topic)
