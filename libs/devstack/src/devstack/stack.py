@@ -78,10 +78,10 @@ class Stack:
             raise DevstackError(f"{kind} is given by {VARIABLES[kind][0]}: it is not ours to kill")
         return self._end(kind, Process.kill)
 
-    def restart(self, kind: Kind) -> Server:
-        """Kill the server and start it again on the same data and port."""
+    def restart(self, kind: Kind, *options: str) -> Server:
+        """Kill the server and start it again on the same data and port, with these options."""
         self.kill(kind)
-        return self.start(kind)
+        return self.start(kind, *options)
 
     def status(self) -> list[Status]:
         """Tell how each kind of server stands, without asking it."""
