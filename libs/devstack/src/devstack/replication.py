@@ -95,6 +95,11 @@ class Pair:
         await run(self.replica, _STOP[self.kind], _RESET[self.kind])
         self._primary = 1 - self._primary
 
+    def pid(self, server: Server) -> int | None:
+        """Give the process id of one; None when it does not run."""
+        status = self._stacks[self._servers.index(server)].status()
+        return next(entry.pid for entry in status if entry.kind == self.kind)
+
     async def kill(self, server: Server) -> None:
         """Kill one with SIGKILL."""
         await asyncio.to_thread(self._stacks[self._servers.index(server)].kill, self.kind)

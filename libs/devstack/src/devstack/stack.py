@@ -83,6 +83,10 @@ class Stack:
         self.kill(kind)
         return self.start(kind, *options)
 
+    def ports(self, kind: Kind) -> tuple[int, ...]:
+        """Give all ports of a server that was started here: the first is for clients, the last ones for proxies."""
+        return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
+
     def status(self) -> list[Status]:
         """Tell how each kind of server stands, without asking it."""
         return [self._status(kind) for kind in KINDS]
@@ -128,8 +132,9 @@ class Stack:
             template = installation / "data"
             shutil.copytree(template, folder / "data") if template.exists() else (folder / "data").mkdir()
         ports = tuple(saved.get("ports", ()))
-        if not ports or not all(is_free(port) for port in ports):
-            ports = free_ports(engine.ports)
+        count = engine.ports + engine.proxies
+        if len(ports) != count or not all(is_free(port) for port in ports[: engine.ports]):
+            ports = free_ports(count)
         instance = Instance(folder, ports, saved.get("password") or secrets.token_urlsafe(12))
         kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
         return instance
