@@ -124,7 +124,7 @@ class Ledger:
         return [self.transactions.insert(self._drawn, text=str(len(work) + 1)), *work]
 
     def _work(self, number: int, chance: float) -> Iterator[Change]:
-        rows = self._random.randint(1000, 4000) if chance < 0.01 else self._random.randint(0, 4)
+        rows = self._random.randint(1000, 4000) if chance < 0.006 else self._random.randint(0, 4)
         for _ in range(rows):
             yield self.entries.insert(number, text=self._random.choice(_WORDS))
         for _ in range(self._random.randint(0, 2)):

@@ -195,7 +195,7 @@ class Rig:
                 if self.pipeline.pid(service):
                     continue
                 if pids[service] not in self._killed:
-                    self.ends[_last_words(tail(self.pipeline.log(service), 1))] += 1
+                    self.ends[_last_words(self.pipeline.log(service))] += 1
                 pids[service] = self.pipeline.spawn(service).pid
             await asyncio.sleep(_SUPERVISION_SECONDS)
 
@@ -208,6 +208,7 @@ class Rig:
         await run(self.pair.primary, f"DROP DATABASE {self.schema}")
 
 
-def _last_words(line: str) -> str:
-    """Leave out what differs from time to time: the time."""
-    return line.split(maxsplit=2)[-1]
+def _last_words(log: Path) -> str:
+    """Give the last line that the service wrote itself, without its time."""
+    lines = [line.split(maxsplit=2)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
+    return lines[-1] if lines else "nothing"

@@ -51,6 +51,7 @@ class Writer:
         self._go.set()
         while not self._stopping:
             if not self._go.is_set():
+                await self._disconnect()  # the primary may be another one afterwards
                 self._idle.set()
                 await self._go.wait()
                 self._idle.clear()

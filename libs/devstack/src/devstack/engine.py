@@ -9,7 +9,10 @@ from devstack.server import Kind, Say, Server
 
 @dataclass(frozen=True)
 class Instance:
-    """A server's own folder with its data, its ports (the first one is for clients, the last ones for proxies) and its admin's password."""
+    """A server's own folder with its data, its ports and its admin's password.
+
+    The first port is for clients, the last ones are for proxies.
+    """
 
     folder: Path
     ports: tuple[int, ...]

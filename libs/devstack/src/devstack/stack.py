@@ -38,13 +38,19 @@ class Stack:
     All methods block, and may be called from a thread or from inside a running event loop
     (`await asyncio.to_thread(stack.restart, "redis")` where the loop must go on meanwhile).
     `progress` is told the kind and, in a few words, what is being done for it.
-    `own`: never take a server that the environment gives.
+    `own`: never take a server that the environment gives. `password`: of the accounts of new servers, else drawn.
     """
 
     def __init__(
-        self, home: Path, progress: Callable[[Kind, str], None] = lambda _kind, _text: None, *, own: bool = False
+        self,
+        home: Path,
+        progress: Callable[[Kind, str], None] = lambda _kind, _text: None,
+        *,
+        own: bool = False,
+        password: str = "",
     ) -> None:
         self.home = home.resolve()
+        self._password = password
         self._progress = progress
         self._own = own
 
@@ -135,7 +141,7 @@ class Stack:
         count = engine.ports + engine.proxies
         if len(ports) != count or not all(is_free(port) for port in ports[: engine.ports]):
             ports = free_ports(count)
-        instance = Instance(folder, ports, saved.get("password") or secrets.token_urlsafe(12))
+        instance = Instance(folder, ports, saved.get("password") or self._password or secrets.token_urlsafe(12))
         kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
         return instance
 
