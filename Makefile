@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz bench bench-decode bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz faults bench bench-decode bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets

@@ -40,12 +40,12 @@ class Checker:
         #: where all is in one partition: the transaction that is coming, and how many changes of it are to come
         self._coming: tuple[tuple[int, int], int] = (0, 0), 0
         self._step = asyncio.Condition()
-        self._partitions: Sequence[TopicPartition] = ()
+        self.partitions: Sequence[TopicPartition] = ()
         self.messages = self.rows = self.transactions = 0
 
     async def follow(self, kafka: Server, partitions: Sequence[TopicPartition]) -> None:
         """Check what comes, until cancelled. Raises Violation."""
-        self._partitions = partitions
+        self.partitions = partitions
         # Without a reset policy: an offset that is gone is an error, not a reason to begin elsewhere.
         consumer = AIOKafkaConsumer(
             bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="none", group_id=None
@@ -58,7 +58,7 @@ class Checker:
             while True:
                 for partition, records in (await consumer.getmany(timeout_ms=200)).items():
                     for record in records:
-                        self._check(partition, record)
+                        self.check(partition, record)
                 async with self._step:
                     self._step.notify_all()
         finally:
@@ -95,7 +95,7 @@ class Checker:
             if told != {_key(row): row for row in held} or len(told) != len(held):
                 raise Violation(f"the messages make another table {name} than the database has")
 
-    def _check(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+    def check(self, partition: TopicPartition, record: ConsumerRecord) -> None:
         """Check one message: every change of it, its key's position, and that its transaction was not torn."""
         message = _decode(record.value)
         book = self._books[message["Table"]["Name"]]
@@ -135,7 +135,7 @@ class Checker:
             return
         if previous == transaction and offset not in (before, before + 1):
             raise Violation(f"{where}: transaction {transaction} is torn: its part before is at offset {before}")
-        if len(self._partitions) > 1:
+        if len(self.partitions) > 1:
             return
         coming, left = self._coming
         if not left and change.book.name.startswith("transactions"):

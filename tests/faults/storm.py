@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import logging
+import re
 import shutil
 import sys
 import time
@@ -105,7 +106,7 @@ def show(done: Storm, console: Console, seconds: float) -> None:
 async def _run(options: argparse.Namespace, console: Console) -> Storm:
     home = _HOME / options.server
     stack, pair = Stack(home / "servers", own=True), Pair(home / "pair", options.server)
-    kinds = [fault for fault in FAULTS if options.only in fault.name]
+    kinds = [fault for fault in FAULTS if re.search(options.only, fault.name)]
 
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]", highlight=False)
@@ -129,7 +130,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of an earlier run, to repeat it (default: a new one)")
     parser.add_argument("--server", choices=["mariadb", "mysql"], default="mariadb")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only faults with this text in their names")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only faults with such names")
     options = parser.parse_args()
     options.seed = Random().randrange(10**6) if options.seed is None else options.seed
     for noisy in ("aiokafka", "asyncmy"):
