@@ -6,9 +6,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from devstack.pipeline import Service
 from devstack.replication import run
 from faults.rig import SUPERVISED, Rig
 
@@ -37,12 +36,7 @@ def fault(name: str, *, quick: bool = True) -> Callable[[Do], Do]:
     return register
 
 
-def _services() -> None:
-    for service in SUPERVISED:
-        _of_a_service(service)
-
-
-def _of_a_service(service: Service) -> None:
+def _of_a_service(service: Literal["reader", "publisher"]) -> None:
     @fault(f"{service}: kill -9")
     async def kill(rig: Rig, random: Random) -> None:
         await rig.kill(service)
@@ -56,20 +50,28 @@ def _of_a_service(service: Service) -> None:
         async with rig.stopped(rig.pipeline.pid(service)):
             await asyncio.sleep(random.uniform(0.1, 3))
 
-    @fault(f"{service}: a second one")
-    async def second(rig: Rig, random: Random) -> None:
-        async with rig.second(service):
-            await rig.progress(random.randint(50, 200))
-
-    @fault(f"{service}: SIGSTOP, a second one takes over, SIGCONT")
+    @fault(f"{service}: kill -9, a standby takes over")
     async def replaced(rig: Rig, random: Random) -> None:
-        async with rig.second(service):
+        async with rig.standby(service):
+            await rig.kill(service)
+            await rig.progress(random.randint(1, 100))
+
+    @fault(f"{service}: SIGSTOP, a standby takes over, SIGCONT")
+    async def deposed(rig: Rig, random: Random) -> None:
+        async with rig.standby(service):
             async with rig.stopped(rig.pipeline.pid(service)):
                 await rig.progress(random.randint(1, 50))
             await rig.progress(random.randint(1, 50))
 
+    @fault(f"{service}: two leaders")
+    async def two(rig: Rig, random: Random) -> None:
+        async with rig.standby(service):
+            await rig.forget_leader(service)
+            await rig.progress(random.randint(1, 50))
 
-_services()
+
+for _service in SUPERVISED:
+    _of_a_service(_service)
 
 
 @fault("both services: kill -9")
@@ -175,11 +177,6 @@ async def _switchover(rig: Rig, random: Random) -> None:
     rig.proxies["database"].reset()
 
 
-def _networks() -> None:
-    for name in ("database", "redis", "kafka"):
-        _of_a_network(name)
-
-
 def _of_a_network(name: str) -> None:
     @fault(f"network to {name}: half-open", quick=False)
     async def half_open(rig: Rig, random: Random) -> None:
@@ -189,7 +186,7 @@ def _of_a_network(name: str) -> None:
 
     @fault(f"network to {name}: slow")
     async def slow(rig: Rig, random: Random) -> None:
-        rig.proxies[name].slow(random.uniform(0.01, 0.1))
+        rig.proxies[name].slow(random.uniform(0.005, 0.03))
         await rig.progress(random.randint(1, 20))
         rig.proxies[name].heal()
 
@@ -198,4 +195,5 @@ def _of_a_network(name: str) -> None:
         rig.proxies[name].reset()
 
 
-_networks()
+for _neighbour in ("database", "redis", "kafka"):
+    _of_a_network(_neighbour)

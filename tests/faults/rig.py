@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from redis.asyncio import Redis
 
+from databus import names
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.process import tail
@@ -24,10 +25,11 @@ from faults.ledger import Ledger
 from faults.proxy import Proxy
 from faults.writer import Writer
 
-SUPERVISED: tuple[Service, ...] = ("reader", "publisher")
+SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
 _WRITERS = 2
 _SUPERVISION_SECONDS = 0.2
 _DRAIN_SECONDS = 120
+_RENEW_SECONDS = 1
 #: a pipeline that is whole again, and does nothing for so long, is stuck
 PROGRESS_SECONDS = 120
 #: topic and partitions: all in one partition, where the order of everything shows, a topic a table, or spread
@@ -107,13 +109,19 @@ class Rig:
             os.kill(pid, signal.SIGCONT)
 
     @asynccontextmanager
-    async def second(self, service: Service) -> AsyncIterator[None]:
+    async def standby(self, service: Service) -> AsyncIterator[None]:
         """Run another one of a service beside the first."""
         self._second.spawn(service)
         try:
+            await asyncio.to_thread(self._second.wait, service)
             yield
         finally:
             await asyncio.to_thread(self._second.kill, service)
+
+    async def forget_leader(self, role: Literal["reader", "publisher"]) -> None:
+        """Let Redis forget who the leader is, so that there are two for a moment."""
+        async with Redis.from_url(self.redis_server.url) as redis:
+            await redis.delete(names.leader_key(self.name, role))
 
     def pid(self, kind: Kind) -> int | None:
         """Give the process id of a server, of the database the primary's."""
@@ -156,9 +164,13 @@ class Rig:
                 self.proxies.items(), (self.pair.primary, self.redis_server, self._kafka), strict=True
             )
         }
-        overrides: dict[str, dict[str, Any]] = {"publisher": {"topic": self._topic, "partitions": self._partitions}}
+        election = {"election": {"renew": f"{_RENEW_SECONDS}s"}}
+        overrides: dict[str, dict[str, Any]] = {
+            "reader": election,
+            "publisher": election | {"topic": self._topic, "partitions": self._partitions},
+        }
 
-        def pipeline(name: str, **more: Any) -> Pipeline:
+        def pipeline(name: str) -> Pipeline:
             return Pipeline(
                 self._home / name,
                 source=behind["database"],
@@ -166,11 +178,11 @@ class Rig:
                 kafka=behind["kafka"],
                 name=self.name,
                 include=(f"{self.schema}.*",),
-                overrides=overrides | more,
+                overrides=overrides,
             )
 
         self.pipeline = pipeline("services")
-        self._second = pipeline("second", reader={"server_id": secrets.randbelow(2**31) + 1000})
+        self._second = pipeline("second")
         await run(self.pair.primary, f"CREATE DATABASE {self.schema} CHARACTER SET utf8mb4")
         for writer in self.writers:
             await writer.create()
@@ -181,8 +193,8 @@ class Rig:
         await asyncio.to_thread(self.pipeline.start_all, *SUPERVISED)
 
     def _topics(self) -> list[str]:
-        names = [book.name for writer in self.writers for book in writer.ledger.books]
-        return sorted({self._topic.format(name=self.name, schema=self.schema, table=table) for table in names})
+        tables = [book.name for writer in self.writers for book in writer.ledger.books]
+        return sorted({self._topic.format(name=self.name, schema=self.schema, table=table) for table in tables})
 
     def _topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(topic, number) for topic in self._topics() for number in range(self._partitions)]
