@@ -1,4 +1,4 @@
-"""T16: services killed in the middle of a large transaction: it is published whole, once; progress waits for its end."""
+"""T16: services killed in the middle of a large transaction: published whole, once; progress waits for its end."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""T30: the progress in Kafka is damaged. The publisher ends with an error; it never starts afresh."""
+"""T30: the progress in Kafka is damaged. That is an error; it is never read as "start afresh"."""
 
 import asyncio
 import secrets
@@ -8,59 +8,65 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
+from databus.errors import ProgressCorrupt
+from databus.kafka_progress import read_progress
 from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
+from databus.settings import Settings
 from databus_binlog import Position
-from devstack.pipeline import Pipeline
+from devstack import Server
 from support import MakePipeline
 
 _GOOD = encode_progress(Progress(Position("", "binlog.000001", 4), 7))
 
 
 @pytest.fixture
-def pipeline(make_pipeline: MakePipeline, mariadb: object) -> Pipeline:
-    return make_pipeline(mariadb, "shop")
+def settings(kafka: Server) -> Settings:
+    return Settings(name=f"p{secrets.token_hex(4)}", kafka={"bootstrap_servers": [kafka.url]})
 
 
-async def publisher_refuses(pipeline: Pipeline) -> str:
-    """Start the publisher and give the last line it writes before it ends."""
-    pipeline.spawn("publisher")
-    await asyncio.to_thread(pipeline.wait_ended, "publisher", 30)
-    log = pipeline.log("publisher").read_text()
-    assert "Traceback" not in log
-    assert "generation opened" not in log
-    return log.splitlines()[-1]
-
-
-async def write(pipeline: Pipeline, *records: bytes | None) -> None:
+async def write(settings: Settings, *records: bytes | None, policy: str = "compact") -> None:
     """Let the pipeline's progress be these records."""
-    topic = progress_topic(pipeline.name)
-    admin = AIOKafkaAdminClient(bootstrap_servers=pipeline.kafka.url)
+    (server,), topic = settings.kafka.bootstrap_servers, progress_topic(settings.name)
+    admin = AIOKafkaAdminClient(bootstrap_servers=server)
     await admin.start()
-    await admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    await admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": policy})])
     await admin.close()
-    async with AIOKafkaProducer(bootstrap_servers=pipeline.kafka.url) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=server) as producer:
         for record in records:
-            await producer.send_and_wait(topic, record, key=pipeline.name.encode(), partition=0)
+            await producer.send_and_wait(topic, record, key=settings.name.encode(), partition=0)
 
 
 @pytest.mark.parametrize(
     "damaged",
-    [_GOOD[:-1], _GOOD[: len(_GOOD) // 2], b"", b"null", b"{}", secrets.token_bytes(40), None],
+    [_GOOD[:-1], _GOOD[: len(_GOOD) // 2], b"", b"null", b"{}", b"\xff\x00\x9c", None],
     ids=["cut off", "cut in half", "empty", "null", "no content", "noise", "tombstone"],
 )
 @pytest.mark.parametrize("earlier", [(), (_GOOD,)], ids=["alone", "behind a good one"])
 async def test_t30_a_damaged_progress_is_an_error(
-    pipeline: Pipeline, damaged: bytes | None, earlier: tuple[bytes, ...]
+    settings: Settings, damaged: bytes | None, earlier: tuple[bytes, ...]
 ) -> None:
-    await write(pipeline, *earlier, damaged)
-    assert f"the progress record in {progress_topic(pipeline.name)}" in await publisher_refuses(pipeline)
+    await write(settings, *earlier, damaged)
+    with pytest.raises(ProgressCorrupt, match=f"topic {progress_topic(settings.name)}, offset {len(earlier)}: "):
+        await read_progress(settings, whole=True)
 
 
-async def test_t30_a_progress_that_was_deleted_is_an_error(pipeline: Pipeline) -> None:
-    await write(pipeline, _GOOD)
-    admin = AIOKafkaAdminClient(bootstrap_servers=pipeline.kafka.url)
+async def test_t30_a_progress_that_was_deleted_is_an_error(settings: Settings, kafka: Server) -> None:
+    await write(settings, _GOOD, policy="delete")
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
     await admin.start()
-    await admin.delete_records({TopicPartition(progress_topic(pipeline.name), 0): RecordsToDelete(before_offset=1)})
+    await admin.delete_records({TopicPartition(progress_topic(settings.name), 0): RecordsToDelete(before_offset=1)})
     await admin.close()
-    assert f"the progress record in {progress_topic(pipeline.name)}" in await publisher_refuses(pipeline)
+    with pytest.raises(ProgressCorrupt, match="were deleted"):
+        await read_progress(settings, whole=True)
+
+
+async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePipeline, mariadb: Server) -> None:
+    pipeline = make_pipeline(mariadb, "shop")
+    await write(Settings(name=pipeline.name, kafka={"bootstrap_servers": [pipeline.kafka.url]}), _GOOD[:-1])
+    pipeline.spawn("publisher")
+    await asyncio.to_thread(pipeline.wait_ended, "publisher", 30)
+    log = pipeline.log("publisher").read_text()
+    assert "generation opened" not in log
+    assert "Traceback" not in log
+    assert "delete the pipeline's progress topic" in log.splitlines()[-1]

@@ -3,11 +3,11 @@
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, TypeAlias
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from databus import names
 from databus.connections import kafka_errors
-from databus.errors import KafkaUnavailable
+from databus.errors import START_AFRESH, KafkaUnavailable, ProgressCorrupt
 from databus.kafka_client import running
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
@@ -33,8 +33,6 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
             # Its producer has just made sure of the topic: a broker that does not know it must not mean "start afresh".
             raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
         begin, end = bounds or (0, 0)
-        if begin == end:
-            return None
         async with _consumer(settings, "read_committed") as consumer:
             consumer.assign([partition])
             start, step = end, _FIRST_STEP
@@ -42,7 +40,9 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
                 start, step = max(begin, end - step), step * _GROWTH
                 record = await _last_record(consumer, partition, start, end)
                 if record is not None:
-                    return decode_progress(record)
+                    return _decoded(partition, record)
+    if begin:
+        raise ProgressCorrupt(f"the records of topic {partition.topic} were deleted; {START_AFRESH}")
     return None
 
 
@@ -57,13 +57,22 @@ async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isol
     return begin[partition], end[partition]
 
 
-async def _last_record(consumer: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
+def _decoded(partition: TopicPartition, record: ConsumerRecord[object, bytes]) -> Progress:
+    try:
+        return decode_progress(record.value)
+    except ProgressCorrupt as error:
+        raise ProgressCorrupt(f"topic {partition.topic}, offset {record.offset}: {error}; {START_AFRESH}") from error
+
+
+async def _last_record(
+    consumer: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int
+) -> ConsumerRecord[object, bytes] | None:
     """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
     consumer.seek(partition, start)
     last = None
     while await consumer.position(partition) < end:
         for records in (await consumer.getmany(timeout_ms=200)).values():
-            last = records[-1].value
+            last = records[-1]
     return last
 
 
