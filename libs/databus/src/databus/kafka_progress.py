@@ -33,16 +33,27 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
             # Its producer has just made sure of the topic: a broker that does not know it must not mean "start afresh".
             raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
         begin, end = bounds or (0, 0)
-        async with _consumer(settings, "read_committed") as consumer:
-            consumer.assign([partition])
-            start, step = end, _FIRST_STEP
-            while start > begin:
-                start, step = max(begin, end - step), step * _GROWTH
-                record = await _last_record(consumer, partition, start, end)
-                if record is not None:
-                    return _decoded(partition, record)
+        if record := await _last_committed(settings, partition, begin, end):
+            return _decoded(partition, record)
     if begin:
         raise ProgressCorrupt(f"the records of topic {partition.topic} were deleted; {START_AFRESH}")
+    return None
+
+
+async def _last_committed(
+    settings: Settings, partition: TopicPartition, begin: int, end: int
+) -> ConsumerRecord[object, bytes] | None:
+    """Find the last record between two offsets; None: there is none."""
+    if begin == end:
+        return None
+    async with _consumer(settings, "read_committed") as consumer:
+        consumer.assign([partition])
+        start, step = end, _FIRST_STEP
+        while start > begin:
+            start, step = max(begin, end - step), step * _GROWTH
+            record = await _last_record(consumer, partition, start, end)
+            if record is not None:
+                return record
     return None
 
 
