@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
@@ -29,6 +30,9 @@ class Proxy:
         self.network = Network.GOOD
         #: seconds by which each piece is held up while the network is slow
         self.delay = 0.05
+        #: the next connection is cut without a word when so many pieces have come from the target, then `was_cut` is set
+        self.cut_after: int | None = None
+        self.was_cut = asyncio.Event()
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
 
@@ -85,6 +89,7 @@ class _Link:
         self._near = reader, writer
         self._writers = [writer]
         self.dead = proxy.network is Network.HALF_OPEN
+        self._answers, proxy.cut_after = proxy.cut_after, None
         self.ended = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -96,7 +101,9 @@ class _Link:
             except OSError:
                 return
             self._writers.append(far_writer)
-            await asyncio.gather(self._pass_on(reader, far_writer), self._pass_on(far_reader, writer))
+            await asyncio.gather(
+                self._pass_on(reader, far_writer), self._pass_on(far_reader, writer, self._count_answer)
+            )
         finally:
             self.reset()
             self.ended.set_result(None)
@@ -109,9 +116,19 @@ class _Link:
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _count_answer(self) -> None:
+        if self._answers is not None:
+            self._answers -= 1
+            if self._answers < 0:
+                self.dead = True
+                self._proxy.was_cut.set()
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: Callable[[], None] = lambda: None
+    ) -> None:
         with suppress(OSError):
             while piece := await reader.read(_CHUNK):
+                count()
                 if self._proxy.network is Network.SLOW:
                     await asyncio.sleep(self._proxy.delay)
                 if not self.dead:
