@@ -30,7 +30,7 @@ class Proxy:
         self.network = Network.GOOD
         #: seconds by which each piece is held up while the network is slow
         self.delay = 0.05
-        #: the next connection is cut without a word when so many pieces have come from the target, then `was_cut` is set
+        #: the next connection is cut without a word when so many pieces have come from the target; `was_cut` tells
         self.cut_after: int | None = None
         self.was_cut = asyncio.Event()
         self._links: set[_Link] = set()
