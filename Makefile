@@ -56,6 +56,9 @@ chart: ## Lint and render the chart with the helm on PATH
 fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
+faults: setup ## Let 100 faults happen to a pipeline and check every change (ARGS="--faults 20 --seed 7 --server mysql")
+	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
+
 bench: bench-decode bench-pipeline ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)

@@ -138,7 +138,10 @@ def main() -> int:
     console = Console()
     console.print(f"{options.faults} faults on {options.server}, seed {options.seed}")
     begin = time.monotonic()
-    done = asyncio.run(_run(options, console))
+    try:
+        done = asyncio.run(_run(options, console))
+    except KeyboardInterrupt:
+        return 130
     show(done, console, time.monotonic() - begin)
     return 1 if done.failure else 0
 
