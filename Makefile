@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model bench bench-decode bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model faults bench bench-decode bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -58,6 +58,9 @@ fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds
 
 model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without end")
 	PYTHONPATH=tests $(BIN)/python -m model $(ARGS)
+
+faults: setup ## Let 100 faults happen to a pipeline and check every change (ARGS="--faults 20 --seed 7 --server mysql")
+	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
 bench: bench-decode bench-pipeline ## Run all benches (bench-results/)
 

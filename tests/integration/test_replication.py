@@ -18,6 +18,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 async def test_a_killed_primary_comes_back_as_the_replica(pair: Pair) -> None:
     first, second = pair.servers
+    assert (first.user, first.password) == (second.user, second.password)
     await run(
         first, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)", "INSERT INTO shop.t VALUES (1)"
     )

@@ -67,6 +67,7 @@ class Login:
     user: str
     password: str = field(default="", repr=False)
     connect_timeout: float = 10.0  #: seconds
+    query_timeout: float = 60.0  #: seconds until the answer to a question must be there
     tls: Tls | None = None
 
 

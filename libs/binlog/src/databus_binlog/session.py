@@ -5,6 +5,7 @@ asyncmy logs in and runs the queries; a dump then takes its transport over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -15,7 +16,7 @@ from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
-from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused
+from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused, ServerUnavailable
 from databus_binlog.gtid import Flavor, MySqlGtidSet
 from databus_binlog.login import Login, log_in, translated
 from databus_binlog.position import Position, Server, release
@@ -98,11 +99,22 @@ class Session:
         if self._stream:
             raise Disconnected("this session reads the log now; open another one for queries")
         try:
-            async with self._connection.cursor() as cursor:
+            async with self._answered(), self._connection.cursor() as cursor:
                 await cursor.execute(sql, args or None)
                 return list(await cursor.fetchall())
         except (DriverError, OSError) as error:
             raise translated(error, self._login.user, grant) from error
+
+    @asynccontextmanager
+    async def _answered(self) -> AsyncIterator[None]:
+        """Wait for an answer no longer than allowed: a peer that is gone without a word sends none."""
+        limit = self._login.query_timeout
+        try:
+            async with asyncio.timeout(limit):
+                yield
+        except TimeoutError as error:
+            self._connection.close()
+            raise ServerUnavailable(f"no answer from {self._login.host} within {limit:g} s") from error
 
     # --- positions ------------------------------------------------------------------------------------------------
 
@@ -178,7 +190,8 @@ class Session:
         payload = commands.register(server_id, "databus", self._login.user, 0)
         try:
             self._send(payload)
-            await self._connection.read_packet()
+            async with self._answered():
+                await self._connection.read_packet()
         except (DriverError, OSError) as error:
             code = 1227 if error.args[:1] == (1045,) else None  # MariaDB answers with the code of a refused login
             raise translated(error, self._login.user, code=code) from error

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -15,7 +15,10 @@ async def running(client: Any) -> AsyncIterator[Any]:
         await client.start()
         yield client
     finally:
-        await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
+        # While it stops, aiokafka takes our cancellation for that of its own tasks, and raises theirs, which would hide
+        # the error that leaves the block.
+        with suppress(asyncio.CancelledError):
+            await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
         task = asyncio.current_task()
-        if task and task.cancelling():  # while it stops, aiokafka takes our cancellation for that of its own tasks
+        if task and task.cancelling():
             raise asyncio.CancelledError

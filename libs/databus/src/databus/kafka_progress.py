@@ -2,11 +2,11 @@
 
 from typing import Literal, TypeAlias
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from databus import names
 from databus.connections import kafka_errors
-from databus.errors import KafkaUnavailable
+from databus.errors import START_AFRESH, KafkaUnavailable, ProgressCorrupt
 from databus.kafka_client import running
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
@@ -32,16 +32,27 @@ async def read_progress(settings: Settings, *, whole: bool = False) -> Progress 
             # Its producer has just made sure of the topic: a broker that does not know it must not mean "start afresh".
             raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
         begin, end = bounds or (0, 0)
-        if begin == end:
-            return None
-        async with running(consumer(settings, "read_committed")) as reading:
-            reading.assign([partition])
-            start, step = end, _FIRST_STEP
-            while start > begin:
-                start, step = max(begin, end - step), step * _GROWTH
-                record = await _last_record(reading, partition, start, end)
-                if record is not None:
-                    return decode_progress(record)
+        if record := await _last_committed(settings, partition, begin, end):
+            return _decoded(partition, record)
+    if begin:
+        raise ProgressCorrupt(f"the records of topic {partition.topic} were deleted; {START_AFRESH}")
+    return None
+
+
+async def _last_committed(
+    settings: Settings, partition: TopicPartition, begin: int, end: int
+) -> ConsumerRecord[object, bytes] | None:
+    """Find the last record between two offsets; None: there is none."""
+    if begin == end:
+        return None
+    async with running(consumer(settings, "read_committed")) as reading:
+        reading.assign([partition])
+        start, step = end, _FIRST_STEP
+        while start > begin:
+            start, step = max(begin, end - step), step * _GROWTH
+            record = await _last_record(reading, partition, start, end)
+            if record is not None:
+                return record
     return None
 
 
@@ -56,13 +67,22 @@ async def _bounds(settings: Settings, partition: TopicPartition, isolation: Isol
     return begin[partition], end[partition]
 
 
-async def _last_record(reading: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int) -> bytes | None:
+def _decoded(partition: TopicPartition, record: ConsumerRecord[object, bytes]) -> Progress:
+    try:
+        return decode_progress(record.value)
+    except ProgressCorrupt as error:
+        raise ProgressCorrupt(f"topic {partition.topic}, offset {record.offset}: {error}; {START_AFRESH}") from error
+
+
+async def _last_record(
+    reading: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int
+) -> ConsumerRecord[object, bytes] | None:
     """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
     reading.seek(partition, start)
     last = None
     while await reading.position(partition) < end:
         for records in (await reading.getmany(timeout_ms=200)).values():
-            last = records[-1].value
+            last = records[-1]
     return last
 
 

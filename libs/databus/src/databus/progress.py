@@ -19,16 +19,27 @@ class Progress(msgspec.Struct, frozen=True):
     server: str = ""
 
 
+class _Required(msgspec.Struct):
+    """What every record tells: without it one that lost its content would mean "start afresh"."""
+
+    position: Position | None
+    transaction: int
+
+
 encode_progress = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(Progress)
+_required = msgspec.json.Decoder(_Required)
 
 
-def decode_progress(record: bytes) -> Progress:
+def decode_progress(record: bytes | None) -> Progress:
     """Read a progress record.
 
     Raises ProgressCorrupt: a record that cannot be read must never be taken for "start afresh".
     """
+    if record is None:
+        raise ProgressCorrupt("the progress record in Kafka was deleted by a tombstone")
     try:
+        _required.decode(record)
         return _decoder.decode(record)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ProgressCorrupt(f"the progress record in Kafka cannot be read: {error}") from error

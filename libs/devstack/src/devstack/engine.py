@@ -9,7 +9,10 @@ from devstack.server import Kind, Say, Server
 
 @dataclass(frozen=True)
 class Instance:
-    """A server's own folder with its data, its ports (the first one is for clients) and its admin's password."""
+    """A server's own folder with its data, its ports and its admin's password.
+
+    The first port is for clients, the last ones are for proxies.
+    """
 
     folder: Path
     ports: tuple[int, ...]
@@ -27,8 +30,10 @@ class Engine(Protocol):
     kind: Kind
     #: The admin account; empty where there are no accounts.
     user: str
-    #: How many ports an instance takes.
+    #: How many ports an instance listens on.
     ports: int
+    #: How many more it tells its clients of, for proxies to listen on.
+    proxies: int
     #: Seconds that a start may take.
     timeout: float
 

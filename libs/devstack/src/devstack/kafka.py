@@ -21,9 +21,11 @@ _NO_JAVA = "Kafka needs a Java 17 runtime or a newer one; install openjdk-17-jre
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{client}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller},BEHIND://127.0.0.1:{behind}
+# Who comes through a proxy must be sent back to it: whatever listens on `front` passes on to `behind`.
+advertised.listeners=PLAINTEXT://127.0.0.1:{client},BEHIND://127.0.0.1:{front}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller}
 log.dirs={data}
@@ -45,11 +47,15 @@ share.coordinator.state.topic.min.isr=1
 
 
 class Kafka:
-    """A Kafka broker that is its own controller."""
+    """A Kafka broker that is its own controller.
+
+    Its ports: for clients, for the controller, and behind a proxy, which listens on the last one.
+    """
 
     kind: Kind = "kafka"
     user = ""
-    ports = 2
+    ports = 3
+    proxies = 1
     timeout = 120.0
 
     def install(self, say: Say) -> Path:
@@ -60,7 +66,7 @@ class Kafka:
         def build(folder: Path) -> None:
             say("formatting a log directory")
             (folder / "jars").symlink_to(libraries)
-            properties = _configure(folder, (9092, 9093), folder / "data")
+            properties = _configure(folder, (9092, 9093, 9094, 9095), folder / "data")
             cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             tool = [*_jvm(java, folder), "kafka.tools.StorageTool", "format", "--cluster-id", cluster]
             run("formatting Kafka's log directory", [*tool, "--config", str(properties)])
@@ -106,5 +112,6 @@ def _jvm(java: str, installation: Path) -> list[str]:
 
 def _configure(folder: Path, ports: tuple[int, ...], data: Path) -> Path:
     properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(client=ports[0], controller=ports[1], data=data))
+    names = dict(zip(("client", "controller", "behind", "front"), ports, strict=True))
+    properties.write_text(_PROPERTIES.format(**names, data=data))
     return properties

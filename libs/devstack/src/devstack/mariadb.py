@@ -28,6 +28,7 @@ class MariaDB:
     kind: Kind = "mariadb"
     user = sql.USER
     ports = 1
+    proxies = 0
     timeout = 60.0
 
     def install(self, say: Say) -> Path:

@@ -19,6 +19,7 @@ class MySQL:
     kind: Kind = "mysql"
     user = sql.USER
     ports = 1
+    proxies = 0
     timeout = 90.0
 
     def install(self, say: Say) -> Path:

@@ -16,6 +16,7 @@ class Redis:
     kind: Kind = "redis"
     user = ""
     ports = 1
+    proxies = 0
     timeout = 30.0
 
     def install(self, say: Say) -> Path:

@@ -5,6 +5,7 @@ logs what it applies; nothing but the roles kept here stops anybody from writing
 """
 
 import asyncio
+import secrets
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,7 +50,8 @@ class Pair:
 
     def __init__(self, home: Path, kind: Database, *options: str) -> None:
         self.kind: Database = kind
-        self._stacks = [Stack(home / name, own=True) for name in ("first", "second")]
+        password = secrets.token_urlsafe(12)  # who fails over knows but one
+        self._stacks = [Stack(home / name, own=True, password=password) for name in ("first", "second")]
         self._options = [
             (f"--server-id={101 + place}", f"--log-bin={name}", "--log-slave-updates=ON", *options)
             for place, name in enumerate(("first", "second"))
@@ -94,6 +96,11 @@ class Pair:
         """Make the replica the primary; the former one is left as it is, running or killed, and follows nobody."""
         await run(self.replica, _STOP[self.kind], _RESET[self.kind])
         self._primary = 1 - self._primary
+
+    def pid(self, server: Server) -> int | None:
+        """Give the process id of one; None when it does not run."""
+        status = self._stacks[self._servers.index(server)].status()
+        return next(entry.pid for entry in status if entry.kind == self.kind)
 
     async def kill(self, server: Server) -> None:
         """Kill one with SIGKILL."""

@@ -38,13 +38,19 @@ class Stack:
     All methods block, and may be called from a thread or from inside a running event loop
     (`await asyncio.to_thread(stack.restart, "redis")` where the loop must go on meanwhile).
     `progress` is told the kind and, in a few words, what is being done for it.
-    `own`: never take a server that the environment gives.
+    `own`: never take a server that the environment gives. `password`: of the accounts of new servers, else drawn.
     """
 
     def __init__(
-        self, home: Path, progress: Callable[[Kind, str], None] = lambda _kind, _text: None, *, own: bool = False
+        self,
+        home: Path,
+        progress: Callable[[Kind, str], None] = lambda _kind, _text: None,
+        *,
+        own: bool = False,
+        password: str = "",
     ) -> None:
         self.home = home.resolve()
+        self._password = password
         self._progress = progress
         self._own = own
 
@@ -82,6 +88,10 @@ class Stack:
         """Kill the server and start it again on the same data and port, with these options."""
         self.kill(kind)
         return self.start(kind, *options)
+
+    def ports(self, kind: Kind) -> tuple[int, ...]:
+        """Give all ports of a server that was started here: the first is for clients, the last ones for proxies."""
+        return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
 
     def status(self) -> list[Status]:
         """Tell how each kind of server stands, without asking it."""
@@ -128,9 +138,10 @@ class Stack:
             template = installation / "data"
             shutil.copytree(template, folder / "data") if template.exists() else (folder / "data").mkdir()
         ports = tuple(saved.get("ports", ()))
-        if not ports or not all(is_free(port) for port in ports):
-            ports = free_ports(engine.ports)
-        instance = Instance(folder, ports, saved.get("password") or secrets.token_urlsafe(12))
+        count = engine.ports + engine.proxies
+        if len(ports) != count or not all(is_free(port) for port in ports[: engine.ports]):
+            ports = free_ports(count)
+        instance = Instance(folder, ports, saved.get("password") or self._password or secrets.token_urlsafe(12))
         kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
         return instance
 

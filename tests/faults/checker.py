@@ -1,0 +1,189 @@
+"""Reads Kafka with `read_committed` and compares every message with what was written, as it comes."""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from devstack import Server
+from devstack.replication import run
+from faults.ledger import Book, Change, Row, checksum
+from faults.writer import Writer
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Violation(AssertionError):
+    """A change is lost, doubled, out of order or wrong, or its transaction was torn."""
+
+
+class Stuck(AssertionError):
+    """Nothing arrives any more."""
+
+
+class Checker:
+    """Follows the partitions of a pipeline from their beginning."""
+
+    def __init__(self, writers: Sequence[Writer]) -> None:
+        self._writers = {writer.ledger.number: writer for writer in writers}
+        self._books = {book.name: book for writer in writers for book in writer.ledger.books}
+        #: each table as the messages tell it: its rows by their key
+        self._tables: dict[str, dict[str, Row]] = {name: {} for name in self._books}
+        #: the position of the last key, by partition and base name of the binlog
+        self._places: dict[tuple[TopicPartition, str], tuple[int, int]] = {}
+        #: offset and transaction of each partition's last message
+        self._last: dict[TopicPartition, tuple[int, tuple[int, int]]] = {}
+        #: where all is in one partition: the transaction that is coming, and how many changes of it are to come
+        self._coming: tuple[tuple[int, int], int] = (0, 0), 0
+        self._step = asyncio.Condition()
+        self.partitions: Sequence[TopicPartition] = ()
+        self.messages = self.rows = self.transactions = 0
+
+    async def follow(self, kafka: Server, partitions: Sequence[TopicPartition]) -> None:
+        """Check what comes, until cancelled. Raises Violation."""
+        self.partitions = partitions
+        # Without a reset policy: an offset that is gone is an error, not a reason to begin elsewhere.
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="none", group_id=None
+        )
+        try:
+            await consumer.start()
+            consumer.assign(partitions)
+            for partition in partitions:
+                consumer.seek(partition, 0)
+            while True:
+                for partition, records in (await consumer.getmany(timeout_ms=200)).items():
+                    for record in records:
+                        self.check(partition, record)
+                async with self._step:
+                    self._step.notify_all()
+        finally:
+            with suppress(asyncio.CancelledError):  # of its own tasks; it would hide what happened
+                await consumer.stop()
+
+    async def progress(self, transactions: int, seconds: float) -> None:
+        """Wait until so many transactions have come that were not yet begun when this is called. Raises Stuck."""
+        begun = {number: writer.begun for number, writer in self._writers.items()}
+
+        def came() -> bool:
+            return sum(max(0, w.seen - begun[n]) for n, w in self._writers.items()) >= transactions
+
+        await self._until(came, seconds)
+
+    async def complete(self, seconds: float) -> None:
+        """Wait until everything that was written has come. Raises Stuck."""
+        await self._until(lambda: not any(book.expected for book in self._books.values()), seconds)
+
+    async def _until(self, what: Any, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds), self._step:
+                await self._step.wait_for(what)
+        except TimeoutError as error:
+            missing = {name: len(book.expected) for name, book in self._books.items()}
+            raise Stuck(f"nothing more came to Kafka for {seconds:g} s; changes still to come: {missing}") from error
+
+    async def compare(self, server: Server, schema: str) -> None:
+        """Compare the tables that the messages make with those of the database. Raises Violation."""
+        for name, told in self._tables.items():
+            columns = [row[0] for row in await run(server, f"SHOW COLUMNS FROM {schema}.{name}")]
+            rows = await run(server, f"SELECT * FROM {schema}.{name}")
+            held = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
+            if told != {_key(row): row for row in held} or len(told) != len(held):
+                raise Violation(f"the messages make another table {name} than the database has")
+
+    def check(self, partition: TopicPartition, record: ConsumerRecord) -> None:
+        """Check one message: every change of it, its key's position, and that its transaction was not torn."""
+        message = _decode(record.value)
+        book = self._books[message["Table"]["Name"]]
+        where = f"{record.topic}/{record.partition}@{record.offset}"
+        for action, images in _changes(message):
+            change = _compare(book, action, images, message.get("Query"), where)
+            self._apply(change)
+            self._check_whole(partition, record.offset, change, where)
+        self._check_order(partition, _decode(record.key)["Pos"], where)
+        self.messages += 1
+
+    def _apply(self, change: Change) -> None:
+        """Do to our table what the change did to the database's, and count."""
+        table = self._tables[change.book.name]
+        if change.column:
+            for row in table.values():
+                row[change.column] = f"d{change.column[1:]}"
+            return
+        if change.action != "insert":
+            table.pop(_key(change.images[0]))
+        if change.action != "delete":
+            row = change.images[-1]
+            if row["checksum"] != checksum(change.book.name, row):
+                raise Violation(f"{change.book.name}: the checksum of number {row['number']} is wrong")
+            table[_key(row)] = dict(row)
+        self.rows += 1
+        if change.book.name.startswith("transactions"):
+            self._writers[change.book.writer].saw(change.transaction)
+            self.transactions += 1
+
+    def _check_whole(self, partition: TopicPartition, offset: int, change: Change, where: str) -> None:
+        """A marker of Kafka's takes an offset, so a transaction without a gap is in one transaction of Kafka's."""
+        transaction = change.book.writer, change.transaction
+        before, previous = self._last.get(partition, (offset, transaction))
+        self._last[partition] = offset, transaction
+        if change.column:
+            return
+        if previous == transaction and offset not in (before, before + 1):
+            raise Violation(f"{where}: transaction {transaction} is torn: its part before is at offset {before}")
+        if len(self.partitions) > 1:
+            return
+        coming, left = self._coming
+        if not left and change.book.name.startswith("transactions"):
+            coming, left = transaction, int(change.images[0]["text"])
+        if coming != transaction or not left:
+            raise Violation(f"{where}: {left} changes of {coming} are missing before {transaction}")
+        self._coming = coming, left - 1
+
+    def _check_order(self, partition: TopicPartition, place: dict[str, Any], where: str) -> None:
+        base, _, number = place["Name"].rpartition(".")
+        now = int(number), place["Pos"]
+        before = self._places.get((partition, base), (0, 0))
+        if now <= before:
+            raise Violation(f"{where}: the key's position does not grow: {before} {now}")
+        self._places[partition, base] = now
+
+
+def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
+    """Give the changes of a message, each with its images as rows of texts."""
+    action = message["Action"]
+    if "Query" in message:
+        yield action, ()
+        return
+    columns = [column["Name"] for column in message["Table"]["Columns"]]
+    rows = [dict(zip(columns, (b64decode(c).decode() for c in row), strict=True)) for row in message["Rows"]]
+    size = 2 if action == "update" else 1
+    for place in range(0, len(rows), size):
+        yield action, tuple(rows[place : place + size])
+
+
+def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
+    """Take the change that must come next, if it is this one. Raises Violation that says what is wrong."""
+    if not book.expected:
+        raise Violation(f"{where}: {book.name}: {action} {_told(images)} came, which was not written, or came before")
+    change = book.expected.popleft()
+    if (change.action, change.images) == (action, images) and (change.column in b64decode(query or "").decode()):
+        return change
+    ours, theirs = (int(i[-1]["number"]) if i else 0 for i in (change.images, images))
+    kind = "lost" if theirs > ours else "doubled" if theirs < ours else "wrong"
+    raise Violation(
+        f"{where}: {book.name}: {kind}: {change.action} {_told(change.images)} of transaction {change.transaction} "
+        f"had to come, {action} {_told(images)} came"
+    )
+
+
+def _told(images: tuple[Row, ...]) -> str:
+    return " -> ".join(f"number {row['number']} (transaction {row['tx']})" for row in images)
+
+
+def _key(row: Row) -> str:
+    return row.get("id") or row["number"]

@@ -1,0 +1,43 @@
+"""Servers that may be killed: a Redis, a Kafka and pairs of databases of these tests' own, started on first use."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from devstack import Kind, Stack
+from devstack.replication import Pair
+
+_KINDS: tuple[Kind, ...] = ("redis", "kafka")
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Redis and Kafka, whatever servers the environment gives."""
+    stack = Stack(tmp_path_factory.mktemp("faults"), own=True)
+    yield stack
+    for kind in _KINDS:
+        stack.stop(kind)
+
+
+@pytest.fixture(scope="session")
+async def mariadb_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+    """Two MariaDB servers."""
+    pair = Pair(tmp_path_factory.mktemp("mariadb"), "mariadb")
+    await pair.start()
+    yield pair
+    await pair.stop()
+
+
+@pytest.fixture(scope="session")
+async def mysql_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
+    """Two MySQL servers."""
+    pair = Pair(tmp_path_factory.mktemp("mysql"), "mysql")
+    await pair.start()
+    yield pair
+    await pair.stop()
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def pair(request: pytest.FixtureRequest) -> Pair:
+    """Each kind of database in turn."""
+    return request.getfixturevalue(f"{request.param}_pair")

@@ -1,0 +1,226 @@
+"""What the faults happen to: a pair of databases, Redis and Kafka, each behind a proxy, and supervised services."""
+
+import asyncio
+import os
+import secrets
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from redis.asyncio import Redis
+
+from databus import names
+from devstack import Kind, Stack
+from devstack.pipeline import Pipeline, Service
+from devstack.process import tail
+from devstack.replication import Pair, run
+from faults.checker import Checker
+from faults.ledger import Ledger
+from faults.proxy import Proxy
+from faults.writer import Writer
+
+SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
+_WRITERS = 2
+_SUPERVISION_SECONDS = 0.2
+_DRAIN_SECONDS = 120
+_RENEW_SECONDS = 1
+#: a pipeline that is whole again, and does nothing for so long, is stuck
+PROGRESS_SECONDS = 120
+#: topic and partitions: all in one partition, where the order of everything shows, a topic a table, or spread
+LAYOUTS = {"one partition": ("{name}", 1), "a topic a table": ("{name}.{schema}.{table}", 1), "spread": ("{name}", 3)}
+
+
+class Rig:
+    """One pipeline with its servers. `pair` and `stack` run already, and belong to somebody else."""
+
+    def __init__(self, home: Path, pair: Pair, stack: Stack, seed: int, layout: str) -> None:
+        self.pair, self.stack = pair, stack
+        self.name = f"f{secrets.token_hex(4)}"
+        self.schema = f"{self.name}_ledger"
+        self._topic, self._partitions = LAYOUTS[layout]
+        self.redis_server, self._kafka = stack.start("redis"), stack.start("kafka")
+        *_, behind, front = stack.ports("kafka")
+        self.proxies = {
+            "database": Proxy(pair.primary.port),
+            "redis": Proxy(self.redis_server.port),
+            "kafka": Proxy(behind, front),
+        }
+        self._home = home
+        self.writers = [Writer(Ledger(n, seed), self.schema, lambda: pair.primary) for n in range(_WRITERS)]
+        self.checker = Checker(self.writers)
+        #: how often services ended by themselves, by their last words
+        self.ends: Counter[str] = Counter()
+        self._killed: set[int] = set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Let the services run, the writers write and the checker check."""
+        try:
+            await self._prepare()
+            async with asyncio.TaskGroup() as tasks:
+                background = [
+                    tasks.create_task(self._supervise()),
+                    tasks.create_task(self.checker.follow(self._kafka, self._topic_partitions())),
+                ]
+                writing = [tasks.create_task(writer.run()) for writer in self.writers]
+                await self.progress()
+                yield
+                for writer in self.writers:
+                    writer.finish()
+                await asyncio.gather(*writing)
+                await self.checker.complete(_DRAIN_SECONDS)
+                for task in background:
+                    task.cancel()
+            await self.checker.compare(self.pair.primary, self.schema)
+        finally:
+            await self._clean()
+
+    async def progress(self, transactions: int = 1) -> None:
+        """Wait until this many transactions that begin from now on are in Kafka."""
+        await self.checker.progress(transactions, PROGRESS_SECONDS)
+
+    async def kill(self, *services: Service) -> None:
+        """Kill services; the supervisor starts them again."""
+        for service in services:
+            self._killed.add(self.pipeline.pid(service) or 0)
+            await asyncio.to_thread(self.pipeline.kill, service)
+
+    async def terminate(self, service: Service) -> None:
+        """Ask a service to end; the supervisor starts it again."""
+        self._killed.add(self.pipeline.pid(service) or 0)
+        await asyncio.to_thread(self.pipeline.stop, service)
+
+    @asynccontextmanager
+    async def stopped(self, pid: int | None) -> AsyncIterator[None]:
+        """Let a process do nothing for a while."""
+        if pid is None:  # it has just ended by itself
+            yield
+            return
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    @asynccontextmanager
+    async def standby(self, service: Service) -> AsyncIterator[None]:
+        """Run another one of a service beside the first."""
+        self._second.spawn(service)
+        try:
+            await asyncio.to_thread(self._second.wait, service)
+            yield
+        finally:
+            await asyncio.to_thread(self._second.kill, service)
+
+    async def forget_leader(self, role: Literal["reader", "publisher"]) -> None:
+        """Let Redis forget who the leader is, so that there are two for a moment."""
+        async with Redis.from_url(self.redis_server.url) as redis:
+            await redis.delete(names.leader_key(self.name, role))
+
+    def pid(self, kind: Kind) -> int | None:
+        """Give the process id of a server, of the database the primary's."""
+        if kind == self.pair.kind:
+            return self.pair.pid(self.pair.primary)
+        return next(status.pid for status in self.stack.status() if status.kind == kind)
+
+    @asynccontextmanager
+    async def quiet(self) -> AsyncIterator[None]:
+        """Let the writers do nothing for a while."""
+        await asyncio.gather(*(writer.pause() for writer in self.writers))
+        try:
+            yield
+        finally:
+            for writer in self.writers:
+                writer.resume()
+
+    def follow_primary(self) -> None:
+        """Lead new connections to the database to the primary, as a virtual address does."""
+        self.proxies["database"].target = self.pair.primary.port
+
+    @property
+    def redis_data(self) -> Path:
+        """Where Redis keeps its append-only file."""
+        return self.stack.home / "redis" / "data" / "appendonlydir"
+
+    async def flush_redis(self) -> None:
+        """Empty Redis, its functions too."""
+        async with Redis.from_url(self.redis_server.url) as redis:
+            await redis.flushall()
+            await redis.function_flush()
+
+    async def _prepare(self) -> None:
+        """Start proxies, then the services over empty tables."""
+        for proxy in self.proxies.values():
+            await proxy.start()
+        behind = {
+            name: replace(server, port=proxy.port, url=server.url.replace(str(server.port), str(proxy.port)))
+            for (name, proxy), server in zip(
+                self.proxies.items(), (self.pair.primary, self.redis_server, self._kafka), strict=True
+            )
+        }
+        election = {"election": {"renew": f"{_RENEW_SECONDS}s"}}
+        overrides: dict[str, dict[str, Any]] = {
+            "reader": election,
+            "publisher": election | {"topic": self._topic, "partitions": self._partitions},
+        }
+
+        def pipeline(name: str) -> Pipeline:
+            return Pipeline(
+                self._home / name,
+                source=behind["database"],
+                redis=behind["redis"],
+                kafka=behind["kafka"],
+                name=self.name,
+                include=(f"{self.schema}.*",),
+                overrides=overrides,
+            )
+
+        self.pipeline = pipeline("services")
+        self._second = pipeline("second")
+        await run(self.pair.primary, f"CREATE DATABASE {self.schema} CHARACTER SET utf8mb4")
+        for writer in self.writers:
+            await writer.create()
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._kafka.url)
+        await admin.start()
+        await admin.create_topics([NewTopic(topic, self._partitions, 1) for topic in self._topics()])
+        await admin.close()
+        await asyncio.to_thread(self.pipeline.start_all, *SUPERVISED)
+
+    def _topics(self) -> list[str]:
+        tables = [book.name for writer in self.writers for book in writer.ledger.books]
+        return sorted({self._topic.format(name=self.name, schema=self.schema, table=table) for table in tables})
+
+    def _topic_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for topic in self._topics() for number in range(self._partitions)]
+
+    async def _supervise(self) -> None:
+        """Start services again that end, as Kubernetes would."""
+        pids = {service: self.pipeline.pid(service) for service in SUPERVISED}
+        while True:
+            for service in SUPERVISED:
+                if self.pipeline.pid(service):
+                    continue
+                if pids[service] not in self._killed:
+                    self.ends[_last_words(self.pipeline.log(service))] += 1
+                pids[service] = self.pipeline.spawn(service).pid
+            await asyncio.sleep(_SUPERVISION_SECONDS)
+
+    async def _clean(self) -> None:
+        for pipeline in (self.pipeline, self._second):
+            for service in SUPERVISED:
+                await asyncio.to_thread(pipeline.kill, service)
+        for proxy in self.proxies.values():
+            await proxy.stop()
+        await run(self.pair.primary, f"DROP DATABASE {self.schema}")
+
+
+def _last_words(log: Path) -> str:
+    """Give the last line that the service wrote itself, without its time."""
+    lines = [line.split(maxsplit=2)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
+    return lines[-1] if lines else "nothing"

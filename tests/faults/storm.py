@@ -1,0 +1,150 @@
+"""Let faults happen to a pipeline, drawn by a seed, and tell what came of it: `make faults`."""
+
+import argparse
+import asyncio
+import logging
+import re
+import shutil
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from devstack import Kind, Stack
+from devstack.replication import Pair
+from faults.catalogue import FAULTS, Fault
+from faults.checker import Stuck, Violation
+from faults.rig import LAYOUTS, Rig
+
+_HOME = Path(".devstack/faults")
+_KINDS: tuple[Kind, ...] = ("redis", "kafka")
+
+
+@dataclass
+class Storm:
+    """What happened in one run."""
+
+    seed: int
+    layout: str
+    #: seconds from each fault's beginning until the pipeline worked again, by its name
+    faults: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    transactions: int = 0
+    rows: int = 0
+    messages: int = 0
+    lost_answers: int = 0
+    ends: dict[str, int] = field(default_factory=dict)
+    failure: str = ""
+
+
+def drawn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
+    """Draw faults for ever, every kind once before any comes again."""
+    while True:
+        yield from random.sample(kinds, len(kinds))
+
+
+async def storm(
+    home: Path,
+    pair: Pair,
+    stack: Stack,
+    seed: int,
+    count: int,
+    kinds: list[Fault],
+    say: Callable[[str], None] = lambda _: None,
+) -> Storm:
+    """Let `count` faults happen, each after evidence that the pipeline got over the one before."""
+    random = Random(seed)
+    done = Storm(seed, random.choice(list(LAYOUTS)))
+    rig = Rig(home, pair, stack, seed, done.layout)
+    faults = drawn(random, kinds)
+    name = "start"
+    try:
+        async with rig.running():
+            for number in range(1, count + 1):
+                name, do, _ = next(faults)
+                begin = time.monotonic()
+                await do(rig, random)
+                await rig.progress()
+                done.faults[name].append(time.monotonic() - begin)
+                say(f"{number:3} {name}: {done.faults[name][-1]:.1f} s")
+                await rig.progress(random.randint(1, 30))
+            name = "end"
+    except* (Violation, Stuck) as group:
+        done.failure = "; ".join(f"{error} (last fault: {name})" for error in group.exceptions)
+    checker = rig.checker
+    done.transactions, done.rows, done.messages = checker.transactions, checker.rows, checker.messages
+    done.lost_answers, done.ends = sum(writer.lost_answers for writer in rig.writers), dict(rig.ends)
+    return done
+
+
+def show(done: Storm, console: Console, seconds: float) -> None:
+    """Print what happened."""
+    table = Table("fault", "times", "median s", "longest s", title=f"seed {done.seed}, {done.layout}")
+    for name, times in sorted(done.faults.items()):
+        table.add_row(name, str(len(times)), f"{median(times):.1f}", f"{max(times):.1f}")
+    table.add_section()
+    table.add_row("all", str(sum(map(len, done.faults.values()))), "", f"{seconds:.0f}")
+    console.print(table)
+    console.print(
+        f"{done.transactions:,} transactions, {done.rows:,} row changes, {done.messages:,} messages; "
+        f"{done.lost_answers} commits whose answer was lost"
+    )
+    for words, often in done.ends.items():
+        console.print(f"ended by itself, {often} times: {words}", highlight=False, markup=False)
+    if done.failure:
+        console.print(f"[red]FAILED[/]: {done.failure}", soft_wrap=True)
+    else:
+        console.print("[green]every change came, once, in order, its transaction whole[/]")
+
+
+async def _run(options: argparse.Namespace, console: Console) -> Storm:
+    home = _HOME / options.server
+    stack, pair = Stack(home / "servers", own=True), Pair(home / "pair", options.server)
+    kinds = [fault for fault in FAULTS if re.search(options.only, fault.name)]
+
+    def say(text: str) -> None:
+        console.print(f"[dim]{text}[/]", highlight=False)
+
+    await _stop(stack, pair)  # what a run that was killed left
+    shutil.rmtree(home, ignore_errors=True)
+    try:
+        await asyncio.gather(pair.start(), *(asyncio.to_thread(stack.start, kind) for kind in _KINDS))
+        return await storm(home / "pipeline", pair, stack, options.seed, options.faults, kinds, say)
+    finally:
+        await _stop(stack, pair)
+
+
+async def _stop(stack: Stack, pair: Pair) -> None:
+    await asyncio.gather(pair.stop(), *(asyncio.to_thread(stack.stop, kind) for kind in _KINDS))
+
+
+def main() -> int:
+    """Run the command line and give the exit code."""
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--faults", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="of an earlier run, to repeat it (default: a new one)")
+    parser.add_argument("--server", choices=["mariadb", "mysql"], default="mariadb")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only faults with such names")
+    options = parser.parse_args()
+    options.seed = Random().randrange(10**6) if options.seed is None else options.seed
+    for noisy in ("aiokafka", "asyncmy"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    console = Console()
+    console.print(f"{options.faults} faults on {options.server}, seed {options.seed}")
+    begin = time.monotonic()
+    try:
+        done = asyncio.run(_run(options, console))
+    except KeyboardInterrupt:
+        return 130
+    show(done, console, time.monotonic() - begin)
+    return 1 if done.failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

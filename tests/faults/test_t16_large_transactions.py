@@ -1,0 +1,87 @@
+"""T16: services killed in the middle of a large transaction: published whole, once; progress waits for its end."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from databus.kafka_progress import read_progress
+from databus.settings import Settings
+from devstack import Kind, Server
+from devstack.pipeline import Pipeline
+from support import Execute, MakePipeline
+
+_ROWS = 200_000
+_NUMBERS: dict[Kind, str] = {
+    "mariadb": f"SELECT seq, REPEAT('x', 100) FROM seq_1_to_{_ROWS}",
+    "mysql": f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {_ROWS})"
+    f" SELECT /*+ SET_VAR(cte_max_recursion_depth = {_ROWS}) */ i, REPEAT('x', 100) FROM n",
+}
+
+
+@pytest.fixture
+def pipeline(make_pipeline: MakePipeline, source: Server, schema: str) -> Pipeline:
+    election = {"election": {"renew": "500ms"}}
+    return make_pipeline(source, schema, reader=election, publisher=election)
+
+
+@pytest.fixture
+async def partition(pipeline: Pipeline, schema: str) -> TopicPartition:
+    """The one partition of the table's topic."""
+    topic = f"{pipeline.name}.{schema}.t"
+    admin = AIOKafkaAdminClient(bootstrap_servers=pipeline.kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 1, 1)])
+    await admin.close()
+    return TopicPartition(topic, 0)
+
+
+@pytest.fixture
+async def uncommitted(pipeline: Pipeline, partition: TopicPartition) -> AsyncIterator[AIOKafkaConsumer]:
+    """Reads what is not committed too."""
+    async with AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, group_id=None) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        yield consumer
+
+
+async def test_t16_a_transaction_in_which_services_are_killed_is_published_whole_once(
+    pipeline: Pipeline,
+    source: Server,
+    schema: str,
+    execute: Execute,
+    partition: TopicPartition,
+    uncommitted: AIOKafkaConsumer,
+) -> None:
+    settings = Settings(name=pipeline.name, kafka={"bootstrap_servers": [pipeline.kafka.url]})
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, text VARCHAR(100))")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    await execute(f"INSERT INTO t {_NUMBERS[source.kind]}")
+    for victim in ("publisher", "reader"):
+        async with asyncio.timeout(60):
+            await uncommitted.getone()  # it is on its way
+        await asyncio.to_thread(pipeline.kill, victim)
+        progress = await read_progress(settings)
+        assert progress is None or progress.transaction == 0, "it was published before it was disturbed: make it larger"
+        await uncommitted.seek_to_end(partition)
+        pipeline.spawn(victim)
+
+    ids, offsets = [], []
+    async with (
+        AIOKafkaConsumer(
+            bootstrap_servers=pipeline.kafka.url, group_id=None, isolation_level="read_committed"
+        ) as consumer,
+        asyncio.timeout(120),
+    ):
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        while len(ids) < _ROWS:
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                offsets += [record.offset for record in records]
+                ids += [row[0] for record in records for row in json.loads(record.value)["Rows"]]
+    assert len(ids) == len(set(ids)) == _ROWS
+    assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), "a marker of Kafka's is in the middle"
+    assert (await read_progress(settings)).transaction == 1

@@ -1,0 +1,37 @@
+"""T23: the captured tables are idle on a busy server. The position moves on, so that old binlogs are not needed."""
+
+import asyncio
+
+import pytest
+
+from databus.kafka_progress import read_progress
+from databus.settings import Settings
+from devstack import Server
+from devstack.pipeline import Pipeline
+from support import Execute, MakePipeline, session_on
+
+
+@pytest.fixture
+def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
+    return make_pipeline(source, "nobody_writes_here")
+
+
+async def test_t23_the_position_moves_on_while_captured_tables_are_idle(
+    pipeline: Pipeline, source: Server, execute: Execute
+) -> None:
+    settings = Settings(name=pipeline.name, kafka={"bootstrap_servers": [pipeline.kafka.url]})
+    await execute("CREATE TABLE busy (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(1000))")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    for _ in range(200):
+        await execute("INSERT INTO busy (text) VALUES (REPEAT('x', 1000))")
+    async with session_on(source) as session:
+        reached = await session.current_position()
+    async with asyncio.timeout(30):
+        while True:
+            progress = await read_progress(settings)
+            position = progress and progress.position
+            if position and (position.file, position.offset) >= (reached.file, reached.offset):
+                break
+            await asyncio.sleep(0.2)
+    assert progress.transaction == 0
+    assert position.gtid_set

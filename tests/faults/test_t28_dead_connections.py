@@ -1,0 +1,102 @@
+"""T28: a connection that is dead without a word is noticed; one that is slow on purpose is not taken for dead."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from databus_binlog.errors import ServerUnavailable
+from devstack import Server
+from devstack.pipeline import Pipeline
+from devstack.replication import run
+from faults.proxy import Proxy
+from support import Consume, Execute, MakePipeline, session_on
+
+_BACKLOG = 64 * 2**10
+
+
+@pytest.fixture
+async def proxy(source: Server) -> AsyncIterator[Proxy]:
+    proxy = Proxy(source.port)
+    await proxy.start()
+    yield proxy
+    await proxy.stop()
+
+
+@pytest.fixture
+def pipeline(make_pipeline: MakePipeline, source: Server, proxy: Proxy, schema: str) -> Pipeline:
+    return make_pipeline(replace(source, port=proxy.port), schema, reader={"backlog_limit": _BACKLOG})
+
+
+async def test_t28_a_half_open_connection_is_noticed_and_reading_goes_on(
+    pipeline: Pipeline, proxy: Proxy, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await execute("INSERT INTO t VALUES (1)")
+    assert (await consumer.until(1))[0]["Rows"] == [[b"1"]]
+    proxy.half_open()
+    await execute("INSERT INTO t VALUES (2)")
+    proxy.heal()  # for new connections
+    assert (await consumer.until(1))[0]["Rows"] == [[b"2"]]
+    assert "not even a heartbeat" in pipeline.log("reader").read_text()
+
+
+@pytest.mark.parametrize("answers", range(6))
+async def test_t28_an_answer_that_never_comes_is_noticed(proxy: Proxy, source: Server, answers: int) -> None:
+    """Before it reads the binlog the reader asks for settings and positions; each of these answers may never come."""
+    proxy.cut_after = answers
+    with pytest.raises(ServerUnavailable, match="no answer from"):
+        async with session_on(source, port=proxy.port, connect_timeout=0.5, query_timeout=0.5) as session:
+            while True:
+                await session.current_position()
+    assert proxy.was_cut.is_set()
+
+
+async def held_back(pipeline: Pipeline) -> None:
+    """Wait until the reader waits for the publisher."""
+    async with httpx.AsyncClient() as client:
+        while True:
+            metrics = (await client.get(f"{pipeline.url('reader')}/metrics")).text.splitlines()
+            (backlog,) = (float(line.split()[1]) for line in metrics if line.startswith("databus_reader_backlog_bytes"))
+            if backlog > _BACKLOG:
+                return
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def impatient(source: Server) -> AsyncIterator[None]:
+    """A server that hangs up on who does not read for a second, unless he asked for more patience."""
+    ((usual,),) = await run(source, "SELECT @@GLOBAL.net_write_timeout")
+    await run(source, "SET GLOBAL net_write_timeout = 1")
+    yield
+    await run(source, f"SET GLOBAL net_write_timeout = {usual}")
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_t28_the_server_waits_for_a_reader_that_is_held_back(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, text LONGTEXT)")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await execute("INSERT INTO t VALUES (0, '')")
+    await consumer.until(1)
+    publisher = pipeline.pid("publisher") or 0
+    os.kill(publisher, signal.SIGSTOP)
+    try:
+        for number in range(1, 121):  # more than all buffers on the way hold
+            await execute("INSERT INTO t VALUES (%s, REPEAT('x', 400000))", number)
+        async with asyncio.timeout(30):
+            await held_back(pipeline)
+        await asyncio.sleep(4)  # as long as the server would not have waited
+    finally:
+        os.kill(publisher, signal.SIGCONT)
+    found = await consumer.until(120)
+    assert [int(message["Rows"][0][0]) for message in found] == list(range(1, 121))
+    assert "connection" not in pipeline.log("reader").read_text()

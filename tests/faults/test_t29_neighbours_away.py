@@ -1,0 +1,105 @@
+"""T29: Redis or Kafka is away on a busy database: memory stays bounded, nothing is lost, nobody is taken for dead.
+
+"Minutes" are made of limits: what has to wait is many times what reader and Redis may hold.
+"""
+
+import asyncio
+import re
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from redis.asyncio import Redis
+
+from devstack import Kind, Stack
+from devstack.pipeline import Pipeline
+from devstack.replication import Pair, run
+
+_BACKLOG = 4 * 2**20
+_ROWS, _ROW_BYTES = 200, 300_000
+_MEMORY = 200 * 2**20
+_SERVICES = ("reader", "publisher")
+
+
+@pytest.fixture
+async def pipeline(tmp_path: Path, pair: Pair, own: Stack) -> AsyncIterator[Pipeline]:
+    """A pipeline over an empty table, on servers that may be killed."""
+    name = f"t29_{pair.kind}_{tmp_path.name[-3:]}"
+    await run(pair.primary, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, text LONGTEXT)")
+    pipeline = Pipeline(
+        tmp_path / "pipeline",
+        source=pair.primary,
+        redis=await asyncio.to_thread(own.start, "redis"),
+        kafka=await asyncio.to_thread(own.start, "kafka"),
+        name=name,
+        include=(f"{name}.*",),
+        overrides={"reader": {"backlog_limit": _BACKLOG}},
+    )
+    yield pipeline
+    for service in _SERVICES:
+        await asyncio.to_thread(pipeline.kill, service)
+    await run(pair.primary, f"DROP DATABASE {name}")
+
+
+def memory(pipeline: Pipeline) -> list[int]:
+    """Give the bytes that each service held at most so far."""
+    status = [Path(f"/proc/{pipeline.pid(service)}/status").read_text() for service in _SERVICES]
+    return [int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024 for text in status]
+
+
+async def alive(pipeline: Pipeline) -> bool:
+    async with httpx.AsyncClient() as client:
+        answers = [await client.get(f"{pipeline.url(service)}/healthz") for service in _SERVICES]
+    return all(answer.status_code == 200 for answer in answers)
+
+
+async def not_ready(pipeline: Pipeline, service: str) -> None:
+    """Wait until a service says that it cannot work."""
+    async with httpx.AsyncClient() as client, asyncio.timeout(60):
+        while True:
+            if (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200:
+                return
+            await asyncio.sleep(0.2)
+
+
+async def arrived(pipeline: Pipeline, count: int) -> list[int]:
+    """Read the lengths of the texts that come, which tell their rows."""
+    lengths: list[int] = []
+    partition = TopicPartition(f"{pipeline.name}.{pipeline.name}.t", 0)
+    async with (
+        AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, isolation_level="read_committed") as consumer,
+        asyncio.timeout(120),
+    ):
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        while len(lengths) < count:
+            for records in (await consumer.getmany(timeout_ms=500)).values():
+                rows = [row for record in records for row in msgspec.json.decode(record.value)["Rows"]]
+                lengths += [len(b64decode(text)) - _ROW_BYTES for _, text in rows]
+    return lengths
+
+
+@pytest.mark.parametrize("kind", ["redis", "kafka"])
+async def test_t29_while_a_neighbour_is_away_memory_is_bounded_and_nothing_is_lost(
+    pipeline: Pipeline, own: Stack, kind: Kind
+) -> None:
+    insert = f"INSERT INTO {pipeline.name}.t VALUES (%s, REPEAT('x', %s))"
+    await asyncio.to_thread(pipeline.start_all, *_SERVICES)
+    await run(pipeline.source, (insert, 0, _ROW_BYTES))
+    assert await arrived(pipeline, 1) == [0]
+
+    await asyncio.to_thread(own.kill, kind)
+    await run(pipeline.source, *((insert, number, _ROW_BYTES + number) for number in range(1, _ROWS)))
+    await not_ready(pipeline, "publisher")
+    assert await alive(pipeline)
+    if kind == "kafka":
+        async with Redis.from_url(pipeline.redis.url) as redis:
+            assert (await redis.info("memory"))["used_memory"] < 4 * _BACKLOG
+    await asyncio.to_thread(own.start, kind)
+
+    assert await arrived(pipeline, _ROWS) == list(range(_ROWS))
+    assert max(memory(pipeline)) < _MEMORY

@@ -1,0 +1,72 @@
+"""T30: the progress in Kafka is damaged. That is an error; it is never read as "start afresh"."""
+
+import asyncio
+import secrets
+
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.records_to_delete import RecordsToDelete
+
+from databus.errors import ProgressCorrupt
+from databus.kafka_progress import read_progress
+from databus.names import progress_topic
+from databus.progress import Progress, encode_progress
+from databus.settings import Settings
+from databus_binlog import Position
+from devstack import Server
+from support import MakePipeline
+
+_GOOD = encode_progress(Progress(Position("", "binlog.000001", 4), 7))
+
+
+@pytest.fixture
+def settings(kafka: Server) -> Settings:
+    return Settings(name=f"p{secrets.token_hex(4)}", kafka={"bootstrap_servers": [kafka.url]})
+
+
+async def write(settings: Settings, *records: bytes | None, policy: str = "compact") -> None:
+    """Let the pipeline's progress be these records."""
+    (server,), topic = settings.kafka.bootstrap_servers, progress_topic(settings.name)
+    admin = AIOKafkaAdminClient(bootstrap_servers=server)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"cleanup.policy": policy})])
+    await admin.close()
+    async with AIOKafkaProducer(bootstrap_servers=server) as producer:
+        for record in records:
+            await producer.send_and_wait(topic, record, key=settings.name.encode(), partition=0)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [_GOOD[:-1], _GOOD[: len(_GOOD) // 2], b"", b"null", b"{}", b"\xff\x00\x9c", None],
+    ids=["cut off", "cut in half", "empty", "null", "no content", "noise", "tombstone"],
+)
+@pytest.mark.parametrize("earlier", [(), (_GOOD,)], ids=["alone", "behind a good one"])
+async def test_t30_a_damaged_progress_is_an_error(
+    settings: Settings, damaged: bytes | None, earlier: tuple[bytes, ...]
+) -> None:
+    await write(settings, *earlier, damaged)
+    with pytest.raises(ProgressCorrupt, match=f"topic {progress_topic(settings.name)}, offset {len(earlier)}: "):
+        await read_progress(settings, whole=True)
+
+
+async def test_t30_a_progress_that_was_deleted_is_an_error(settings: Settings, kafka: Server) -> None:
+    await write(settings, _GOOD, policy="delete")
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.delete_records({TopicPartition(progress_topic(settings.name), 0): RecordsToDelete(before_offset=1)})
+    await admin.close()
+    with pytest.raises(ProgressCorrupt, match="were deleted"):
+        await read_progress(settings, whole=True)
+
+
+async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePipeline, mariadb: Server) -> None:
+    pipeline = make_pipeline(mariadb, "shop")
+    await write(Settings(name=pipeline.name, kafka={"bootstrap_servers": [pipeline.kafka.url]}), _GOOD[:-1])
+    pipeline.spawn("publisher")
+    await asyncio.to_thread(pipeline.wait_ended, "publisher", 30)
+    log = pipeline.log("publisher").read_text()
+    assert "generation opened" not in log
+    assert "Traceback" not in log
+    assert "delete the pipeline's progress topic" in log.splitlines()[-1]

@@ -1,0 +1,112 @@
+"""What the binlog may hold and a pipeline must not pass over: it stops, names the place, and stops there again."""
+
+import asyncio
+import struct
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from devstack import Kind, Server, Stack
+from devstack.pipeline import Pipeline
+from support import Consume, Execute, MakePipeline, connected
+
+_INCIDENT, _UNKNOWN = 26, 126
+_IGNORABLE = 0x80
+_LOST_EVENTS = struct.pack("<HB", 1, 4) + b"lost"
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return request.param
+
+
+@pytest.fixture
+def stack(tmp_path: Path, kind: Kind) -> Iterator[Stack]:
+    """A database of the test's own, into whose binlog it may write."""
+    stack = Stack(tmp_path / "own", own=True)
+    yield stack
+    stack.stop(kind)
+
+
+@pytest.fixture
+def source(stack: Stack, kind: Kind) -> Server:
+    return stack.start(kind)
+
+
+@pytest.fixture
+async def pipeline(
+    make_pipeline: MakePipeline, source: Server, execute: Execute, schema: str
+) -> AsyncIterator[Pipeline]:
+    """A pipeline that has published the row 1."""
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    pipeline = make_pipeline(source, schema)
+    pipeline.start_all("publisher", "reader")
+    await execute("INSERT INTO t VALUES (1)")
+    yield pipeline
+
+
+async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, flags: int = 0) -> str:
+    """Put an event at the end of the server's binlog, between two starts of it; tell where it stands."""
+    await asyncio.to_thread(stack.stop, kind)
+    data = stack.home / kind / "data"
+    log = data / (data / "binlog.index").read_text().split()[-1]
+    start, size = log.stat().st_size, 19 + len(body) + 4
+    event = struct.pack("<IBIIIH", 1_700_000_000, event_type, 1, size, start + size, flags) + body
+    with log.open("ab") as file:
+        file.write(event + struct.pack("<I", zlib.crc32(event)))
+    await asyncio.to_thread(stack.start, kind)
+    return f"{log.name}:{start}"
+
+
+async def stops(pipeline: Pipeline) -> str:
+    """Wait until the reader has stopped, twice, and give its log."""
+    for _ in range(2):
+        await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+        pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    return pipeline.log("reader").read_text()
+
+
+async def test_t4_an_event_of_an_unknown_type_stops_the_reader(
+    pipeline: Pipeline, stack: Stack, kind: Kind, schema: str, changes: Consume
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await consumer.until(1)
+    place = await write_event(stack, kind, _UNKNOWN, b"?")
+    said = await stops(pipeline)
+    assert said.count(f"{_UNKNOWN} (unknown) at {place}") >= 2
+
+
+async def test_t4_an_unknown_event_that_says_it_may_be_ignored_is_passed_over(
+    pipeline: Pipeline, stack: Stack, source: Server, kind: Kind, schema: str, changes: Consume
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    await consumer.until(1)
+    await write_event(stack, kind, _UNKNOWN, b"?", _IGNORABLE)
+    async with connected(source) as execute:
+        await execute(f"INSERT INTO {schema}.t VALUES (2)")
+    assert (await consumer.until(1))[0]["Rows"] == [[b"2"]]
+
+
+async def test_t5_rows_changed_by_a_statement_stop_the_reader(
+    pipeline: Pipeline, source: Server, schema: str, changes: Consume
+) -> None:
+    await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    async with connected(source) as execute:
+        await execute("SET SESSION binlog_format = 'STATEMENT'")
+        await execute(f"INSERT INTO {schema}.t VALUES (2)")
+    said = await stops(pipeline)
+    assert said.count(f"may have changed tables of {schema}") >= 2
+    assert "binlog_format=ROW" in said
+
+
+async def test_t6_an_incident_stops_the_reader(
+    pipeline: Pipeline, stack: Stack, kind: Kind, schema: str, changes: Consume
+) -> None:
+    await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    place = await write_event(stack, kind, _INCIDENT, _LOST_EVENTS)
+    said = await stops(pipeline)
+    assert said.count(place) >= 2
+    assert "incident" in said.lower()
