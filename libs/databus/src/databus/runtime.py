@@ -186,7 +186,7 @@ async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and (error := task.exception()):
-            raise error from None
+            log.warning("while stopping: %s", error)
         raise
     finally:
         task.cancel()

@@ -216,6 +216,8 @@ class Reader(_Section):
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     #: the reader pauses while this much waits in Redis
     backlog_limit: Size = 256 * 2**20
+    #: a row that takes more bytes in the binlog is not read, but told of: publisher.oversize says what becomes of it
+    row_limit: Size = 8 * 2**20
     election: Election = Election()
     listen: HostPort = "127.0.0.1:9101"
 

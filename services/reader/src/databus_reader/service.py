@@ -101,6 +101,7 @@ async def _read(
         heartbeat=_HEARTBEAT_SECONDS,
         wanted=settings.source.captures,
         describe=schemas.describe,
+        row_limit=settings.reader.row_limit,
     )
     health.up()
     await _pass_on(stream, start, translator, entries, pipe, switching, health)

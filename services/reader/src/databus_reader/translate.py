@@ -3,7 +3,18 @@
 from collections.abc import Iterable, Mapping
 
 from databus.errors import START_AFRESH, FatalError
-from databus.events import Action, Begin, Commit, Event, Heartbeat, QueryEvent, RowsEvent, Table, TableDefinition
+from databus.events import (
+    Action,
+    Begin,
+    Commit,
+    Event,
+    Heartbeat,
+    OversizedRow,
+    QueryEvent,
+    RowsEvent,
+    Table,
+    TableDefinition,
+)
 from databus.progress import Progress
 from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
@@ -59,6 +70,9 @@ class Translator:
                 case binlog.Rows():
                     table = self._schemas.known(event.table) or await self._schemas.learn(tables[event.table])
                     self._rows(event, table, out)
+                case binlog.OversizedRows():
+                    table = self._schemas.known(event.table) or await self._schemas.learn(tables[event.table])
+                    self._oversized(event, table, out)
                 case binlog.Gtid():
                     if self._begun:
                         raise FatalError(
@@ -98,8 +112,7 @@ class Translator:
         return str(passed)
 
     def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
-        if not self._in_group:
-            raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
+        self._require_group(event)
         if not event.complete:
             raise FatalError(
                 f"rows of {table.schema}.{table.name} at {event.file}:{event.start} lack columns: "
@@ -112,6 +125,20 @@ class Translator:
         self._query = None
         self.rows += event.count
         self._row += event.count // 2 if action is Action.UPDATE else event.count
+
+    def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
+        """Tell of a row that was too large to be read: so large an event has but one."""
+        self._require_group(event)
+        self._begin(event, out)
+        self._announce(table, out)
+        action = _ACTIONS[event.action]
+        out.append(OversizedRow(table.fingerprint, action, self._row, event.start, event.end, event.size))
+        self._query = None
+        self._row += 1
+
+    def _require_group(self, event: binlog.Rows | binlog.OversizedRows) -> None:
+        if not self._in_group:
+            raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
@@ -157,7 +184,7 @@ class Translator:
             QueryEvent(table=table.fingerprint, action=change.action, query=query, start=event.start, end=event.end)
         )
 
-    def _begin(self, event: binlog.Rows | binlog.Query, out: list[Event]) -> None:
+    def _begin(self, event: binlog.Rows | binlog.OversizedRows | binlog.Query, out: list[Event]) -> None:
         if self._begun:
             return
         self._begun = True
