@@ -73,10 +73,10 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
 
 async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
     while True:
-        entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else 500)
+        entries = await pipe.take(count=_ENTRIES, block_ms=500)
         for entry in entries:
             await publication.add(decode_events(entry.payload), _ENTRY_BYTES)
         if entries:
             await pipe.trim()
-        elif publication.committable:
+        if pipe.drained and publication.committable:
             await publication.commit()

@@ -136,6 +136,8 @@ class PublisherEnd(_End):
     _taken = 0
     #: size of the largest entry that was waiting at the last trim
     _largest = 0
+    #: whether the last `take` got all there was
+    drained = False
 
     async def open(self, progress: Progress) -> None:
         """Begin a new generation at this progress, with an empty stream."""
@@ -162,6 +164,7 @@ class PublisherEnd(_End):
         for entry in entries:
             self._acceptance.accept(entry)
             self._taken += len(entry.payload)
+        self.drained = len(entries) < count
         if not entries and block_ms is not None:
             await self.trim()
         return entries

@@ -30,7 +30,7 @@ from databus_publisher.routes import Route, Routes
 from databus_publisher.topics import Topics
 
 #: The first end of a source transaction after this many bytes of entries commits, though more may be waiting.
-COMMIT_BYTES = 2 * 2**20
+COMMIT_BYTES = 8 * 2**20
 
 
 class Publication:

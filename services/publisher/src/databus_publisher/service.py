@@ -67,9 +67,8 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
     try:
         while True:
             health.beat()
-            if entries := await _take(pipe, publication):
-                await uninterrupted(_step(pipe, publication, entries))
-            elif publication.committable:
+            await uninterrupted(_step(pipe, publication, await _take(pipe)))
+            if pipe.drained and publication.committable:
                 await uninterrupted(publication.commit())
     except asyncio.CancelledError:
         if publication.committable:
@@ -77,9 +76,9 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
         raise
 
 
-async def _take(pipe: PublisherEnd, publication: Publication) -> list[Entry]:
-    """Take what there is; wait for it where nothing else is to be done."""
-    entries = await pipe.take(count=_ENTRIES, block_ms=None if publication.committable else _BLOCK_MS)
+async def _take(pipe: PublisherEnd) -> list[Entry]:
+    """Wait for entries, and take those that are there."""
+    entries = await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS)
     if (task := asyncio.current_task()) and task.cancelling():
         raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
     return entries
@@ -88,7 +87,8 @@ async def _take(pipe: PublisherEnd, publication: Publication) -> list[Entry]:
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
     for entry in entries:
         await publication.add(decode_events(entry.payload), len(entry.payload))
-    await pipe.trim()
+    if entries:
+        await pipe.trim()
 
 
 async def check(settings: Settings, _: Health) -> None:

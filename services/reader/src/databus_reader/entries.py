@@ -37,8 +37,14 @@ class EntryWriter:
             return
         payload = b"".join((_ARRAY32, len(self._events).to_bytes(4, "big"), *self._events))
         self._events, self._size = [], 0
-        backlog = await self._pipe.append(payload)
-        while backlog > self._limit:
+        await self._until(self._limit, await self._pipe.append(payload))
+
+    async def taken(self) -> None:
+        """Wait until the publisher has taken all that was appended."""
+        await self._until(0, await self._pipe.backlog())
+
+    async def _until(self, limit: int, backlog: int) -> None:
+        while backlog > limit:
             metrics.BACKLOG_BYTES.set(backlog)
             self._health.beat()
             await asyncio.sleep(_RECHECK_SECONDS)

@@ -87,6 +87,8 @@ async def _read(
     history = await begin(place, settings, progress, entries)
     await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
     await entries.flush()
+    if progress.position is None:
+        await entries.taken()  # or `latest` could be another place after a crash, though we said that we are ready
     log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
     schemas = Schemas(
         history,
