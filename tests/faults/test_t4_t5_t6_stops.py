@@ -3,14 +3,14 @@
 import asyncio
 import struct
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from devstack import Kind, Server, Stack
 from devstack.pipeline import Pipeline
-from support import Consume, Execute, MakePipeline, connected
+from support import Consume, MakePipeline, connected
 
 _INCIDENT, _UNKNOWN = 26, 126
 _IGNORABLE = 0x80
@@ -36,15 +36,15 @@ def source(stack: Stack, kind: Kind) -> Server:
 
 
 @pytest.fixture
-async def pipeline(
-    make_pipeline: MakePipeline, source: Server, execute: Execute, schema: str
-) -> AsyncIterator[Pipeline]:
-    """A pipeline that has published the row 1."""
-    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    pipeline = make_pipeline(source, schema)
-    pipeline.start_all("publisher", "reader")
-    await execute("INSERT INTO t VALUES (1)")
-    yield pipeline
+async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
+    """A pipeline that is to publish the row 1 first."""
+    async with connected(source) as execute:
+        await execute("CREATE DATABASE shop")
+        await execute("CREATE TABLE shop.t (id INT PRIMARY KEY)")
+        pipeline = make_pipeline(source, "shop")
+        pipeline.start_all("publisher", "reader")
+        await execute("INSERT INTO shop.t VALUES (1)")
+    return pipeline
 
 
 async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, flags: int = 0) -> str:
@@ -62,17 +62,16 @@ async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, fl
 
 async def stops(pipeline: Pipeline) -> str:
     """Wait until the reader has stopped, twice, and give its log."""
-    for _ in range(2):
-        await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
-        pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    pipeline.spawn("reader")
     await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
     return pipeline.log("reader").read_text()
 
 
 async def test_t4_an_event_of_an_unknown_type_stops_the_reader(
-    pipeline: Pipeline, stack: Stack, kind: Kind, schema: str, changes: Consume
+    pipeline: Pipeline, stack: Stack, kind: Kind, changes: Consume
 ) -> None:
-    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    consumer = await changes(f"{pipeline.name}.shop.t")
     await consumer.until(1)
     place = await write_event(stack, kind, _UNKNOWN, b"?")
     said = await stops(pipeline)
@@ -80,33 +79,31 @@ async def test_t4_an_event_of_an_unknown_type_stops_the_reader(
 
 
 async def test_t4_an_unknown_event_that_says_it_may_be_ignored_is_passed_over(
-    pipeline: Pipeline, stack: Stack, source: Server, kind: Kind, schema: str, changes: Consume
+    pipeline: Pipeline, stack: Stack, source: Server, kind: Kind, changes: Consume
 ) -> None:
-    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    consumer = await changes(f"{pipeline.name}.shop.t")
     await consumer.until(1)
     await write_event(stack, kind, _UNKNOWN, b"?", _IGNORABLE)
     async with connected(source) as execute:
-        await execute(f"INSERT INTO {schema}.t VALUES (2)")
+        await execute("INSERT INTO shop.t VALUES (2)")
     assert (await consumer.until(1))[0]["Rows"] == [[b"2"]]
 
 
 async def test_t5_rows_changed_by_a_statement_stop_the_reader(
-    pipeline: Pipeline, source: Server, schema: str, changes: Consume
+    pipeline: Pipeline, source: Server, changes: Consume
 ) -> None:
-    await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    await (await changes(f"{pipeline.name}.shop.t")).until(1)
     async with connected(source) as execute:
         await execute("SET SESSION binlog_format = 'STATEMENT'")
-        await execute(f"INSERT INTO {schema}.t VALUES (2)")
+        await execute("INSERT INTO shop.t VALUES (2)")
     said = await stops(pipeline)
-    assert said.count(f"may have changed tables of {schema}") >= 2
+    assert said.count("may have changed tables of shop") >= 2
     assert "binlog_format=ROW" in said
 
 
-async def test_t6_an_incident_stops_the_reader(
-    pipeline: Pipeline, stack: Stack, kind: Kind, schema: str, changes: Consume
-) -> None:
-    await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+async def test_t6_an_incident_stops_the_reader(pipeline: Pipeline, stack: Stack, kind: Kind, changes: Consume) -> None:
+    await (await changes(f"{pipeline.name}.shop.t")).until(1)
     place = await write_event(stack, kind, _INCIDENT, _LOST_EVENTS)
     said = await stops(pipeline)
     assert said.count(place) >= 2
-    assert "incident" in said.lower()
+    assert "the server lost events" in said

@@ -39,6 +39,8 @@ _CATCH_UP_SECONDS = 10.0
 _CATCH_UP_PAUSE = 0.2
 #: a host that is lost sooner is no reason to hurry to another one
 _BRIEF_SECONDS = 5.0
+#: that can be asked for
+_LARGEST_OFFSET = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class Place:
     position: Position
     #: positions from here on tell all GTIDs executed before
     gtids: bool
+
+    @property
+    def beginning(self) -> Position:
+        """What to ask the host for: its own file and offset where they are known.
+
+        Asked by GTIDs it may skip the rest of a file, and with it what has no GTID, an incident for example.
+        """
+        file, offset = self.position.file, self.position.offset
+        return Position("", file, offset) if file and offset <= _LARGEST_OFFSET else self.position
 
 
 @dataclass

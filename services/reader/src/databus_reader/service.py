@@ -98,7 +98,7 @@ async def _read(
     )
     translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
     stream = await session.dump(
-        start,
+        place.beginning,
         server_id=settings.server_id,
         heartbeat=_HEARTBEAT_SECONDS,
         wanted=settings.source.captures,
