@@ -32,6 +32,7 @@ def pipeline(make_pipeline: MakePipeline, source: Server, proxy: Proxy, schema: 
     return make_pipeline(replace(source, port=proxy.port), schema, reader={"backlog_limit": _BACKLOG})
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_t28_a_half_open_connection_is_noticed_and_reading_goes_on(
     pipeline: Pipeline, proxy: Proxy, schema: str, execute: Execute, changes: Consume
 ) -> None:

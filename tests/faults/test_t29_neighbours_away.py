@@ -5,6 +5,7 @@
 
 import asyncio
 import re
+import secrets
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,13 +27,13 @@ _SERVICES = ("reader", "publisher")
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, pair: Pair, own: Stack) -> AsyncIterator[Pipeline]:
+async def pipeline(tmp_path: Path, mariadb_pair: Pair, own: Stack) -> AsyncIterator[Pipeline]:
     """A pipeline over an empty table, on servers that may be killed."""
-    name = f"t29_{pair.kind}_{tmp_path.name[-3:]}"
-    await run(pair.primary, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, text LONGTEXT)")
+    name, source = f"t29_{secrets.token_hex(4)}", mariadb_pair.primary
+    await run(source, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, text LONGTEXT)")
     pipeline = Pipeline(
         tmp_path / "pipeline",
-        source=pair.primary,
+        source=source,
         redis=await asyncio.to_thread(own.start, "redis"),
         kafka=await asyncio.to_thread(own.start, "kafka"),
         name=name,
@@ -42,7 +43,7 @@ async def pipeline(tmp_path: Path, pair: Pair, own: Stack) -> AsyncIterator[Pipe
     yield pipeline
     for service in _SERVICES:
         await asyncio.to_thread(pipeline.kill, service)
-    await run(pair.primary, f"DROP DATABASE {name}")
+    await run(source, f"DROP DATABASE {name}")
 
 
 def memory(pipeline: Pipeline) -> list[int]:
