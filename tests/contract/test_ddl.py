@@ -11,8 +11,8 @@ from databus.catalog import read_tables
 from databus.errors import CannotApply
 from databus.events import Column, Table
 from databus_binlog import Position, Query, Session
-from databus_reader.alter import Name, apply
-from databus_reader.dialect import dialect_of
+from databus_reader.ddl.apply import Name, apply
+from databus_reader.ddl.dialect import dialect_of
 from devstack import Kind, Server
 from support import Execute, session_on
 

@@ -14,7 +14,7 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import GtidSet, Position, Server
 from databus_dump_api.source import connect_read
-from databus_reader.hosts import Hosts, Place
+from databus_reader.source.hosts import Hosts, Place
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
 from hosts_support import ACCOUNT, address

@@ -12,7 +12,7 @@ from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings, load
 from databus_binlog import GtidSet, Position
-from databus_reader.hosts import Hosts, Place
+from databus_reader.source.hosts import Hosts, Place
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run

@@ -4,8 +4,8 @@ import pytest
 
 from databus.errors import CannotApply
 from databus.events import Column, Table
-from databus_reader.alter import Outcome, apply
-from databus_reader.dialect import Dialect
+from databus_reader.ddl.apply import Outcome, apply
+from databus_reader.ddl.dialect import Dialect
 
 MARIADB = Dialect(flavor="mariadb", integer_widths=True)
 TABLES = {

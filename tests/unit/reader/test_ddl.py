@@ -7,7 +7,7 @@ from databus.events import Table
 from databus.kafka_history import SchemaHistory
 from databus.settings import Source
 from databus_binlog.events import Query
-from databus_reader.dialect import Dialect
+from databus_reader.ddl.dialect import Dialect
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements
 

@@ -65,7 +65,7 @@ def _distinct(hosts: list[str]) -> list[str]:
 
 
 def _start(value: str) -> str:
-    """Take the words and forms that databus_reader.start understands."""
+    """Take the words and forms that databus_reader.source.start understands."""
     if value in {"latest", "earliest"}:
         return value
     kind, _, rest = value.partition(":")

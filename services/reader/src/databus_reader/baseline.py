@@ -11,7 +11,7 @@ from databus.readiness import names_columns
 from databus.settings import Settings, Source
 from databus_binlog import Query, Session
 from databus_reader.entries import EntryWriter
-from databus_reader.hosts import Place
+from databus_reader.source.hosts import Place
 
 _DDL = {b"CREATE", b"ALTER", b"DROP", b"RENAME"}
 _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.schemata"

@@ -15,9 +15,9 @@ from databus.errors import CannotApply, SchemaMismatch
 from databus.events import SchemaDefinition, Table
 from databus.kafka_history import SchemaHistory
 from databus_binlog import TableMap
-from databus_reader.alter import apply
-from databus_reader.ddl import Name
-from databus_reader.dialect import Dialect
+from databus_reader.ddl.apply import apply
+from databus_reader.ddl.dialect import Dialect
+from databus_reader.ddl.statement import Name
 from databus_reader.fitting import completed, same_columns
 
 log = logging.getLogger("databus.reader")

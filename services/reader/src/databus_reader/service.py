@@ -21,11 +21,11 @@ from databus_binlog import Event as BinlogEvent
 from databus_binlog import Position, Stream
 from databus_binlog import events as binlog
 from databus_reader.baseline import begin
-from databus_reader.dialect import dialect_of
+from databus_reader.ddl.dialect import dialect_of
 from databus_reader.entries import EntryWriter
-from databus_reader.hosts import Hosts, Place
 from databus_reader.schemas import Schemas
-from databus_reader.switching import Switching, begin_switching
+from databus_reader.source.hosts import Hosts, Place
+from databus_reader.source.switching import Switching, begin_switching
 from databus_reader.translate import Translator
 
 log = logging.getLogger("databus.reader")

@@ -8,7 +8,7 @@ from databus.errors import START_AFRESH, FatalError, StatementFormat
 from databus.events import Action
 from databus.settings import Source
 from databus_binlog import events as binlog
-from databus_reader.ddl import Name, Statement, TableChange, read
+from databus_reader.ddl.statement import Name, Statement, TableChange, read
 from databus_reader.schemas import Schemas
 
 

@@ -20,7 +20,7 @@ from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import GtidSet, Server, TableMap
 from databus_binlog import events as binlog
-from databus_reader.ddl import Name, TableChange
+from databus_reader.ddl.statement import Name, TableChange
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements, text_of
 

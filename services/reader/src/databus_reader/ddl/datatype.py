@@ -2,8 +2,8 @@
 
 from databus.declared import character_width
 from databus.errors import CannotApply
-from databus_reader.dialect import Dialect
-from databus_reader.words import Words
+from databus_reader.ddl.dialect import Dialect
+from databus_reader.ddl.words import Words
 
 #: DATA_TYPE → what statements call it beside that
 _SYNONYMS = {

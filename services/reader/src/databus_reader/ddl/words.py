@@ -8,7 +8,7 @@ from sqlglot.tokens import Token, TokenType
 
 from databus.catalog import unescaped
 from databus.errors import CannotApply
-from databus_reader.tokens import keyword, tokenize
+from databus_reader.ddl.tokens import keyword, tokenize
 
 _LITERALS = {TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.NATIONAL_STRING}
 _NAME = re.compile(r"[\w$]+")

@@ -2,11 +2,11 @@
 
 from databus.catalog import charset_of
 from databus.errors import CannotApply
-from databus_reader.columns import Definition, read_charset, read_collation, read_column
-from databus_reader.dialect import Dialect
-from databus_reader.draft import Draft
-from databus_reader.keys import Key, read_key
-from databus_reader.words import Words
+from databus_reader.ddl.columns import Definition, read_charset, read_collation, read_column
+from databus_reader.ddl.dialect import Dialect
+from databus_reader.ddl.draft import Draft
+from databus_reader.ddl.keys import Key, read_key
+from databus_reader.ddl.words import Words
 
 _QUERY = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE", "("}
 

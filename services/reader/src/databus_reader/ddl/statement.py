@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot.tokens import Token, TokenType
 
 from databus.events import Action
-from databus_reader.tokens import keyword, tokenize
+from databus_reader.ddl.tokens import keyword, tokenize
 
 _ACTIONS = {
     "CREATE": Action.CREATE,

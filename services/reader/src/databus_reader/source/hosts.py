@@ -27,8 +27,8 @@ from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import Position, Session
-from databus_reader.start import resolve
-from databus_reader.verify import verify
+from databus_reader.source.start import resolve
+from databus_reader.source.verify import verify
 
 log = logging.getLogger("databus.reader")
 

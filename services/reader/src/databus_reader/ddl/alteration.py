@@ -2,10 +2,10 @@
 
 from databus.catalog import charset_of
 from databus.errors import CannotApply
-from databus_reader.columns import Definition, read_charset, read_collation, read_column, read_definition
-from databus_reader.draft import Draft
-from databus_reader.keys import Key, read_key
-from databus_reader.words import Words
+from databus_reader.ddl.columns import Definition, read_charset, read_collation, read_column, read_definition
+from databus_reader.ddl.draft import Draft
+from databus_reader.ddl.keys import Key, read_key
+from databus_reader.ddl.words import Words
 
 #: what begins options of a table that change none of its columns; a character set may follow
 _OPTIONS = {

@@ -13,13 +13,13 @@ import msgspec
 from databus.catalog import charset_of
 from databus.errors import CannotApply
 from databus.events import Table
-from databus_reader.alteration import Alteration
-from databus_reader.columns import read_charset, read_collation
-from databus_reader.creation import create_table
-from databus_reader.ddl import Name
-from databus_reader.dialect import Dialect
-from databus_reader.draft import Draft
-from databus_reader.words import Words
+from databus_reader.ddl.alteration import Alteration
+from databus_reader.ddl.columns import read_charset, read_collation
+from databus_reader.ddl.creation import create_table
+from databus_reader.ddl.dialect import Dialect
+from databus_reader.ddl.draft import Draft
+from databus_reader.ddl.statement import Name
+from databus_reader.ddl.words import Words
 
 
 @dataclass

@@ -7,9 +7,9 @@ import msgspec
 from databus.declared import character_width
 from databus.errors import CannotApply
 from databus.events import Column, Index, Table
-from databus_reader.columns import Definition
-from databus_reader.datatype import TEXT, enlarged
-from databus_reader.dialect import Dialect
+from databus_reader.ddl.columns import Definition
+from databus_reader.ddl.datatype import TEXT, enlarged
+from databus_reader.ddl.dialect import Dialect
 
 _PRIMARY = "PRIMARY"
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from databus.catalog import charset_of
 from databus.errors import CannotApply
 from databus.events import Column
-from databus_reader.datatype import LABELLED, NUMBERS, TEXT, declared, read_type, spelled
-from databus_reader.dialect import Dialect
-from databus_reader.words import Words
+from databus_reader.ddl.datatype import LABELLED, NUMBERS, TEXT, declared, read_type, spelled
+from databus_reader.ddl.dialect import Dialect
+from databus_reader.ddl.words import Words
 
 _NATIONAL = "utf8mb3"
 _BEFORE_NUMBERS = {"-", "+", "."}

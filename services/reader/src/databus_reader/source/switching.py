@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from databus import switch
 from databus.errors import DatabusError, GenerationLost
-from databus_reader.hosts import Hosts
+from databus_reader.source.hosts import Hosts
 
 log = logging.getLogger("databus.reader")
 

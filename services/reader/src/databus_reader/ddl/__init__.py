@@ -1,0 +1,1 @@
+"""What statements of the binlog do to tables."""

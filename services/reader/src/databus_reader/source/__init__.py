@@ -1,0 +1,1 @@
+"""Which host is read, and from where."""
