@@ -76,24 +76,24 @@ async def test_a_missing_grant_is_named(pipeline: Pipeline, account: str) -> Non
 
 
 @pytest.fixture
-async def poor_metadata(source: Server) -> AsyncIterator[Execute]:
-    """A server that does not name columns and logs statements; put right afterwards."""
+async def poor_log(source: Server) -> AsyncIterator[Execute]:
+    """A server that logs statements, and rows in part; put right afterwards."""
     async with connected(source) as execute:
-        await execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+        await execute("SET GLOBAL binlog_format = 'MIXED'")
         await execute("SET GLOBAL binlog_row_image = 'MINIMAL'")
         yield execute
-        await execute("SET GLOBAL binlog_row_metadata = 'FULL'")
+        await execute("SET GLOBAL binlog_format = 'ROW'")
         await execute("SET GLOBAL binlog_row_image = 'FULL'")
 
 
-@pytest.mark.usefixtures("poor_metadata")
+@pytest.mark.usefixtures("poor_log")
 async def test_every_wrong_setting_of_the_server_is_named(pipeline: Pipeline) -> None:
     code, output = await check(pipeline, "reader")
     assert code == 78
     said = output.splitlines()
     assert len(said) == 2
-    assert "set binlog_row_image=FULL" in said[0]
-    assert "set binlog_row_metadata=FULL" in said[1]
+    assert "set binlog_format=ROW" in said[0]
+    assert "set binlog_row_image=FULL" in said[1]
 
 
 @pytest.mark.parametrize(
