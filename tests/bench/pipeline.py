@@ -33,7 +33,7 @@ PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a pipeline took from its reader's first entry to the commit of the last change, in seconds."""
+    """What a pipeline took from its reader's first entry with rows to the commit of the last change, in seconds."""
 
     wall: float
     #: by process
@@ -94,14 +94,14 @@ def deliver(server: Server, log: Log, beside: Neighbours) -> Delivery:
 
 
 async def _timed(pipeline: Pipeline, log: Log, beside: Neighbours) -> Delivery:
-    """Start the reader; take the time from its first entry on, when both services are warm and connected."""
+    """Start the reader; take the time from its first entry with rows on, when both services are warm and connected."""
     topic, stream = names.progress_topic(pipeline.name), names.stream_key(pipeline.name)
     async with (
         consuming(beside.kafka, topic) as progress,
         Redis.from_url(beside.redis.url, socket_timeout=None) as redis,
     ):
         pipeline.spawn("reader")
-        await redis.xread({stream: 0}, block=30_000)
+        await redis.xread({stream: "1-0"}, block=30_000)  # the one before tells where the reader starts
         pids = beside.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
         before, begin = {name: cpu(pid) for name, pid in pids.items()}, time.perf_counter()
         await reached(progress, log)
