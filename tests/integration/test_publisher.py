@@ -71,7 +71,7 @@ class Source:
                 await asyncio.sleep(0.02)
         position = progress.position or Position("", "log.1", self._offset)
         self._transaction = progress.transaction
-        await self.append(Start(position, "server", "mysql", 1), TableDefinition(ITEMS))
+        await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
 
     async def commit(self, *events: Event) -> None:
         await self.begin(*events)

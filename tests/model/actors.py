@@ -80,3 +80,4 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
             await pipe.trim()
         if pipe.drained and publication.committable:
             await publication.commit()
+            await pipe.trim()

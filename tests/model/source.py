@@ -56,7 +56,7 @@ class Source:
         """Give what a reader makes of the host's log after the progress; None where it ends for now."""
         start = progress.position or self.latest(host)
         executed = numbers_in(start)
-        yield Start(start, f"host{host}", "mysql", 1)
+        yield Start(start, f"host{host}", "mysql", 1, in_order=False)
         yield TableDefinition(_TABLE)
         ordinal, passed = progress.transaction, list[int]()
         while True:

@@ -286,4 +286,4 @@ def test_a_decoder_is_small_again_after_a_large_event(wire, way):
     found = [decoder.feed(data[at : at + (1 << 18)]).images for at in range(0, len(data), 1 << 18)]
     del data
     assert sum(found) == 1
-    assert resident() - before < 20
+    assert resident() - before < 40  # of the 60 MB and their copies

@@ -29,8 +29,12 @@ class Server(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """What tells it from every other server: its uuid, or its id among the replicas where it has none."""
-        return self.uuid or str(self.server_id)
+        """What tells it from every other server.
+
+        MariaDB's uid is made of a network address and the port, which containers may share, and old servers have none:
+        the id among the replicas is told with it.
+        """
+        return self.uuid if self.flavor == "mysql" and self.uuid else f"{self.uuid}/{self.server_id}"
 
     @property
     def semi_sync(self) -> bool:

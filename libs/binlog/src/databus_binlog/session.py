@@ -259,6 +259,8 @@ class Session:
         transport = self._connection._transport  # asyncmy has no way to hand it over
         self._stream = EventStream(transport, decoder, backlog=backlog, silence=silence)
         transport.set_protocol(self._stream)
+        if transport.is_closing():  # what was told to the protocol before
+            self._stream.connection_lost(None)
         try:
             self._send(payload)
         except DriverError as error:

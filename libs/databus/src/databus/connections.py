@@ -160,7 +160,7 @@ def kafka_errors() -> Iterator[None]:
 
 def _translate(error: KafkaError) -> DatabusError:
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        return Fenced("another publisher of this pipeline is active: run only one")
+        return Fenced("another publisher of this pipeline is active")
     if isinstance(error, InvalidTransactionTimeout):
         return InvalidSettings(
             "publisher.transaction_timeout: the broker allows no such time; raise its transaction.max.timeout.ms"

@@ -155,6 +155,8 @@ class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
     server: str
     flavor: Flavor
     time_us: int
+    #: the server's log has all of the GTID set before the place, and nothing else; so it will be with later places
+    in_order: bool
 
 
 class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, tag=8):

@@ -189,7 +189,8 @@ async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
             log.warning("while stopping: %s", error)
         raise
     finally:
-        task.cancel()
+        if task.cancel():
+            await asyncio.wait({task})
 
 
 def health_routes(health: Health) -> list[BaseRoute]:

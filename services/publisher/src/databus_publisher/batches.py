@@ -16,7 +16,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
 
-#: With its request below half a megabyte: what is larger than half a region of the broker's heap, G1 allocates by itself.
+#: Below half a megabyte with its request: what is larger than half a region of the broker's heap costs G1 dearly.
 BATCH_BYTES = 480 * 1024
 #: in batches that are being filled, and in those that are on their way
 _FILLING_BYTES = 16 * 2**20
@@ -137,9 +137,13 @@ class Batches:
         self.raise_failure()  # before aiokafka says that all that follows is illegal
         batch, lane.batch = lane.batch, None
         del self._filling[lane]
-        await self.begin()
         size, records = batch.size(), batch.record_count()
-        delivery = await self._kafka.send_batch(batch, lane.topic, partition=lane.partition)
+        try:
+            await self.begin()
+            delivery = await self._kafka.send_batch(batch, lane.topic, partition=lane.partition)
+        except BaseException as error:  # cancelled, too: without these records nothing may be committed
+            self._failure = KafkaUnavailable(f"records for {lane.topic} were not sent: {error or type(error).__name__}")
+            raise
         self._flying[delivery] = size
         self._flying_bytes += size
         self._records[lane.topic] += records

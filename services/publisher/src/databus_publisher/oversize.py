@@ -31,8 +31,8 @@ class Outlet:
             return
         lane = message.lane
         sent = await self._producer.send(lane, key, value)
-        if not sent and await self._topics.raised(lane.topic):
-            lane.limit = await self._topics.limit(lane.topic)
+        if not sent and (limit := await self._topics.asked_again(lane.topic)) != lane.limit:
+            lane.limit = limit
             sent = await self._producer.send(lane, key, value)
         if not sent:
             why = f"{message} takes {len(value)} bytes, topic {lane.topic} batches of {lane.limit.record}"

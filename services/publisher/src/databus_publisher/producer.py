@@ -162,7 +162,9 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
         producer = AtLeastOnce(kafka, settings.name)
     failed = False
     try:
-        await kafka.start()
+        with confirmed_in_time():
+            async with asyncio.timeout(CONFIRM_SECONDS):  # it asks for ever where transactions cannot be coordinated
+                await kafka.start()
         yield producer
     except (ProducerFenced, InvalidProducerEpoch) as error:
         failed = True

@@ -13,13 +13,14 @@ class Reach:
         self._transaction = progress.transaction
         self._gtids: GtidSet | None = None
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
+        self._in_order = False
         #: since the last progress
         self.moved = False
 
     def start(self, event: Start) -> None:
         """Begin where the reader does, which is Kafka's progress or, on a first start, what that was resolved to."""
         self._gtids = GtidSet.parse(event.flavor, event.position.gtid_set)
-        self._server = event.server
+        self._server, self._in_order = event.server, event.in_order
         self._move(event.position.file, event.position.offset, event.time_us)
 
     def follow(self, event: Begin) -> None:
@@ -41,9 +42,8 @@ class Reach:
     def progress(self) -> Progress:
         """Tell what is reached, and that it has not moved since."""
         self.moved = False
-        return Progress(
-            Position(str(self._gtids or ""), self._file, self._end), self._transaction, self._time_us, self._server
-        )
+        position = Position(str(self._gtids or ""), self._file, self._end)
+        return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
 
     def _execute(self, executed: str) -> None:
         if self._gtids is None:

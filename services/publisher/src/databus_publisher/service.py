@@ -70,6 +70,7 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health)
             await uninterrupted(_step(pipe, publication, await _take(pipe)))
             if pipe.drained and publication.committable:
                 await uninterrupted(publication.commit())
+                await pipe.trim()  # which tells how large the entries are that came meanwhile
     except asyncio.CancelledError:
         if publication.committable:
             await uninterrupted(publication.commit())

@@ -79,12 +79,11 @@ class Topics:
             self._limits[topic] = Limit(largest, min(largest, BATCH_BYTES))
         return self._limits[topic]
 
-    async def raised(self, topic: str) -> bool:
-        """Ask again, before a record is left out, whether the topic takes more by now."""
-        if await max_batch_bytes(self._admin, topic) <= self._told[topic]:
-            return False
-        del self._limits[topic]
-        return True
+    async def asked_again(self, topic: str) -> Limit:
+        """Tell, before a record is left out, what the topic takes by now."""
+        if await max_batch_bytes(self._admin, topic) > self._told[topic]:
+            del self._limits[topic]
+        return await self.limit(topic)
 
     async def refused(self, refused: RecordTooLarge) -> None:
         """Learn from a refusal: the topic's limit was changed, or we could not ask for it.

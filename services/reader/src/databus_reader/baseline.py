@@ -20,6 +20,11 @@ _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.
 async def begin(place: Place, settings: Settings, progress: Progress, entries: EntryWriter) -> SchemaHistory:
     """Give the tables at the place the reader begins at; at a pipeline's first start they are read and sent."""
     history = await read_history(settings)
+    if settings.publisher.delivery == "at_least_once" and not names_columns(place.session.server):
+        raise SourceNotReady(
+            f"database {place.host}: the binlog names no columns, and with publisher.delivery=at_least_once the schema "
+            "history may be ahead of the rows: set binlog_row_metadata=FULL on the server"
+        )
     if progress.position is not None:
         if not (history.complete or names_columns(place.session.server)):
             raise SchemaHistoryCorrupt(

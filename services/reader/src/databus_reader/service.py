@@ -85,7 +85,8 @@ async def _read(
         log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
     entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
     history = await begin(place, settings, progress, entries)
-    await entries.write([Start(start, server.identity, server.flavor, progress.time_us or time.time_ns() // 1000)])
+    time_us = progress.time_us or time.time_ns() // 1000
+    await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
     await entries.flush()
     if progress.position is None:
         await entries.taken()  # or `latest` could be another place after a crash, though we said that we are ready

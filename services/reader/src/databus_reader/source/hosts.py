@@ -52,15 +52,17 @@ class Place:
     position: Position
     #: positions from here on tell all GTIDs executed before
     gtids: bool
+    #: its log has all of the GTID set before the place, and nothing else
+    in_order: bool
 
     @property
     def beginning(self) -> Position:
-        """What to ask the host for: its own file and offset where they are known.
+        """What to ask the host for: by file where that is the same.
 
         Asked by GTIDs it may skip the rest of a file, and with it what has no GTID, an incident for example.
         """
-        file, offset = self.position.file, self.position.offset
-        return Position("", file, offset) if file and offset <= _LARGEST_OFFSET else self.position
+        by_file = self.in_order and self.position.offset <= _LARGEST_OFFSET
+        return Position("", self.position.file, self.position.offset) if by_file else self.position
 
 
 @dataclass

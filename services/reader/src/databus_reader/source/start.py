@@ -16,7 +16,10 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
     start, server = settings.reader.start, session.server
     try:
         if start == "latest":
-            return Progress(await _latest(session), server=server.identity)
+            end = await session.current_position()
+            if server.flavor == "mysql" and server.gtid:  # whose GTIDs may be behind the offset told
+                return await _located(settings, host, end.file, end.offset)
+            return Progress(end, server=server.identity, in_order=True)
         if start == "earliest":
             oldest = (await session.earliest_position()).file
             return await _located(settings, host, oldest, 4)
@@ -32,19 +35,11 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
         raise InvalidSettings(f"reader.start: {start}: {error}") from error
 
 
-async def _latest(session: Session) -> Position:
-    """Give the end of the log; on MySQL by GTIDs alone where it has them, for they may be behind the offset told."""
-    position = await session.current_position()
-    if session.server.flavor == "mysql" and session.server.gtid and position.gtid_set:
-        return Position(position.gtid_set)
-    return position
-
-
 async def _located(settings: Settings, host: str, file: str, offset: int) -> Progress:
     async with connect_source(settings.source, host) as session:
         identity = session.server.identity
     position = await locate(settings.source.login(host), file, offset, server_id=settings.server_id)
-    return Progress(position, server=identity)
+    return Progress(position, server=identity, in_order=True)
 
 
 async def _of_dump(url: str, dump: str) -> Progress:

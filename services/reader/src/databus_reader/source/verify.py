@@ -32,6 +32,8 @@ class Verified(NamedTuple):
     position: Position
     #: its GTID set is all that was executed before, and so will be that of later positions
     gtids: bool
+    #: its log has all of the GTID set before the place, and nothing else
+    in_order: bool
 
 
 async def verify(session: Session, login: Login, progress: Progress, *, server_id: int) -> Verified:
@@ -50,7 +52,9 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
     await _require_gtids(session, position, same_server=progress.server == server.identity)
     if here and server.flavor == "mysql":
         await _require_next_gtid(login, position, server_id)
-    return Verified(position if here else Position(position.gtid_set), gtids=True)
+    if not here:
+        return Verified(Position(position.gtid_set), gtids=True, in_order=False)
+    return Verified(position, gtids=True, in_order=progress.in_order)
 
 
 async def _has_file(session: Session, position: Position) -> bool:
@@ -143,11 +147,12 @@ async def _mariadb(session: Session, position: Position) -> _Comparison:
 
 async def _complete(session: Session, login: Login, position: Position, server_id: int) -> Verified:
     """Add the GTID set that a server with GTIDs has at a place of its own."""
-    place = Verified(Position("", position.file, position.offset), gtids=False)
+    place = Verified(Position("", position.file, position.offset), gtids=False, in_order=True)
     if not session.server.gtid:
         return place
     try:
-        return Verified(await locate(login, position.file, position.offset, server_id=server_id), gtids=True)
+        located = await locate(login, position.file, position.offset, server_id=server_id)
+        return Verified(located, gtids=True, in_order=True)
     except (InvalidPosition, ServerRefused) as error:
         log.warning("going on without GTIDs, so that no other host can take over: %s", error)
         return place

@@ -17,19 +17,19 @@ def begin(transaction: int) -> Begin:
 
 def test_the_gtid_set_grows_by_what_the_reader_passed_and_published() -> None:
     reach = Reach(Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a"))
-    reach.start(Start(Position(f"{UUID}:1-4", "log.1", 100), "a", "mysql", 10))
-    assert reach.progress() == Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a")
+    reach.start(Start(Position(f"{UUID}:1-4", "log.1", 100), "a", "mysql", 10, in_order=True))
+    assert reach.progress() == Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a", in_order=True)
     reach.passed(Heartbeat(f"{UUID}:5-6", "log.2", 300, 15))
     reach.follow(begin(8))
     reach.ended(begin(8), Commit(f"{UUID}:7,{UUID}:9", "log.2", 400, None))
     assert reach.moved
-    assert reach.progress() == Progress(Position(f"{UUID}:1-7:9", "log.2", 400), 8, 20, "a")
+    assert reach.progress() == Progress(Position(f"{UUID}:1-7:9", "log.2", 400), 8, 20, "a", in_order=True)
     assert not reach.moved
 
 
 def test_a_mariadb_domain_moves_on_to_its_last_transaction() -> None:
     reach = Reach(Progress())
-    reach.start(Start(Position("0-1-5,1-1-9", "log.1", 100), "a", "mariadb", 10))
+    reach.start(Start(Position("0-1-5,1-1-9", "log.1", 100), "a", "mariadb", 10, in_order=False))
     reach.passed(Heartbeat("0-2-7", "log.2", 300, 15))
     assert reach.progress().position == Position("0-2-7,1-1-9", "log.2", 300)
 
@@ -38,7 +38,7 @@ def test_a_transaction_out_of_turn_ends_the_generation() -> None:
     reach = Reach(Progress(transaction=7))
     with pytest.raises(GenerationLost):
         reach.follow(begin(8))  # nobody said where the reader began
-    reach.start(Start(Position("", "log.1", 100), "a", "mysql", 10))
+    reach.start(Start(Position("", "log.1", 100), "a", "mysql", 10, in_order=True))
     reach.follow(begin(8))
     with pytest.raises(GenerationLost):
         reach.follow(begin(9))
