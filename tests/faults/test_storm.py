@@ -1,4 +1,4 @@
-"""Faults of many kinds, one after the other; `make faults` is the long form. And: what is wrong is noticed."""
+"""Faults of many kinds, one after the other; `make faults` is the long form."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ _SEED = 20
 
 
 async def test_every_change_arrives_once_whatever_happens(pair: Pair, own: Stack, tmp_path: Path) -> None:
-    """A failure is repeated by `make faults ARGS="--seed 20 …"`."""
     done = await storm(tmp_path, pair, own, _SEED, 8, [fault for fault in FAULTS if fault.quick])
     assert not done.failure
     assert sum(map(len, done.faults.values())) == 8

@@ -1,7 +1,8 @@
 """The schema history in Kafka: each table of the captured schemas as it is at the pipeline's progress.
 
 The topic is compacted, and written in the transactions that commit the progress. Its head is written with the very
-first one: where the head is, every table is.
+first one. Where it is, the history was begun with the pipeline: with all tables, or, where the server names columns and
+the pipeline began in the past, with none. A table that is not known stops the reader.
 """
 
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ class SchemaHistory:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: default character sets of schemas
     charsets: dict[str, str] = field(default_factory=dict)
-    #: it was begun with the pipeline, so nothing is missing
+    #: it was begun with the pipeline, so nothing that it followed is missing
     complete: bool = False
 
 

@@ -53,6 +53,9 @@ async def run(settings: Settings, health: Health) -> None:
                     await _read(settings, pipe, place, progress, switching, health)
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
+            except asyncio.CancelledError:
+                await pipe.give_up()  # else what is half sent stays open until another reader comes
+                raise
             except (SourceUnavailable, SourceRefused) as error:
                 await hosts.leave(progress, error)
                 health.down(str(error))
