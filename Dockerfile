@@ -35,7 +35,7 @@ RUN cp -RL /opt/java/openjdk /jre
 # ---- what ships: one stage per service ----
 FROM python:3.13-slim AS runtime
 RUN useradd --uid 10001 --user-group --no-log-init --create-home --home-dir /var/lib/databus databus \
- && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake
+ && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake /var/lib/databus/claim-checks
 WORKDIR /var/lib/databus
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 

@@ -25,7 +25,7 @@ _NUMBERS: dict[Kind, str] = {
 @pytest.fixture
 def pipeline(make_pipeline: MakePipeline, source: Server, schema: str) -> Pipeline:
     election = {"election": {"renew": "500ms"}}
-    return make_pipeline(source, schema, reader=election, publisher=election)
+    return make_pipeline(source, schema, reader=election | {"backlog_limit": 2**20}, publisher=election)
 
 
 @pytest.fixture

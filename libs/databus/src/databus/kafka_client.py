@@ -7,6 +7,21 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 
+from databus.errors import KafkaUnavailable
+
+#: a topic of ours is read in less; a partition without a leader would be waited for for ever
+_READ_SECONDS = 120
+
+
+@asynccontextmanager
+async def reading_in_time(topic: str) -> AsyncIterator[None]:
+    """Give up reading a topic that does not come to its end. Raises KafkaUnavailable."""
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise KafkaUnavailable(f"Kafka did not give all of topic {topic} within {_READ_SECONDS} s") from error
+
 
 @asynccontextmanager
 async def running(client: Any) -> AsyncIterator[Any]:

@@ -15,7 +15,7 @@ from databus import names
 from databus.connections import kafka_errors
 from databus.errors import SchemaHistoryCorrupt
 from databus.events import Table
-from databus.kafka_client import running
+from databus.kafka_client import reading_in_time, running
 from databus.kafka_progress import consumer
 from databus.settings import Settings
 
@@ -56,9 +56,10 @@ async def read_history(settings: Settings) -> SchemaHistory:
             end = (await reading.end_offsets([partition]))[partition]
             reading.assign([partition])
             reading.seek(partition, begin)  # at once: the consumer would look for an offset by itself
-            while await reading.position(partition) < end:
-                for batch in (await reading.getmany(timeout_ms=200)).values():
-                    records |= {record.key: record.value for record in batch}
+            async with reading_in_time(partition.topic):
+                while await reading.position(partition) < end:
+                    for batch in (await reading.getmany(timeout_ms=200)).values():
+                        records |= {record.key: record.value for record in batch}
     return decode_history((key, value) for key, value in records.items() if value is not None)
 
 

@@ -7,7 +7,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from databus import names
 from databus.connections import kafka_errors
 from databus.errors import START_AFRESH, KafkaUnavailable, ProgressCorrupt
-from databus.kafka_client import running
+from databus.kafka_client import reading_in_time, running
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
 
@@ -80,9 +80,10 @@ async def _last_record(
     """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
     reading.seek(partition, start)
     last = None
-    while await reading.position(partition) < end:
-        for records in (await reading.getmany(timeout_ms=200)).values():
-            last = records[-1]
+    async with reading_in_time(partition.topic):
+        while await reading.position(partition) < end:
+            for records in (await reading.getmany(timeout_ms=200)).values():
+                last = records[-1]
     return last
 
 

@@ -8,6 +8,7 @@ from databus.events import SchemaDefinition, Table, TableDefinition
 from databus.kafka_history import SchemaHistory, read_history
 from databus.progress import Progress
 from databus.readiness import names_columns
+from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Query, Session
 from databus_reader.entries import EntryWriter
@@ -17,7 +18,9 @@ _DDL = {b"CREATE", b"ALTER", b"DROP", b"RENAME"}
 _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.schemata"
 
 
-async def begin(place: Place, settings: Settings, progress: Progress, entries: EntryWriter) -> SchemaHistory:
+async def begin(
+    place: Place, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
+) -> SchemaHistory:
     """Give the tables at the place the reader begins at; at a pipeline's first start they are read and sent."""
     history = await read_history(settings)
     if settings.publisher.delivery == "at_least_once" and not names_columns(place.session.server):
@@ -32,20 +35,20 @@ async def begin(place: Place, settings: Settings, progress: Progress, entries: E
                 f"head, and the binlog names no columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
             )
         return history
-    first = await _first(place, settings)
+    first = await _first(place, settings, health)
     gone = [Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()]
     await entries.write([TableDefinition(table) for table in (*first.tables.values(), *gone)])
     await entries.write([SchemaDefinition(*schema) for schema in first.charsets.items()])
     return first
 
 
-async def _first(place: Place, settings: Settings) -> SchemaHistory:
+async def _first(place: Place, settings: Settings, health: Health) -> SchemaHistory:
     """Read the tables. Raises where they were altered since the place: SourceUnavailable if that place is the end."""
     latest = settings.reader.start == "latest"
     if not latest and names_columns(place.session.server):
         return SchemaHistory()
     history = await _read(place.session, settings.source)
-    if not await _has_ddl(place, settings):
+    if not await _has_ddl(place, settings, health):
         return history
     if latest:
         raise SourceUnavailable(f"database {place.host}: tables were altered while they were read")
@@ -65,11 +68,12 @@ async def _read(session: Session, source: Source) -> SchemaHistory:
     )
 
 
-async def _has_ddl(place: Place, settings: Settings) -> bool:
+async def _has_ddl(place: Place, settings: Settings, health: Health) -> bool:
     """Say whether the log has DDL that may concern captured schemas, from the place to its end."""
     async with connect_source(settings.source, place.host) as session:
         stream = await session.dump(place.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False)
         async for events in stream:
+            health.beat()
             if any(isinstance(event, Query) and _concerns(settings.source, event) for event in events):
                 return True
     return False

@@ -87,7 +87,7 @@ async def _read(
     if not names_columns(server):
         log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
     entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
-    history = await begin(place, settings, progress, entries)
+    history = await begin(place, settings, progress, entries, health)
     time_us = progress.time_us or time.time_ns() // 1000
     await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
     await entries.flush()
