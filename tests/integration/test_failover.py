@@ -18,7 +18,7 @@ from databus_reader.source.hosts import Hosts, Place
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
 from hosts_support import ACCOUNT, address
-from support import RESET
+from support import RESET, ids
 
 STOP = {"mariadb": "STOP SLAVE SQL_THREAD", "mysql": "STOP REPLICA SQL_THREAD"}
 START = {"mariadb": "START SLAVE SQL_THREAD", "mysql": "START REPLICA SQL_THREAD"}
@@ -63,6 +63,24 @@ async def test_t18_another_host_goes_on_by_gtid_and_forgets_the_files_of_the_fir
     with pytest.raises(SourceUnavailable) as caught:
         await go_on(progress, first, second)
     assert str(caught.value).count("server unavailable") == 2
+
+
+@pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
+async def test_a_log_that_has_the_transactions_in_another_order_is_read_by_gtids(pair: Pair) -> None:
+    first, _ = pair.servers
+    for domain in (1, 2):
+        await run(first, f"SET SESSION gtid_domain_id = {domain}", f"INSERT INTO shop.t VALUES ({domain}0)")
+    end = await published(first)
+    read_elsewhere = ",".join(gtid for gtid in end.position.gtid_set.split(",") if not gtid.startswith("1-"))
+    place = msgspec.structs.replace(end.position, gtid_set=read_elsewhere)
+    progress = msgspec.structs.replace(end, position=place)
+    async with Hosts(settings(first)).connect(progress, Health()) as found:
+        assert found.beginning == place
+        stream = await found.session.dump(found.beginning, server_id=4711, follow=False)
+        assert ids([event async for events in stream for event in events]) == [b"10"]
+    in_order = msgspec.structs.replace(end, in_order=True)
+    async with Hosts(settings(first)).connect(in_order, Health()) as found:
+        assert found.beginning == Position("", end.position.file, end.position.offset)
 
 
 async def server_of(database: Database) -> Server:
