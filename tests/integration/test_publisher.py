@@ -450,3 +450,17 @@ async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_told(
     failure = await publisher.failure()
     assert isinstance(failure, InvalidSettings)
     assert str(failure).startswith("publisher.transaction_timeout: ")
+
+
+async def test_a_reader_that_falls_silent_in_a_transaction_is_not_waited_for_until_kafka_ends_it(
+    configured: Callable[..., Settings], run: Run, consumed: Consume
+) -> None:
+    settings = configured(transaction_timeout="4s")
+    changes = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 1)))
+    assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"1"]
+    await source.begin(source.insert((2, 1)))
+    await source.claim()  # another generation, and the publisher goes on
+    await source.commit(source.insert((3, 1)))
+    assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"3"]

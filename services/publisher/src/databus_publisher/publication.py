@@ -55,6 +55,11 @@ class Publication:
         """Whether there is something to commit and no source transaction is open."""
         return self._begin is None and self._reach.moved
 
+    @property
+    def half_sent(self) -> bool:
+        """Whether a source transaction is open."""
+        return self._begin is not None
+
     async def add(self, events: list[Event], size: int) -> None:
         """Send the records of an entry's events, in order; `size` is that of the entry, in bytes."""
         self._size += size

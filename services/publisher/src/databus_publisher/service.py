@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 from databus import metrics
 from databus.connections import connect_redis, kafka_errors
@@ -47,7 +48,7 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
         await _open(pipe, producer, progress)
         health.up()
         try:
-            await _publish(pipe, publication, health)
+            await _publish(pipe, publication, health, patience=settings.publisher.transaction_timeout / 2)
         except GenerationLost as lost:
             log.info("%s; opening a new one", lost)
         await producer.abort()
@@ -62,12 +63,17 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     log.info("generation opened after transaction %d", progress.transaction)
 
 
-async def _publish(pipe: PublisherEnd, publication: Publication, health: Health) -> None:
+async def _publish(pipe: PublisherEnd, publication: Publication, health: Health, patience: float) -> None:
     """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
+    heard = time.monotonic()
     try:
         while True:
             health.beat()
-            await uninterrupted(_step(pipe, publication, await _take(pipe)))
+            if entries := await _take(pipe):
+                heard = time.monotonic()
+                await uninterrupted(_step(pipe, publication, entries))
+            elif publication.half_sent and time.monotonic() > heard + patience:
+                raise GenerationLost("the reader fell silent in the middle of a transaction")  # before Kafka aborts it
             if pipe.drained and publication.committable:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # which tells how large the entries are that came meanwhile
@@ -88,8 +94,7 @@ async def _take(pipe: PublisherEnd) -> list[Entry]:
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
     for entry in entries:
         await publication.add(decode_events(entry.payload), len(entry.payload))
-    if entries:
-        await pipe.trim()
+    await pipe.trim()
 
 
 async def check(settings: Settings, _: Health) -> None:
