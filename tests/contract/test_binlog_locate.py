@@ -54,3 +54,13 @@ async def test_a_place_that_is_none_is_told(account, schema, execute, queries: S
         await locate(account, end.file, 99999999, server_id=NOBODY)
     with pytest.raises(InvalidPosition, match=f"no event starts there in {end.file}"):
         await locate(account, end.file, end.offset + 1, server_id=NOBODY)
+
+
+@pytest.mark.parametrize("own", ["mysql"], indirect=True)
+async def test_what_a_backup_brought_belongs_to_the_set_though_no_file_tells_it(account, schema, execute, queries):
+    brought = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-10"
+    await execute(f"SET GLOBAL gtid_purged = '+{brought}'")
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    end = await queries.current_position()
+    assert brought in end.gtid_set
+    assert await locate(account, end.file, end.offset, server_id=NOBODY) == end

@@ -17,7 +17,7 @@ class Progress(msgspec.Struct, frozen=True):
     time_us: int = 0
     #: identity of the server whose file and offset the position names; any, as long as it is empty
     server: str = ""
-    #: that server's log has all of the GTID set before the place, and nothing else: one may go on by file, too
+    #: that server's log has before the place what is in the GTID set, and nothing else: one may go on by file, too
     in_order: bool = False
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 
 from databus import metrics
@@ -48,7 +49,7 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
         await _open(pipe, producer, progress)
         health.up()
         try:
-            await _publish(pipe, publication, health, patience=settings.publisher.transaction_timeout / 2)
+            await _publish(pipe, publication, health, patience=_patience(settings))
         except GenerationLost as lost:
             log.info("%s; opening a new one", lost)
         await producer.abort()
@@ -63,6 +64,11 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     log.info("generation opened after transaction %d", progress.transaction)
 
 
+def _patience(settings: Settings) -> float:
+    """Seconds to wait for the rest of a transaction: Kafka must not end its own meanwhile."""
+    return settings.publisher.transaction_timeout / 2 if settings.publisher.delivery == "exactly_once" else math.inf
+
+
 async def _publish(pipe: PublisherEnd, publication: Publication, health: Health, patience: float) -> None:
     """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
     heard = time.monotonic()
@@ -73,7 +79,10 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
                 heard = time.monotonic()
                 await uninterrupted(_step(pipe, publication, entries))
             elif publication.half_sent and time.monotonic() > heard + patience:
-                raise GenerationLost("the reader fell silent in the middle of a transaction")  # before Kafka aborts it
+                raise GenerationLost(
+                    f"nothing came for {patience:g} s in the middle of a transaction: does the reader live, or is "
+                    "publisher.transaction_timeout too short for the transactions there are?"
+                )
             if pipe.drained and publication.committable:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # which tells how large the entries are that came meanwhile

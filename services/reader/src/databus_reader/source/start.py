@@ -1,11 +1,18 @@
 """Where a pipeline without progress begins: `reader.start`, resolved once."""
 
+import asyncio
+import time
+
 from databus.connections import connect_source
 from databus.dump_api import DumpApi
-from databus.errors import DumpUnusable, InvalidSettings
+from databus.errors import DumpUnusable, InvalidSettings, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Settings
 from databus_binlog import GtidSet, InvalidPosition, Position, Session, locate
+
+#: longer than the 10 s that servers wait for semi-sync replicas by default
+_COMMIT_SECONDS = 15.0
+_PAUSE_SECONDS = 0.2
 
 
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
@@ -17,8 +24,10 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
     try:
         if start == "latest":
             end = await session.current_position()
-            if server.flavor == "mysql" and server.gtid:  # whose GTIDs may be behind the offset told
-                return await _located(settings, host, end.file, end.offset)
+            if server.flavor == "mysql" and server.gtid:
+                located = await _located(settings, host, end.file, end.offset)
+                await _until_executed(session, located)
+                return located
             return Progress(end, server=server.identity, in_order=True)
         if start == "earliest":
             oldest = (await session.earliest_position()).file
@@ -40,6 +49,18 @@ async def _located(settings: Settings, host: str, file: str, offset: int) -> Pro
         identity = session.server.identity
     position = await locate(settings.source.login(host), file, offset, server_id=settings.server_id)
     return Progress(position, server=identity, in_order=True)
+
+
+async def _until_executed(session: Session, located: Progress) -> None:
+    """Wait for what is in MySQL's log, but not committed yet: semi-sync replicas may be waited for in between."""
+    wanted = GtidSet.parse("mysql", located.position.gtid_set if located.position else "")
+    deadline = time.monotonic() + _COMMIT_SECONDS
+    while time.monotonic() < deadline:
+        [(executed,)] = await session.query("SELECT @@GLOBAL.gtid_executed")
+        if GtidSet.parse("mysql", str(executed).replace("\n", "")).covers(wanted):
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+    raise SourceUnavailable("a transaction stands in the log and is not committed: do its semi-sync replicas answer?")
 
 
 async def _of_dump(url: str, dump: str) -> Progress:

@@ -48,6 +48,8 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
     if not (position.gtid_set and server.gtid):
         if not here:
             raise _without_gtids(session, progress)
+        if position.gtid_set and not progress.in_order:
+            log.warning("GTIDs are off now, going on by file: transactions that stand in another order may come again")
         return await _complete(session, login, position, server_id)
     await _require_gtids(session, position, same_server=progress.server == server.identity)
     if here and server.flavor == "mysql":
