@@ -116,7 +116,8 @@ async def test_a_statement_above_the_limit_stops(admin, execute):
 
 
 async def test_mysql_replication_stops_at_rows_above_the_limit(own, admin, execute):
-    start = await admin.current_position()
+    end = await admin.current_position()
+    start = Position(file=end.file, offset=end.offset)  # by GTIDs the library reads no tags, which other tests make
     await execute("INSERT INTO t VALUES (1, 'a')")
     await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", LIMIT)
     stream = await admin.dump(start, server_id=4853, follow=False, row_limit=LIMIT, engine="mysql-replication")
