@@ -434,13 +434,19 @@ async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configu
     configured: Callable[..., Settings], run: Run, changes: Consume, admin: AIOKafkaAdminClient
 ) -> None:
     settings = configured(partitions=3, topic_settings={"retention.ms": 123456, "max.message.bytes": "30000"})
+    kept = msgspec.structs.replace(ITEMS, name="kept")
+    existing = await changes(f"{settings.name}.shop.kept", partitions=2, **{"retention.ms": "777"})
     _, source = await run(settings)
-    await source.commit(source.insert((1, 9)))
+    rows = msgspec.structs.replace(source.insert((2, 9)), table=kept.fingerprint)
+    await source.commit(TableDefinition(kept), source.insert((1, 9)), rows)
     await source.taken()
     await (await changes(topic_of(settings), partitions=3)).until(1)
-    (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic_of(settings))])
-    found = {name: value for name, value, *_ in answer.resources[0][4]}
-    assert (found["retention.ms"], found["max.message.bytes"]) == ("123456", "30000")
+    await existing.until(1)
+    wanted = {topic_of(settings): ("123456", "30000"), f"{settings.name}.shop.kept": ("777", "1048588")}
+    for topic, values in wanted.items():
+        (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+        found = {name: value for name, value, *_ in answer.resources[0][4]}
+        assert (found["retention.ms"], found["max.message.bytes"]) == values
 
 
 async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_told(

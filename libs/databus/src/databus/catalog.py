@@ -90,7 +90,12 @@ def charset_of(collation: str) -> str:
     charset = collation.lower().partition("_")[0]
     if charset.startswith("uca"):
         return ""
-    return {"utf8": "utf8mb3"}.get(charset, charset)
+    return charset_name(charset)
+
+
+def charset_name(name: str) -> str:
+    """Give a character set's name as newer servers print it."""
+    return {"utf8": "utf8mb3"}.get(name.lower(), name.lower())
 
 
 _LABELLED = {"enum", "set"}

@@ -15,8 +15,7 @@ from databus import names
 from databus.connections import kafka_errors
 from databus.errors import SchemaHistoryCorrupt
 from databus.events import Table
-from databus.kafka_client import reading_in_time, running
-from databus.kafka_progress import consumer
+from databus.kafka_client import consumer, records, running
 from databus.settings import Settings
 
 #: value of the head's record
@@ -46,7 +45,7 @@ async def read_history(settings: Settings) -> SchemaHistory:
     Raises KafkaUnavailable, and SchemaHistoryCorrupt for a record that cannot be read.
     """
     partition = TopicPartition(names.schema_topic(settings.name), 0)
-    records: dict[bytes, bytes | None] = {}
+    found: dict[bytes, bytes | None] = {}
     with kafka_errors():
         async with running(consumer(settings, "read_committed")) as reading:
             # Asked for all topics, for asking for one by its name could create it.
@@ -55,12 +54,9 @@ async def read_history(settings: Settings) -> SchemaHistory:
             begin = (await reading.beginning_offsets([partition]))[partition]
             end = (await reading.end_offsets([partition]))[partition]
             reading.assign([partition])
-            reading.seek(partition, begin)  # at once: the consumer would look for an offset by itself
-            async with reading_in_time(partition.topic):
-                while await reading.position(partition) < end:
-                    for batch in (await reading.getmany(timeout_ms=200)).values():
-                        records |= {record.key: record.value for record in batch}
-    return decode_history((key, value) for key, value in records.items() if value is not None)
+            async for record in records(reading, partition, begin, end):
+                found[record.key] = record.value
+    return decode_history((key, value) for key, value in found.items() if value is not None)
 
 
 def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:

@@ -1,21 +1,17 @@
 """Read a pipeline's progress from Kafka: backwards, because every commit has left a record."""
 
-from typing import Literal, TypeAlias
-
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import ConsumerRecord, TopicPartition
 
 from databus import names
 from databus.connections import kafka_errors
 from databus.errors import START_AFRESH, KafkaUnavailable, ProgressCorrupt
-from databus.kafka_client import reading_in_time, running
+from databus.kafka_client import Isolation, consumer, records, running
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
 
 #: offsets that are read first; markers of transactions are among them
 _FIRST_STEP = 32
 _GROWTH = 8
-
-Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
 
 async def read_progress(settings: Settings, *, whole: bool = False) -> Progress | None:
@@ -50,9 +46,11 @@ async def _last_committed(
         start, step = end, _FIRST_STEP
         while start > begin:
             start, step = max(begin, end - step), step * _GROWTH
-            record = await _last_record(reading, partition, start, end)
-            if record is not None:
-                return record
+            last = None
+            async for record in records(reading, partition, start, end):  # not markers and aborted ones
+                last = record
+            if last is not None:
+                return last
     return None
 
 
@@ -72,22 +70,3 @@ def _decoded(partition: TopicPartition, record: ConsumerRecord[object, bytes]) -
         return decode_progress(record.value)
     except ProgressCorrupt as error:
         raise ProgressCorrupt(f"topic {partition.topic}, offset {record.offset}: {error}; {START_AFRESH}") from error
-
-
-async def _last_record(
-    reading: AIOKafkaConsumer, partition: TopicPartition, start: int, end: int
-) -> ConsumerRecord[object, bytes] | None:
-    """Read from `start` to `end`, over markers and aborted records, and give the last committed record."""
-    reading.seek(partition, start)
-    last = None
-    async with reading_in_time(partition.topic):
-        while await reading.position(partition) < end:
-            for records in (await reading.getmany(timeout_ms=200)).values():
-                last = records[-1]
-    return last
-
-
-def consumer(settings: Settings, isolation: Isolation) -> AIOKafkaConsumer:
-    """Make a consumer of topics of our own; it is not started."""
-    servers = settings.kafka.bootstrap_servers
-    return AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import uvicorn
@@ -28,7 +27,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from databus.errors import DatabusError, InvalidSettings, RetryableError
-from databus.settings import Settings, config_path, load
+from databus.settings import Settings, add_config, load
 
 log = logging.getLogger("databus")
 
@@ -89,13 +88,7 @@ def main(
     (settings, health) where it has more to serve than health and metrics.
     """
     parser = argparse.ArgumentParser(prog=f"databus-{name}")
-    parser.add_argument(
-        "--config",
-        type=Path,
-        default=config_path(),
-        metavar="FILE",
-        help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
-    )
+    add_config(parser)
     parser.add_argument(
         "--check",
         action="store_true",

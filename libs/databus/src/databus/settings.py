@@ -4,6 +4,7 @@ Any value can be overridden by an environment variable `DATABUS__SECTION__KEY`, 
 `password_file`. It is validated as a whole, all errors at once, each with the key's path; an unknown key is an error.
 """
 
+import argparse
 import os
 import re
 import zlib
@@ -323,6 +324,17 @@ class Settings(BaseSettings):
 def config_path() -> Path:
     """Give the file that is read without `--config`."""
     return Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--config`, which gives the path for `load`."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        default=config_path(),
+        metavar="FILE",
+        help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
+    )
 
 
 def load(path: Path) -> Settings:

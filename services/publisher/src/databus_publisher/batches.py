@@ -142,7 +142,7 @@ class Batches:
             await self.begin()
             delivery = await self._kafka.send_batch(batch, lane.topic, partition=lane.partition)
         except BaseException as error:  # cancelled, too: without these records nothing may be committed
-            self._failure = KafkaUnavailable(
+            self._failure = self._failure or KafkaUnavailable(
                 f"records for {lane.topic} were not sent: {str(error) or type(error).__name__}"
             )
             raise

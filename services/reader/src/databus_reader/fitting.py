@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from databus.catalog import charset_name
 from databus.declared import described_by
 from databus.errors import START_AFRESH, SchemaMismatch
 from databus.events import Column, Table
@@ -99,5 +100,5 @@ def _shape(column: Column) -> tuple[object, ...]:
     """Give what information_schema and the binlog must agree on for a column to be the same."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
     sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
-    charset = "" if column.type in _ALIASES else {"utf8": "utf8mb3"}.get(column.charset, column.charset)
+    charset = "" if column.type in _ALIASES else charset_name(column.charset)
     return column.name, kind, sizes and sizes[0], charset, column.nullable, column.unsigned, column.values

@@ -2,13 +2,12 @@
 
 import argparse
 import asyncio
-from pathlib import Path
 
 from databus import switch
 from databus.cli.terminal import tell
 from databus.connections import connect_redis
 from databus.errors import DatabusError, InvalidSettings
-from databus.settings import Settings, config_path, load
+from databus.settings import Settings, add_config, load
 
 _DESCRIPTION = """\
 Send the reader to another host of source.hosts. It goes there if that host has all that was published and still has
@@ -24,13 +23,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     action = actions.add_parser("switch", help="send the reader to another host", description=_DESCRIPTION)
     action.add_argument("host", metavar="HOST:PORT", help="one of source.hosts")
-    action.add_argument(
-        "--config",
-        type=Path,
-        default=config_path(),
-        metavar="FILE",
-        help="the services' configuration file (default: %(default)s, or $DATABUS_CONFIG)",
-    )
+    add_config(action)
     action.set_defaults(run=run)
 
 

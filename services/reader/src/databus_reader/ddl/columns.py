@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from databus.catalog import charset_of
+from databus.catalog import charset_name, charset_of
 from databus.errors import CannotApply
 from databus.events import Column
 from databus_reader.ddl.datatype import LABELLED, NUMBERS, TEXT, declared, read_type, spelled
@@ -113,11 +113,6 @@ def read_charset(words: Words) -> str | None:
         return None
     words.take("=")
     return charset_name(_name_or_text(words))
-
-
-def charset_name(name: str) -> str:
-    """Give a character set's name as newer servers print it."""
-    return {"utf8": "utf8mb3"}.get(name.lower(), name.lower())
 
 
 def read_collation(words: Words) -> str | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple, cast
 from databus.errors import Refusal, SourceRefused
 from databus.progress import Progress
 from databus_binlog import (
+    Flavor,
     GtidSet,
     InvalidPosition,
     Login,
@@ -171,8 +172,8 @@ async def _require_next_gtid(login: Login, position: Position, server_id: int) -
         ) from error
 
 
-def _parsed(flavor: str, text: object) -> GtidSet:
-    return GtidSet.parse("mysql" if flavor == "mysql" else "mariadb", _text(text))
+def _parsed(flavor: Flavor, text: object) -> GtidSet:
+    return GtidSet.parse(flavor, _text(text))
 
 
 def _text(value: object) -> str:

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import logging
 import sys
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -14,12 +13,13 @@ from databus.cli.deadletter.letters import Letter, open_letters
 from databus.cli.deadletter.replay import open_replay
 from databus.cli.terminal import record_progress, tell
 from databus.connections import kafka_errors
-from databus.settings import Settings, config_path, load
+from databus.settings import Settings, add_config, load
 
 _LIST = "List the dead letters that were not replayed."
 _REPLAY = """\
 Write each dead letter's record to the topic and partition it belongs to, and take the letter back, both in one Kafka
-transaction. What still cannot be written stays, and is told. A replayed record stands behind later changes of its row.
+transaction where publisher.delivery has them. What still cannot be written stays, and is told. A replayed record stands
+behind later changes of its row.
 """
 
 
@@ -34,13 +34,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
     replaying.set_defaults(action=_replay)
     for action in (listing, replaying):
-        action.add_argument(
-            "--config",
-            type=Path,
-            default=config_path(),
-            metavar="FILE",
-            help="configuration file (default: %(default)s, or $DATABUS_CONFIG)",
-        )
+        add_config(action)
     parser.set_defaults(run=run)
 
 

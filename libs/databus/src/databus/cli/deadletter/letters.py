@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import names
 from databus.dead_letters import DeadLetter, read_headers
-from databus.kafka_client import running
+from databus.kafka_client import consumer, records, running
 from databus.settings import Settings
 
 
@@ -49,7 +48,7 @@ class Letters:
     async def unanswered(self) -> list[Letter]:
         """Give the letters that were not replayed, oldest first."""
         found: dict[bytes, Letter] = {}
-        async for record in self._records():
+        async for record in records(self._consumer, self._partition, self._begin, self._end):
             found.pop(record.key, None)
             if record.value is not None:
                 found[record.key] = Letter(record.offset, record.key, read_headers(record.headers), bool(record.value))
@@ -58,32 +57,19 @@ class Letters:
     async def values(self, letters: list[Letter]) -> AsyncIterator[tuple[Letter, bytes]]:
         """Give these letters once more, with their values."""
         wanted = {letter.offset: letter for letter in letters}
-        async for record in self._records():
+        async for record in records(self._consumer, self._partition, self._begin, self._end):
             if letter := wanted.get(record.offset):
                 yield letter, record.value
-
-    async def _records(self) -> AsyncIterator[Any]:
-        if self._begin == self._end:
-            return
-        self._consumer.seek(self._partition, self._begin)
-        while await self._consumer.position(self._partition) < self._end:
-            for records in (await self._consumer.getmany(timeout_ms=200)).values():
-                for record in records:
-                    if record.offset < self._end:
-                        yield record
 
 
 @asynccontextmanager
 async def open_letters(settings: Settings) -> AsyncIterator[Letters]:
     """Open the dead-letter topic; it may be missing, which means that there are none."""
     partition = TopicPartition(names.dead_letter_topic(settings.name), 0)
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap_servers, isolation_level="read_committed", enable_auto_commit=False
-    )
-    async with running(consumer):
+    async with running(consumer(settings, "read_committed")) as reading:
         begin = end = 0
-        if partition.topic in await consumer.topics():  # asked for all, for asking for one could create it
-            consumer.assign([partition])
-            begin = (await consumer.beginning_offsets([partition]))[partition]
-            end = (await consumer.end_offsets([partition]))[partition]
-        yield Letters(consumer, partition, begin, end)
+        if partition.topic in await reading.topics():  # asked for all, for asking for one could create it
+            reading.assign([partition])
+            begin = (await reading.beginning_offsets([partition]))[partition]
+            end = (await reading.end_offsets([partition]))[partition]
+        yield Letters(reading, partition, begin, end)
