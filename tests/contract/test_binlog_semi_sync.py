@@ -32,6 +32,9 @@ async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
     yield name
     await admin.query(f"SET GLOBAL {name}_enabled = OFF")
     if own.kind == "mysql":
+        async with asyncio.timeout(30):  # the server notices with the next heartbeat that the reader is gone
+            while (await status(admin, name))[1]:  # noqa: ASYNC110 - the server tells nobody
+                await asyncio.sleep(0.01)
         await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
 
 

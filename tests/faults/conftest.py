@@ -4,10 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from devstack import Kind, Stack
+from devstack import Stack
 from devstack.replication import Pair
-
-_KINDS: tuple[Kind, ...] = ("redis", "kafka")
 
 
 @pytest.fixture(scope="session")
@@ -15,8 +13,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Redis and Kafka, whatever servers the environment gives."""
     stack = Stack(tmp_path_factory.mktemp("faults"), own=True)
     yield stack
-    for kind in _KINDS:
-        stack.stop(kind)
+    stack.discard()
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +22,7 @@ async def mariadb_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
     pair = Pair(tmp_path_factory.mktemp("mariadb"), "mariadb")
     await pair.start()
     yield pair
-    await pair.stop()
+    await pair.discard()
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +31,7 @@ async def mysql_pair(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
     pair = Pair(tmp_path_factory.mktemp("mysql"), "mysql")
     await pair.start()
     yield pair
-    await pair.stop()
+    await pair.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

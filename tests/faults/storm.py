@@ -121,7 +121,7 @@ async def _run(options: argparse.Namespace, console: Console) -> Storm:
 
 
 async def _stop(stack: Stack, pair: Pair) -> None:
-    await asyncio.gather(pair.stop(), *(asyncio.to_thread(stack.stop, kind) for kind in _KINDS))
+    await asyncio.gather(pair.discard(), asyncio.to_thread(stack.discard))
 
 
 def main() -> int:

@@ -24,5 +24,5 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     )
     await pair.caught_up()
     yield pair
-    await pair.stop()
+    await pair.discard()
     shutil.rmtree(tmp_path / "pair")  # pytest would keep hundreds of megabytes for a while

@@ -13,7 +13,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     pair = Pair(tmp_path / "pair", request.param)
     await pair.start()
     yield pair
-    await pair.stop()
+    await pair.discard()
 
 
 async def test_a_killed_primary_comes_back_as_the_replica(pair: Pair) -> None:

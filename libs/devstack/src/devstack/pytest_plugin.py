@@ -1,4 +1,4 @@
-"""Fixtures that give tests real servers: each is started on first use and stopped when the session ends.
+"""Fixtures that give tests real servers: each is started on first use and killed when the session ends.
 
 They are the session's own, under `.devstack/tests` of the root folder, unless the environment gives a server.
 Their logs stay until the next session begins.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from devstack import KINDS, Server, Stack
+from devstack import Server, Stack
 from devstack.cache import locked
 
 
@@ -28,12 +28,7 @@ def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     _clear(sessions)
     stack = Stack(sessions / str(os.getpid()), say)
     yield stack
-    _stop(stack)
-
-
-def _stop(stack: Stack) -> None:
-    for kind in KINDS:
-        stack.stop(kind)
+    stack.discard()
 
 
 def _clear(sessions: Path) -> None:
@@ -41,7 +36,7 @@ def _clear(sessions: Path) -> None:
     with locked(sessions / "lock"):
         for home in sessions.iterdir():
             if home.is_dir() and (home.name == str(os.getpid()) or not Path("/proc", home.name).exists()):
-                _stop(Stack(home))
+                Stack(home).discard()
                 shutil.rmtree(home)
 
 

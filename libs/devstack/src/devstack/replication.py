@@ -111,10 +111,10 @@ class Pair:
         place = self._servers.index(server)
         await asyncio.to_thread(self._stacks[place].restart, self.kind, *self._options[place])
 
-    async def stop(self) -> None:
-        """End both in good order, the replica first."""
-        for place in (1 - self._primary, self._primary):
-            await asyncio.to_thread(self._stacks[place].stop, self.kind)
+    async def discard(self) -> None:
+        """Kill both: nobody needs their data any more."""
+        for stack in self._stacks:
+            await asyncio.to_thread(stack.discard)
 
     def _start(self, place: int) -> Server:
         return self._stacks[place].start(self.kind, *self._options[place])

@@ -84,6 +84,11 @@ class Stack:
             raise DevstackError(f"{kind} is given by {VARIABLES[kind][0]}: it is not ours to kill")
         return self._end(kind, Process.kill)
 
+    def discard(self) -> None:
+        """Kill all servers that were started here, whose data nobody needs: some take long to end in good order."""
+        for kind in KINDS:
+            self._end(kind, Process.kill)
+
     def restart(self, kind: Kind, *options: str) -> Server:
         """Kill the server and start it again on the same data and port, with these options."""
         self.kill(kind)
