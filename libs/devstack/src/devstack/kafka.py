@@ -107,7 +107,7 @@ def _java(say: Say) -> str:
 
 def _jvm(java: str, installation: Path) -> list[str]:
     logging = f"-Dlog4j2.configurationFile={_POMS / 'kafka-log4j2.xml'}"
-    return [java, "-Xmx512m", logging, "-cp", f"{installation}/jars/*"]
+    return [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", logging, "-cp", f"{installation}/jars/*"]
 
 
 def _configure(folder: Path, ports: tuple[int, ...], data: Path) -> Path:
