@@ -1,0 +1,155 @@
+"""What a message format is: it makes Kafka records of changes.
+
+A format is made once for a route and a generation of the pipe, and is told all that happens there in order:
+`begin`, then `change` and `statement`, then `end` for each source transaction, `heartbeat` between them. It may keep
+state for the length of a transaction; what it keeps longer must follow from the configuration and the events alone,
+for after a crash it is told everything again from the last commit.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from databus.events import Action, Begin, Row, Table
+from databus_binlog import Flavor, Position
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Record(NamedTuple):
+    """One record of a topic."""
+
+    key: bytes | None
+    #: None is a tombstone
+    value: bytes | None
+    headers: Headers = ()
+    #: one of the format's own topics (`Format.topics`); None is the topic of the route
+    topic: str | None = None
+
+
+class Options(BaseModel):
+    """What a route may set for a format (`options`); each format has its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What messages tell of their source."""
+
+    #: of the pipeline
+    name: str
+    flavor: Flavor
+    host: str
+    port: int
+
+
+class End(NamedTuple):
+    """The end of a source transaction."""
+
+    #: None where the server logs none, e.g. at the end of a non-transactional engine's changes
+    xid: int | None
+    #: offset behind the transaction's last event
+    end: int
+    #: row changes that were told of the transaction; an update counts once
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Rows of one binlog event that go to one partition."""
+
+    table: Table
+    begin: Begin
+    action: Action
+    #: offsets of the binlog event
+    start: int
+    end: int
+    #: ordinal in the transaction of the event's first row, from 0
+    first: int
+    #: of the rows, in their transaction; an update has one for both images
+    ordinals: Sequence[int]
+    #: an update alternates before and after images
+    rows: Sequence[Row]
+    #: the statement, on the first event of those it made, where the server logs it
+    query: bytes | None = None
+    #: told to formats that need it
+    transaction_end: End | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A DDL statement."""
+
+    #: as it is afterwards
+    table: Table
+    begin: Begin
+    action: Action
+    #: UTF-8, with the table's name qualified
+    query: bytes
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Some rows of a table in a dump, in its order."""
+
+    table: Table
+    position: Position
+    #: when the dump was taken, µs since the epoch
+    time_us: int
+    rows: Sequence[Row]
+    #: of the dump, and of the table: whether these are the first and the last ones (a table without rows has one empty
+    #: `Snapshot` that is both)
+    first: bool = False
+    last: bool = False
+    first_of_table: bool = False
+    last_of_table: bool = False
+
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+class Format(ABC, Generic[OptionsT]):
+    """Makes records of what happens. All methods raise PoisonError for what cannot be expressed in the format."""
+
+    #: the class of `options`
+    options_type: ClassVar[type[Options]] = Options
+    #: whether `Change.transaction_end` has to be told: the transaction is held back until it is whole
+    needs_end: ClassVar[bool] = False
+
+    def __init__(self, source: Source, options: OptionsT) -> None:
+        self.source = source
+        self.options = options
+
+    def topics(self) -> Iterable[str]:
+        """Name the topics, of one partition each, that records go to beside that of the route."""
+        return ()
+
+    def begin(self, begin: Begin) -> Iterable[Record]:
+        """Make the records that stand before a transaction's changes in each partition that gets some of them."""
+        return ()
+
+    @abstractmethod
+    def change(self, change: Change) -> Iterable[Record]:
+        """Make the records of rows, all for one partition."""
+
+    def statement(self, statement: Statement) -> Iterable[Record]:
+        """Make the records of a statement, for each partition of its table."""
+        return ()
+
+    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+        """Make the records that stand behind a transaction's changes in each partition that got some of them."""
+        return ()
+
+    def heartbeat(self, time_us: int) -> Iterable[Record]:
+        """Make the records that tell that all up to this time was passed on; only for topics of the format's own."""
+        return ()
+
+    @abstractmethod
+    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+        """Make the records of a dump's rows."""
