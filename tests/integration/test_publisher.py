@@ -32,7 +32,7 @@ from databus.events import (
     Start,
     Table,
     TableDefinition,
-    encode_event,
+    encode_events,
 )
 from databus.formats.databus import Encoder
 from databus.kafka_progress import read_progress
@@ -90,7 +90,7 @@ class Source:
         await self.append(opening, *events)
 
     async def append(self, *events: Event) -> None:
-        await self._pipe.append(msgspec.msgpack.encode([msgspec.Raw(encode_event(event)) for event in events]))
+        await self._pipe.append(encode_events(events))
 
     async def taken(self) -> None:
         """Wait until the publisher has sent all that was appended."""

@@ -20,7 +20,7 @@ Value: TypeAlias = bytes | bool | None
 ABSENT: Final = False
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True):
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What every event tells: when, by which server, and where it stands in which file."""
 
     time: int  #: seconds since 1970, 0 for events the server makes up while sending
@@ -30,14 +30,14 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
     end: int  #: offset of the next event
 
 
-class FormatDescription(Event, frozen=True, array_like=True, tag=1):
+class FormatDescription(Event, frozen=True, array_like=True, gc=False, tag=1):
     """The head of a file."""
 
     server_version: str
     checksum: bool
 
 
-class Rotate(Event, frozen=True, array_like=True, tag=2):
+class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
     """The log goes on in `next_file`. An artificial one is made up by the server when it opens a file to send it."""
 
     next_file: str
@@ -45,7 +45,7 @@ class Rotate(Event, frozen=True, array_like=True, tag=2):
     artificial: bool
 
 
-class Gtid(Event, frozen=True, array_like=True, tag=3):
+class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
     """A transaction or a statement of its own begins."""
 
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
@@ -56,7 +56,7 @@ class Gtid(Event, frozen=True, array_like=True, tag=3):
     commit_time_us: int  #: microseconds since 1970 at the first server, 0 where unknown
 
 
-class Query(Event, frozen=True, array_like=True, tag=4):
+class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
     """A statement as text: BEGIN, COMMIT, DDL, or DML in statement format."""
 
     schema: str
@@ -66,26 +66,26 @@ class Query(Event, frozen=True, array_like=True, tag=4):
     xid: int | None  #: of a statement that is a transaction of its own
 
 
-class Xid(Event, frozen=True, array_like=True, tag=5):
+class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
     """A transaction is committed."""
 
     xid: int
 
 
-class XaPrepare(Event, frozen=True, array_like=True, tag=6):
+class XaPrepare(Event, frozen=True, array_like=True, gc=False, tag=6):
     """An XA transaction is prepared (or committed in one phase); a Query tells its outcome later."""
 
     xid: str  #: X'gtrid',X'bqual',format
     one_phase: bool
 
 
-class RowsQuery(Event, frozen=True, array_like=True, tag=7):
+class RowsQuery(Event, frozen=True, array_like=True, gc=False, tag=7):
     """The statement that caused the rows that follow (ROWS_QUERY, ANNOTATE_ROWS)."""
 
     query: bytes
 
 
-class Rows(Event, frozen=True, array_like=True, tag=8):
+class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
     """Changed rows of one table."""
 
     table: str  #: fingerprint of its TableMap, which `Events.tables` has
@@ -100,15 +100,15 @@ class Rows(Event, frozen=True, array_like=True, tag=8):
         return _decode_images(self.rows)
 
 
-class Heartbeat(Event, frozen=True, array_like=True, tag=9):
+class Heartbeat(Event, frozen=True, array_like=True, gc=False, tag=9):
     """The server has nothing to send; it stands at `end` of `file`."""
 
 
-class Stop(Event, frozen=True, array_like=True, tag=10):
+class Stop(Event, frozen=True, array_like=True, gc=False, tag=10):
     """The server shut down and will go on in a new file."""
 
 
-class OversizedRows(Event, frozen=True, array_like=True, tag=11):
+class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
     """In the place of Rows that are larger than the limit: of what they hold, nothing is known."""
 
     table: str  #: fingerprint of its TableMap, which `Events.tables` has

@@ -79,13 +79,13 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 _fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
-class TableDefinition(msgspec.Struct, frozen=True, array_like=True, tag=1):
+class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """A table as it is now: later events refer to it, and the schema history keeps it. Without columns: it is gone."""
 
     table: Table
 
 
-class Begin(msgspec.Struct, frozen=True, array_like=True, tag=2):
+class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A source transaction with captured changes begins."""
 
     #: counts captured transactions of the pipeline, for ever and without a gap
@@ -99,7 +99,7 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag=2):
     time_us: int
 
 
-class RowsEvent(msgspec.Struct, frozen=True, array_like=True, tag=3):
+class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     """Row images of one table from one binlog event."""
 
     #: fingerprint of the `Table`
@@ -116,7 +116,7 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, tag=3):
     query: bytes | None = None
 
 
-class QueryEvent(msgspec.Struct, frozen=True, array_like=True, tag=4):
+class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     """DDL on a captured table."""
 
     #: fingerprint of the `Table` as it is after the statement
@@ -128,7 +128,7 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, tag=4):
     end: int
 
 
-class Commit(msgspec.Struct, frozen=True, array_like=True, tag=5):
+class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     """The transaction is complete; its end is where one may resume."""
 
     #: GTID set of what was executed since the event before that told it, captured or not
@@ -138,7 +138,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, tag=5):
     xid: int | None
 
 
-class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=6):
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
     """Nothing captured up to this place, where one may resume."""
 
     executed: str
@@ -147,7 +147,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, tag=6):
     time_us: int
 
 
-class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
+class Start(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=7):
     """A reader begins: from where, and at which server."""
 
     position: Position
@@ -159,14 +159,14 @@ class Start(msgspec.Struct, frozen=True, array_like=True, tag=7):
     in_order: bool
 
 
-class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, tag=8):
+class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=8):
     """The default character set of a schema; None: the schema is gone."""
 
     schema: str
     charset: str | None
 
 
-class OversizedRow(msgspec.Struct, frozen=True, array_like=True, tag=9):
+class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9):
     """A row that was too large to be read: all that is left of it."""
 
     #: fingerprint of the `Table`
@@ -185,6 +185,6 @@ Event: TypeAlias = (
     TableDefinition | SchemaDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
 )
 
-encode_event = msgspec.msgpack.Encoder().encode
+encode_events = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode
 decode_rows = msgspec.msgpack.Decoder(list[Row]).decode

@@ -31,7 +31,10 @@ class Reach:
     def ended(self, begin: Begin, event: Commit) -> None:
         """Reach the end of a transaction."""
         self._transaction = begin.transaction
-        self._execute(event.executed)
+        if self._gtids is not None and event.executed == begin.gtid:
+            self._gtids.add(begin.gtid)  # nothing else: nearly always, and far cheaper
+        else:
+            self._execute(event.executed)
         self._move(event.file, event.end, begin.time_us)
 
     def passed(self, event: Heartbeat) -> None:

@@ -72,10 +72,13 @@ def _patience(settings: Settings) -> float:
 async def _publish(pipe: PublisherEnd, publication: Publication, health: Health, patience: float) -> None:
     """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
     heard = time.monotonic()
+    coming = asyncio.create_task(_take(pipe))
     try:
         while True:
             health.beat()
-            if entries := await _take(pipe):
+            entries, drained = await _came(coming)
+            coming = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
+            if entries:
                 heard = time.monotonic()
                 await uninterrupted(_step(pipe, publication, entries))
             elif publication.half_sent and time.monotonic() > heard + patience:
@@ -83,21 +86,29 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
                     f"nothing came for {patience:g} s in the middle of a transaction: does the reader live, or is "
                     "publisher.transaction_timeout too short for the transactions there are?"
                 )
-            if pipe.drained and publication.committable:
+            if drained and publication.committable:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # which tells how large the entries are that came meanwhile
     except asyncio.CancelledError:
         if publication.committable:
             await uninterrupted(publication.commit())
         raise
+    finally:
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
 
 
-async def _take(pipe: PublisherEnd) -> list[Entry]:
-    """Wait for entries, and take those that are there."""
-    entries = await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS)
+async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
+    """Wait for entries, and take those that are there; tells whether these were all."""
+    return await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS), pipe.drained
+
+
+async def _came(coming: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
+    """Wait until entries were taken."""
+    taken = await coming
     if (task := asyncio.current_task()) and task.cancelling():
         raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
-    return entries
+    return taken
 
 
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:

@@ -86,31 +86,31 @@ async def _read(
     session, server, start = place.session, place.session.server, place.position
     if not names_columns(server):
         log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
-    entries = EntryWriter(pipe, settings.reader.backlog_limit, health)
-    history = await begin(place, settings, progress, entries, health)
-    time_us = progress.time_us or time.time_ns() // 1000
-    await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
-    await entries.flush()
-    if progress.position is None:
-        await entries.taken()  # or `latest` could be another place after a crash, though we said that we are ready
-    log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
-    schemas = Schemas(
-        history,
-        await dialect_of(session),
-        lookup=lambda schema, name: _lookup(settings.source, place.host, schema, name),
-        follows=settings.source.captures_some,
-    )
-    translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
-    stream = await session.dump(
-        place.beginning,
-        server_id=settings.server_id,
-        heartbeat=_HEARTBEAT_SECONDS,
-        wanted=settings.source.captures,
-        describe=schemas.describe,
-        row_limit=settings.reader.row_limit,
-    )
-    health.up()
-    await _pass_on(stream, start, translator, entries, pipe, switching, health)
+    async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
+        history = await begin(place, settings, progress, entries, health)
+        time_us = progress.time_us or time.time_ns() // 1000
+        await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
+        await entries.flush()
+        if progress.position is None:
+            await entries.taken()  # or `latest` could be another place after a crash, though we said that we are ready
+        log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
+        schemas = Schemas(
+            history,
+            await dialect_of(session),
+            lookup=lambda schema, name: _lookup(settings.source, place.host, schema, name),
+            follows=settings.source.captures_some,
+        )
+        translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
+        stream = await session.dump(
+            place.beginning,
+            server_id=settings.server_id,
+            heartbeat=_HEARTBEAT_SECONDS,
+            wanted=settings.source.captures,
+            describe=schemas.describe,
+            row_limit=settings.reader.row_limit,
+        )
+        health.up()
+        await _pass_on(stream, start, translator, entries, pipe, switching, health)
     raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
