@@ -1,4 +1,4 @@
-"""Build the compiled decoder; everything else is in pyproject.toml."""
+"""Build the compiled modules; everything else is in pyproject.toml."""
 
 from pathlib import Path
 
@@ -16,4 +16,11 @@ decoder = Extension(
     libraries=["z"],
 )
 
-setup(ext_modules=cythonize([decoder]))
+row_json = Extension(
+    "databus_binlog.row_json",
+    [f"{SOURCE}/row_json.pyx"],
+    language="c++",
+    extra_compile_args=["-O3", "-std=c++17"],
+)
+
+setup(ext_modules=cythonize([decoder, row_json]))
