@@ -1,0 +1,157 @@
+"""The `canal-json` format: canal's flat message, one for the rows of an event that go to one partition.
+
+All members stand in every message, in alphabetical order; records have no key. Where canal leaves a choice:
+
+* `id` is the ordinal of the source transaction in its pipeline, 0 for the rows of a dump.
+* `gtid` is the transaction's own GTID, for rows of a dump the set that it holds; empty where the source has none.
+* `es` is the commit's time in ms, as exact as the source gives it; `ts` is the clock's, and all that differs when a
+  message is made again.
+* `sqlType` is that of the last row's values: unsigned ones above the signed range have another.
+* `old` has the columns that the update changed in its own row (canal adds those of the rows before).
+* A dump's rows are INSERTs. Statements that made rows (`binlog_rows_query_log_events`) have no message of their own.
+
+Values: see `databus.formats.canal`; types of statements: `databus.formats.canal_ddl`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from databus.events import Action, Row, Table
+from databus.formats.base import Change, Format, Record, Snapshot, Source, Statement
+from databus.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, inexpressible, pk_names, sql_type
+from databus.formats.canal_ddl import describe
+from databus.formats.row_texts import RowObjects
+
+_json = msgspec.json.Encoder().encode
+_NULL = msgspec.Raw(b"null")
+
+
+class _FlatMessage(msgspec.Struct, rename="camel", kw_only=True, gc=False):
+    data: msgspec.Raw = _NULL
+    database: str
+    es: int
+    gtid: str
+    id: int
+    is_ddl: bool
+    mysql_type: msgspec.Raw = _NULL
+    old: msgspec.Raw = _NULL
+    pk_names: Sequence[str] | None = None
+    sql: str = ""
+    sql_type: msgspec.Raw = _NULL
+    table: str
+    ts: int
+    type: str
+
+
+class CanalJson(Format[CanalOptions]):
+    """Makes flat messages; `clock` gives seconds since the epoch."""
+
+    options_type = CanalOptions
+
+    def __init__(self, source: Source, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(source, options)
+        self._clock = clock
+        self._tables: dict[str, _Rows] = {}
+
+    def change(self, change: Change) -> Iterable[Record]:
+        """Make one message of the rows."""
+        begin = change.begin
+        about = begin.time_us // 1000, begin.gtid, begin.transaction, self._now()
+        return (Record(None, self._rows(change.table).message(change.action, change.rows, *about)),)
+
+    def statement(self, statement: Statement) -> Iterable[Record]:
+        """Make the message of a statement."""
+        begin, ddl = statement.begin, describe(statement)
+        message = _FlatMessage(
+            database=statement.table.schema,
+            es=begin.time_us // 1000,
+            gtid=begin.gtid,
+            id=begin.transaction,
+            is_ddl=True,
+            sql=ddl.sql,
+            table=ddl.table,
+            ts=self._now(),
+            type=ddl.type,
+        )
+        return (Record(None, _json(message)),)
+
+    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+        """Make one message of the rows, as of an INSERT."""
+        if not snapshot.rows:
+            return ()
+        about = snapshot.time_us // 1000, snapshot.position.gtid_set, 0, self._now()
+        return (Record(None, self._rows(snapshot.table).message(Action.INSERT, snapshot.rows, *about)),)
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _rows(self, table: Table) -> "_Rows":
+        rows = self._tables.get(table.fingerprint)
+        if rows is None:
+            rows = self._tables[table.fingerprint] = _Rows(table, self.options.time_zone)
+        return rows
+
+
+class _Rows:
+    """The rows of one table; what their messages have in common is encoded once."""
+
+    def __init__(self, table: Table, time_zone: str) -> None:
+        self._table = table
+        self._names = [column.name for column in table.columns]
+        self._objects = RowObjects(self._names, [converter(column, time_zone) for column in table.columns])
+        self._types = [sql_type(column) for column in table.columns]
+        self._varying = [(place, kind) for place, kind in enumerate(self._types) if kind.varies]
+        #: `sqlType`, by the types of those that vary
+        self._sql_types: dict[tuple[int, ...], msgspec.Raw] = {}
+        self._mysql_type = msgspec.Raw(_json({column.name: column.raw_type for column in table.columns}))
+        self._pk_names = pk_names(table)
+
+    def message(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
+        """Make the message of some rows, at least one. Raises PoisonError for values that do not fit their columns."""
+        try:
+            after, old = self._images(action, rows)
+            types = self._sql_type(rows[-1])
+        except ValueError as error:
+            raise inexpressible(self._table, error) from error
+        message = _FlatMessage(
+            data=after,
+            database=self._table.schema,
+            es=es,
+            gtid=gtid,
+            id=number,
+            is_ddl=False,
+            mysql_type=self._mysql_type,
+            old=old,
+            pk_names=self._pk_names,
+            sql_type=types,
+            table=self._table.name,
+            ts=ts,
+            type=EVENT_TYPES[action],
+        )
+        return _json(message)
+
+    def _images(self, action: Action, rows: Sequence[Row]) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """Give `data` and `old`."""
+        if action is not Action.UPDATE:
+            return _array(self._objects.whole(rows)), _NULL
+        before, after = rows[::2], rows[1::2]
+        return _array(self._objects.whole(after)), _array(self._objects.changed(before, after))
+
+    def _sql_type(self, row: Row) -> msgspec.Raw:
+        key = tuple(
+            [
+                null if (cell := row[place]) is None else above if limit and int(cell) >= limit else usual
+                for place, (usual, null, limit, above) in self._varying  # SqlType.of, without the call
+            ]
+        )
+        known = self._sql_types.get(key)
+        if known is None:
+            types = map(SqlType.of, self._types, row)
+            known = self._sql_types[key] = msgspec.Raw(_json(dict(zip(self._names, types, strict=True))))
+        return known
+
+
+def _array(objects: list[bytes]) -> msgspec.Raw:
+    return msgspec.Raw(b"[%b]" % b",".join(objects))
