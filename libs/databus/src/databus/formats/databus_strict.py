@@ -4,8 +4,8 @@ It loses some of what there is. Reproduced is all that follows from a value's ex
 signed; FLOAT, DOUBLE and DECIMAL have four decimals; BIT(64) and SETs of 64 labels are signed; ENUMs and SETs of more
 than one byte have their bytes swapped; YEAR 0000 is 1900; BINARY has no zero bytes at its end; DATETIME has six digits
 of a second, or none if they are zero; TIMESTAMP is in the time zone of this process, to the second; TIME(1), (3), (5)
-and (6) are always 00:00:00, and so is TIME(2) or (4) below a second; text is in its column's character set, by the first
-of a character's codes; JSON is what Go's encoder makes of it.
+and (6) are always 00:00:00, and so is TIME(2) or (4) below a second; text is in its column's character set, by the
+first of a character's codes; JSON is what Go's encoder makes of it.
 
 Not reproduced is what the exact text does not tell: strings of 128 bytes and more in JSON are not cut; dates and times
 in JSON, which its text does not tell from strings, stay as MySQL prints them; columns in the binary format of before

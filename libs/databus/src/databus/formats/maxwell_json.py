@@ -70,6 +70,12 @@ class MaxwellJson(Format[MaxwellOptions]):
     def __init__(self, source: Source, options: MaxwellOptions) -> None:
         super().__init__(source, options)
         self._messages: dict[str, _Messages] = {}
+        self._tells_place = (
+            options.output_binlog_position
+            or options.output_gtid_position
+            or options.output_server_id
+            or options.output_thread_id
+        )
         #: the last statement that was told with rows, and the last event that had it: its first row and its end
         self._query = b""
         self._query_event = _NO_EVENT
@@ -172,6 +178,8 @@ class MaxwellJson(Format[MaxwellOptions]):
         return self._query
 
     def _place(self, change: Change) -> bytes:
+        if not self._tells_place:
+            return b""
         options, begin = self.options, change.begin
         told: dict[str, object] = {}
         if options.output_binlog_position:
@@ -182,7 +190,7 @@ class MaxwellJson(Format[MaxwellOptions]):
             told["server_id"] = begin.server_id
         if options.output_thread_id and begin.thread_id:
             told["thread_id"] = begin.thread_id
-        return b"," + encode(told)[1:-1] if told else b""
+        return b",%b" % encode(told)[1:-1] if told else b""
 
 
 def _refusal(table: Table, place: str) -> PoisonError:
