@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 
 from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE, MultiByte
@@ -108,3 +108,42 @@ def statement(data: bytes, charset: str) -> bytes:
         return to_text(data, charset).encode()
     except UnicodeError:
         return data.decode(MULTI_BYTE[charset].codec, "surrogateescape").encode(errors="surrogateescape")
+
+
+def to_bytes(text: str, charset: str) -> bytes:
+    """Encode text as a column in `charset` stores it. Raise UnicodeError for a character that is not in it."""
+    if charset in UTF8:
+        return text.encode()
+    if charset in _UTF or charset == "ucs2":
+        return text.encode(_UTF.get(charset, "utf_16_be"))
+    codes = _codes(charset)
+    return b"".join([codes[character] for character in text])
+
+
+@cache
+def _codes(charset: str) -> dict[str, bytes]:
+    table = single_byte_table(charset)
+    if table is None:
+        return _Codes(MULTI_BYTE[charset])
+    codes = {text.decode(): bytes([byte]) for byte, text in reversed(list(enumerate(table)))}
+    return _Codes(MultiByte(codec="ascii", code=b""), codes | {"?": b"?"})
+
+
+class _Codes(dict[str, bytes]):
+    """Characters and their codes in a set, as far as they were met; of several codes the codec's, or the first one."""
+
+    def __init__(self, facts: MultiByte, known: Mapping[str, bytes] | None = None) -> None:
+        super().__init__(known or {})
+        self._codec = facts.codec
+        self._differing = facts.differing
+        self._others = {text: code for code, text in reversed(facts.differing.items())}
+
+    def __missing__(self, character: str) -> bytes:
+        code = self._others.get(character, b"")
+        plain = character.encode(self._codec, "ignore")
+        if plain and plain not in self._differing:
+            code = plain
+        if not code:
+            raise UnicodeEncodeError(self._codec, character, 0, 1, "the character set does not have it")
+        self[character] = code
+        return code

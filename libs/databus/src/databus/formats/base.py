@@ -92,6 +92,8 @@ class Statement:
     query: bytes
     start: int
     end: int
+    #: the table as it was; None where it was not there or is not known
+    before: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,22 @@
 """What formats ask of a column and of a value's canonical text (docs/reference/values.md)."""
 
 import re
+import socket
+from collections.abc import Callable, Mapping
+from uuid import UUID
 
 from databus.events import Column
 
 INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 FLOATS = frozenset({"float", "double"})
 BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+#: MariaDB's types whose values are bytes to the binlog, and how the server prints them
+PACKED: Mapping[str, Callable[[bytes], str]] = {
+    "uuid": lambda value: str(UUID(bytes=value)),
+    "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
+    "inet6": lambda value: socket.inet_ntop(socket.AF_INET6, value),
+}
 SPATIAL = frozenset(
     {
         *("geometry", "point", "linestring", "polygon", "geometrycollection", "geomcollection"),

@@ -1,0 +1,49 @@
+"""JSON as Go's encoding/json writes it: sorted keys, no white space, floats by magnitude, HTML escaped."""
+
+import re
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+_INTEGERS = range(-(2**63), 2**64)
+_ESCAPED = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029]')
+_SHORT = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def marshal(text: bytes) -> bytes:
+    """Write the document anew that this is the text of. Raises ValueError if it is none."""
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raise ValueError("no JSON document") from None
+    return _value(document).encode()
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        members = sorted(value.items(), key=lambda member: member[0].encode())
+        return f"{{{','.join(f'{_string(name)}:{_value(item)}' for name, item in members)}}}"
+    if isinstance(value, float) or (isinstance(value, int) and value not in _INTEGERS):
+        return _float(float(value))
+    return "null" if value is None else str(value).lower()
+
+
+def _float(number: float) -> str:
+    """Write the shortest digits that read back to the same; with an exponent if very small or large."""
+    if number == 0 or 1e-6 <= abs(number) < 1e21:
+        return format(Decimal(repr(number)), "f").removesuffix(".0")
+    digits, _, exponent = repr(number).partition("e")
+    return f"{digits.removesuffix('.0')}e{exponent[0]}{exponent[1:].lstrip('0')}"
+
+
+def _string(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
