@@ -1,0 +1,38 @@
+"""How Connect's data becomes bytes: a converter in its words, but in pieces, so that what stays is encoded once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from databus.formats.debezium.schemas import Schema
+from databus.formats.debezium.temporal import Convert
+
+
+class Codec(ABC):
+    """One wire format."""
+
+    #: an optional value that is null, and what stands before one that is not
+    null: ClassVar[bytes]
+    present: ClassVar[bytes]
+    #: what makes a value of an integer's text
+    integer_text: Convert
+
+    @abstractmethod
+    def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
+        """Give what stands before and behind a record's `key` or `value`."""
+
+    @abstractmethod
+    def joints(self, schema: Schema) -> Sequence[bytes]:
+        """Give what stands before the first field of a struct, before each other one, and behind the last."""
+
+    @abstractmethod
+    def data(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Make the encoder of a schema's values; a struct is a dict."""
+
+    @abstractmethod
+    def row(self, schema: Schema) -> Callable[[Iterable[Any]], bytes]:
+        """Make the encoder of a struct that is not null, told the values of its fields in order."""
+
+    @abstractmethod
+    def integer(self, number: int) -> bytes:
+        """Encode an integer that must not be null."""
