@@ -1,11 +1,14 @@
 """How Connect's data becomes bytes: a converter in its words, but in pieces, so that what stays is encoded once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 from databus.formats.debezium.schemas import Schema
-from databus.formats.debezium.temporal import Convert
+from databus.formats.debezium.types import ColumnType
+
+#: makes the bytes of a cell that is not NULL; None: they are its text
+EncodeCell: TypeAlias = Callable[[bytes], bytes] | None
 
 
 class Codec(ABC):
@@ -14,8 +17,6 @@ class Codec(ABC):
     #: an optional value that is null, and what stands before one that is not
     null: ClassVar[bytes]
     present: ClassVar[bytes]
-    #: what makes a value of an integer's text
-    integer_text: Convert
 
     @abstractmethod
     def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
@@ -26,12 +27,12 @@ class Codec(ABC):
         """Give what stands before the first field of a struct, before each other one, and behind the last."""
 
     @abstractmethod
-    def data(self, schema: Schema) -> Callable[[Any], bytes]:
-        """Make the encoder of a schema's values; a struct is a dict."""
+    def cell(self, column: ColumnType) -> EncodeCell:
+        """Make the encoder of a column's cells, from their text."""
 
     @abstractmethod
-    def row(self, schema: Schema) -> Callable[[Iterable[Any]], bytes]:
-        """Make the encoder of a struct that is not null, told the values of its fields in order."""
+    def data(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Make the encoder of a schema's values; a struct is a dict."""
 
     @abstractmethod
     def integer(self, number: int) -> bytes:

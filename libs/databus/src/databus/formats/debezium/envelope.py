@@ -1,5 +1,8 @@
 """The envelope of a change, of pieces: what stays the same for the rows of an event is encoded once for them."""
 
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+
 from databus.formats.debezium.codec import Codec
 from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
 
@@ -18,52 +21,42 @@ class EnvelopeEncoder:
     """Encodes envelopes; between their fields all have the same."""
 
     def __init__(self, codec: Codec) -> None:
-        self.codec = codec
-        self.joints = codec.joints(envelope("", STRING, STRING))
-        self.operations = {operation: codec.data(STRING)(operation) for operation in "crudt"}
-        self._block_joints = codec.joints(TRANSACTION)
-        self._id = codec.data(STRING)
+        self._codec, self._integer, self._null = codec, codec.integer, repeat(codec.null)
+        before, after, source, transaction, operation, *times, last = codec.joints(envelope("", STRING, STRING))
+        self._before, self._after, self._source = before, repeat(after), source
+        self._transaction, self._last = transaction, last
+        first, *self._times = [joint + codec.present for joint in times]
+        text = codec.data(STRING)
+        self._operations = {name: b"".join((operation, text(name), first)) for name in "crudt"}
+        self._block, self._id = codec.joints(TRANSACTION), text
+
+    def values(
+        self,
+        operation: str,
+        frame: tuple[bytes, bytes],
+        source: tuple[bytes, bytes],
+        now_ns: int,
+        numbers: Iterable[int],
+        *,
+        before: Iterable[bytes] | None = None,
+        after: Iterable[bytes] | None = None,
+        blocks: Iterable[bytes] | None = None,
+    ) -> Iterator[bytes]:
+        """Encode the values of an event's changes: rows of these numbers, their images, places in the transaction.
+
+        `frame` and `source` are what stands before and behind a value, and the number in the source.
+        """
+        null, integer, (second, third) = self._null, self._integer, self._times
+        milliseconds, microseconds = integer(now_ns // 1_000_000), integer(now_ns // 1000)
+        times = (milliseconds, second, microseconds, third, integer(now_ns), self._last)
+        end = b"".join((self._operations[operation], *times, frame[1]))
+        head = repeat(frame[0] + self._before)
+        images = (head, before or null, self._after, after or null)
+        sources = (repeat(self._source + source[0]), map(integer, numbers), repeat(source[1] + self._transaction))
+        return map(b"".join, zip(*images, *sources, blocks or null, repeat(end), strict=False))
 
     def block(self, transaction: str, total_order: int, data_collection_order: int) -> bytes:
         """Encode a change's place in its transaction."""
-        first, second, third, last = self._block_joints
-        integer = self.codec.integer
-        orders = (second, integer(total_order), third, integer(data_collection_order), last)
-        return b"".join((self.codec.present, first, self._id(transaction), *orders))
-
-
-class EventEnvelope:
-    """The envelopes of one event's rows."""
-
-    def __init__(
-        self, encoder: EnvelopeEncoder, frame: tuple[bytes, bytes], source: tuple[bytes, bytes], now_ns: int
-    ) -> None:
-        head, tail = frame
-        codec, joints = encoder.codec, encoder.joints
-        self._integer, self._null = codec.integer, codec.null
-        self._operations = encoder.operations
-        self._before, self._after = head + joints[0], joints[1]
-        self._before_row, behind_row = joints[2] + source[0], source[1]
-        self._behind_row, self._operation = behind_row + joints[3], joints[4]
-        times = zip(joints[5:], (now_ns // 1_000_000, now_ns // 1000, now_ns), strict=False)
-        pieces = (b"".join((joint, codec.present, codec.integer(time))) for joint, time in times)
-        self._end = b"".join((*pieces, joints[8], tail))
-
-    def value(self, operation: str, before: bytes | None, after: bytes | None, row: int, block: bytes | None) -> bytes:
-        """Encode the value of a change of the event's row of that number."""
-        null = self._null
-        return b"".join(
-            (
-                self._before,
-                before or null,
-                self._after,
-                after or null,
-                self._before_row,
-                self._integer(row),
-                self._behind_row,
-                block or null,
-                self._operation,
-                self._operations[operation],
-                self._end,
-            )
-        )
+        first, second, third, last = self._block
+        orders = (second, self._integer(total_order), third, self._integer(data_collection_order), last)
+        return b"".join((self._codec.present, first, self._id(transaction), *orders))

@@ -1,20 +1,25 @@
 """What happens becomes records: keys, envelopes, tombstones and the topics of the format's own."""
 
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeAlias, TypeVar
 
-from databus.events import Action, Begin, Table
-from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement
+from databus.events import Action, Begin, Row, Table
+from databus.formats.base import Change, End, Format, Headers, Record, Snapshot, Source, Statement
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
-from databus.formats.debezium.envelope import EnvelopeEncoder, EventEnvelope
+from databus.formats.debezium.envelope import EnvelopeEncoder
 from databus.formats.debezium.options import Options
 from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
 from databus.formats.debezium.source import SourceEncoder
 from databus.formats.debezium.tables import TablePlan
 from databus.formats.debezium.transactions import Transaction
 from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
+
+#: told the operation, the rows' numbers, their images and places in the transaction
+_EncodeValues: TypeAlias = Callable[..., Iterator[bytes]]
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -66,18 +71,18 @@ class Debezium(Format[OptionsT]):
         if _OPERATIONS[change.action] in self.options.skipped_operations:
             return []
         plan = self._plan(change.table)
-        envelope = self._event(plan.frame, change.table, change.begin, change.start, self._query)
+        values = self._event(plan, change.table, change.begin, change.start, self._query)
         if not self.options.provide_transaction_metadata:
-            return list(self._rows(plan, envelope, change, [None] * len(change.ordinals)))
-        return self._in_transaction(plan, envelope, change)
+            return self._rows(plan, values, change, None)
+        return self._in_transaction(plan, values, change)
 
-    def _in_transaction(self, plan: TablePlan, envelope: EventEnvelope, change: Change) -> list[Record]:
+    def _in_transaction(self, plan: TablePlan, values: _EncodeValues, change: Change) -> list[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
         began = self._transaction
         transaction = self._transaction = began or Transaction.of(change)
         before = transaction.place(change) - change.first + 1
         blocks = [self._envelope.block(transaction.id, place + 1, before + place) for place in change.ordinals]
-        records = list(self._rows(plan, envelope, change, blocks))
+        records = self._rows(plan, values, change, blocks)
         transaction.count(change, sum(record.value is not None for record in records))
         begin = [] if began else [self._transactions.record({"id": transaction.id}, transaction.began())]
         return begin + records
@@ -87,8 +92,8 @@ class Debezium(Format[OptionsT]):
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             plan = self._plan(table)
-            envelope = self._event(plan.frame, table, begin, statement.start, None)
-            yield Record(None, envelope.value("t", None, None, 0, None))
+            values = self._event(plan, table, begin, statement.start)
+            yield Record(None, next(values("t", numbers=[0])))
         if self.options.include_schema_changes:
             value = {
                 "source": self._source.statement(table, begin, statement.start),
@@ -117,13 +122,14 @@ class Debezium(Format[OptionsT]):
         """Make a record of each row of a dump, marked by its place in it."""
         plan = self._plan(snapshot.table)
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
-        envelopes: dict[str, EventEnvelope] = {}
-        for marker, row in zip(_markers(snapshot), snapshot.rows, strict=True):
-            if marker not in envelopes:
-                offset = snapshot.position.offset
-                envelopes[marker] = self._event(plan.frame, snapshot.table, begin, offset, None, marker)
-            values = plan.values(row)
-            yield Record(plan.key(values), envelopes[marker].value("r", None, plan.image(values), 0, None))
+        done = 0
+        for marker, same in groupby(_markers(snapshot)):
+            count = len(list(same))
+            columns = plan.encode(snapshot.rows[done : done + count])
+            values = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
+            images = plan.images(columns)
+            yield from map(Record, plan.keys(columns), values("r", numbers=[0] * count, after=images))
+            done += count
 
     def _plan(self, table: Table) -> TablePlan:
         plan = self._plans.get(table.fingerprint)
@@ -133,62 +139,56 @@ class Debezium(Format[OptionsT]):
         return plan
 
     def _event(
-        self,
-        frame: tuple[bytes, bytes],
-        table: Table,
-        begin: Begin,
-        start: int,
-        query: str | None,
-        marker: str = "false",
-    ) -> EventEnvelope:
-        before = self._source.before_row(table, begin, start, marker)
-        behind = self._source.behind_row(begin.thread_id, query)
-        return EventEnvelope(self._envelope, frame, (before, behind), self.clock())
+        self, plan: TablePlan, table: Table, begin: Begin, start: int, query: str | None = None, marker: str = "false"
+    ) -> _EncodeValues:
+        """Make the encoder of the values of one event's rows."""
+        source = self._source.before_row(table, begin, start, marker), self._source.behind_row(begin.thread_id, query)
+        return partial(self._envelope.values, frame=plan.frame, source=source, now_ns=self.clock())
 
     def _rows(
-        self, plan: TablePlan, envelope: EventEnvelope, change: Change, blocks: Iterable[bytes | None]
-    ) -> Iterator[Record]:
+        self, plan: TablePlan, values: _EncodeValues, change: Change, blocks: Sequence[bytes] | None
+    ) -> list[Record]:
         numbers = [place - change.first for place in change.ordinals]
-        match change.action:
-            case Action.INSERT:
-                for row, number, block in zip(change.rows, numbers, blocks, strict=True):
-                    values = plan.values(row)
-                    yield Record(plan.key(values), envelope.value("c", None, plan.image(values), number, block))
-            case Action.DELETE:
-                for row, number, block in zip(change.rows, numbers, blocks, strict=True):
-                    values = plan.values(row)
-                    key = plan.key(values)
-                    yield Record(key, envelope.value("d", plan.image(values), None, number, block))
-                    yield from self._tombstone(key)
-            case _:
-                images = zip(change.rows[::2], change.rows[1::2], strict=True)
-                for (before, after), number, block in zip(images, numbers, blocks, strict=True):
-                    yield from self._update(plan, envelope, before, after, number, block)
+        if change.action is Action.UPDATE:
+            return self._updates(plan, values, change.rows, numbers, blocks)
+        columns = plan.encode(change.rows)
+        images, keys = plan.images(columns), plan.keys(columns)
+        if change.action is Action.INSERT:
+            return list(map(Record, keys, values("c", numbers=numbers, after=images, blocks=blocks)))
+        deletes = zip(keys, values("d", numbers=numbers, before=images, blocks=blocks), strict=False)
+        return [record for key, value in deletes for record in self._delete(key, value)]
 
-    def _update(
+    def _updates(
         self,
         plan: TablePlan,
-        envelope: EventEnvelope,
-        before: list[bytes | None],
-        after: list[bytes | None],
-        number: int,
-        block: bytes | None,
-    ) -> Iterator[Record]:
-        old = plan.values(before)
-        new = plan.changed(before, old, after)
-        old_image, new_image, key = plan.image(old), plan.image(new), plan.key(new)
-        if not plan.moved(before, after):
-            yield Record(key, envelope.value("u", old_image, new_image, number, block))
-            return
-        old_key = plan.key(old)
-        headers = [(_NEW_KEY, key or b"")], [(_OLD_KEY, old_key or b"")]
-        yield Record(old_key, envelope.value("d", old_image, None, number, block), headers[0])
-        yield from self._tombstone(old_key)
-        yield Record(key, envelope.value("c", None, new_image, number, block), headers[1])
+        values: _EncodeValues,
+        rows: Sequence[Row],
+        numbers: Sequence[int],
+        blocks: Sequence[bytes] | None,
+    ) -> list[Record]:
+        before, after = rows[::2], rows[1::2]
+        old = plan.encode(before)
+        new = plan.encode_changed(before, old, after)
+        if not plan.moved(old, new):
+            images = {"before": plan.images(old), "after": plan.images(new)}
+            return list(map(Record, plan.keys(new), values("u", numbers=numbers, **images, blocks=blocks)))
+        if len(numbers) > 1:  # one at a time, some may keep their key
+            singles = (
+                (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
+                for place in range(len(numbers))
+            )
+            return [record for single in singles for record in self._updates(plan, values, *single)]
+        old_key, new_key = next(plan.keys(old)), next(plan.keys(new))
+        deleted = next(values("d", numbers=numbers, before=plan.images(old), blocks=blocks))
+        created = next(values("c", numbers=numbers, after=plan.images(new), blocks=blocks))
+        return [
+            *self._delete(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
+        ]
 
-    def _tombstone(self, key: bytes | None) -> Iterator[Record]:
-        if key is not None and self.options.tombstones_on_delete:
-            yield Record(key, None)
+    def _delete(self, key: bytes | None, value: bytes, headers: Headers = ()) -> list[Record]:
+        deleted = Record(key, value, headers)
+        return [deleted] if key is None or not self.options.tombstones_on_delete else [deleted, Record(key, None)]
 
 
 class _Topic:

@@ -1,15 +1,17 @@
 """`debezium-json`: as Connect's JsonConverter writes, with schemas and without."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from databus.formats.base import Source
-from databus.formats.debezium.codec import Codec
+from databus.formats.debezium.codec import Codec, EncodeCell
 from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import JsonOptions
 from databus.formats.debezium.schemas import Schema
+from databus.formats.debezium.types import ColumnType
 
 _json = msgspec.json.Encoder().encode
 
@@ -31,7 +33,6 @@ class JsonCodec(Codec):
 
     def __init__(self, schemas_enable: bool) -> None:
         self._schemas_enable = schemas_enable
-        self.integer_text = msgspec.Raw
 
     def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
         """Put the schema before the data, if it is wanted."""
@@ -44,19 +45,26 @@ class JsonCodec(Codec):
         names = [_json(name) + b":" for name, _ in schema.fields]
         return [b"{" + names[0], *(b"," + name for name in names[1:]), b"}"]
 
+    def cell(self, column: ColumnType) -> EncodeCell:
+        """Encode the value, unless the text is JSON already."""
+        convert = column.convert
+        if convert is int:
+            return None
+        if convert is float:
+            return _real
+        if column.few:
+            return lru_cache(4096)(lambda text: _json(convert(text)))
+        return lambda text: _json(convert(text))
+
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Encode as it is."""
         return _json
 
-    def row(self, schema: Schema) -> Callable[[Iterable[Any]], bytes]:
-        """Encode by a class of its own, which is twice as fast as a dict."""
-        names = [name for name, _ in schema.fields]
-        if any(_json(name) != f'"{name}"'.encode() for name in names):  # such names no class can have
-            return lambda values: _json(dict(zip(names, values, strict=True)))
-        fields = {f"f{place}": name for place, name in enumerate(names)}
-        row = msgspec.defstruct("Row", [(field, Any) for field in fields], rename=fields, gc=False)
-        return lambda values: _json(row(*values))
-
     def integer(self, number: int) -> bytes:
         """Give the digits."""
         return b"%d" % number
+
+
+def _real(text: bytes) -> bytes:
+    """Write a number that nobody takes for an integer."""
+    return text if b"." in text or b"e" in text else text + b".0"

@@ -48,18 +48,18 @@ class SourceEncoder:
         self._joints = codec.joints(self.schema)
         self._data = [codec.data(field) for _, field in self.schema.fields]
         self._before_pos = lru_cache(256)(self._encode_before_pos)
+        self._behind_thread = lru_cache(256)(self._encode_behind)
 
     def before_row(self, table: Table, begin: Begin, pos: int, marker: str = "false") -> bytes:
         """Encode what stands before the row's number; `pos` is the start of the event."""
         head = self._before_pos(
             table.schema, table.name, begin.time_us, begin.server_id, begin.gtid, begin.file, marker
         )
-        return b"%b%b%b" % (head, self._codec.integer(pos), self._joints[_POS + 1])
+        return b"".join((head, self._codec.integer(pos), self._joints[_POS + 1]))
 
     def behind_row(self, thread: int, query: str | None) -> bytes:
         """Encode what stands behind the row's number."""
-        thread_joint, query_joint, last = self._joints[-3:]
-        return b"".join((thread_joint, self._data[-2](thread or None), query_joint, self._data[-1](query), last))
+        return self._behind_thread(thread) if query is None else self._encode_behind(thread, query)
 
     def statement(self, table: Table, begin: Begin, pos: int) -> dict[str, Any]:
         """Give the source of a statement, not encoded."""
@@ -69,6 +69,10 @@ class SourceEncoder:
     def _encode_before_pos(self, *facts: Any) -> bytes:
         values = zip(self._joints, self._data, self._head(*facts), strict=False)
         return b"".join(joint + encode(value) for joint, encode, value in values) + self._joints[_POS]
+
+    def _encode_behind(self, thread: int, query: str | None = None) -> bytes:
+        thread_joint, query_joint, last = self._joints[-3:]
+        return b"".join((thread_joint, self._data[-2](thread or None), query_joint, self._data[-1](query), last))
 
     def _head(
         self, schema: str, table: str, time_us: int, server_id: int, gtid: str, file: str, marker: str

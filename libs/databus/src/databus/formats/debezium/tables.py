@@ -1,58 +1,100 @@
 """What is known of a table once, and used for each of its rows."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import TypeAlias
 
 from databus.events import Row, Table
-from databus.formats.debezium.codec import Codec
+from databus.formats.debezium.codec import Codec, EncodeCell
 from databus.formats.debezium.envelope import envelope
 from databus.formats.debezium.options import Options
 from databus.formats.debezium.schemas import Schema, struct
 from databus.formats.debezium.types import column_type
 from databus.names import kafka_name
 
+#: encoded cells of some rows, column by column
+Columns: TypeAlias = Sequence[Sequence[bytes]]
+
+#: from this number of rows on it is faster to encode whole columns than cells row by row
+_MANY = 3
+
 
 class TablePlan:
-    """Makes values of a table's rows, and keys and images of the values."""
+    """Encodes a table's rows, and makes images and keys of the encoded cells."""
 
     def __init__(self, table: Table, prefix: str, source: Schema, options: Options, codec: Codec) -> None:
-        self.topic = kafka_name(f"{prefix}.{table.schema}.{table.name}")
+        topic = kafka_name(f"{prefix}.{table.schema}.{table.name}")
         types = [column_type(column, options) for column in table.columns]
         fields = {column.name: kind.schema for column, kind in zip(table.columns, types, strict=True)}
-        self._convert = tuple(codec.integer_text if kind.convert is int else kind.convert for kind in types)
-        image = struct(f"{self.topic}.Value", fields, version=None).maybe()
-        self._image, self._present = codec.row(image), codec.present
+        image = struct(f"{topic}.Value", fields, version=None).maybe()
+        self._encoders = [(codec.cell(kind), kind.schema.optional) for kind in types]
+        self._null = codec.null
+        self._image = _Joints(codec.joints(image), codec.present, b"")
         #: what stands before and behind a value
-        self.frame = codec.frame(self.topic, "value", envelope(f"{self.topic}.Envelope", image, source))
-        #: places of the key's columns
-        self.key_columns = table.primary_key
+        self.frame = codec.frame(topic, "value", envelope(f"{topic}.Envelope", image, source))
+        self._key_columns = table.primary_key
         if table.primary_key:
             names = [table.columns[place].name for place in table.primary_key]
-            key = struct(f"{self.topic}.Key", {name: fields[name] for name in names}, version=None)
-            self._key = codec.row(key)
-            self._key_head, self._key_tail = codec.frame(self.topic, "key", key)
+            key = struct(f"{topic}.Key", {name: fields[name] for name in names}, version=None)
+            self._key = _Joints(codec.joints(key), *codec.frame(topic, "key", key))
 
-    def values(self, row: Row) -> list[Any]:
-        """Make the values of a row."""
-        return [None if text is None else convert(text) for convert, text in zip(self._convert, row, strict=True)]
+    def encode(self, rows: Sequence[Row]) -> Columns:
+        """Encode rows."""
+        if len(rows) < _MANY:
+            return [*zip(*map(self._cells, rows), strict=True)]
+        columns = zip(self._encoders, zip(*rows, strict=True), strict=True)
+        return [self._column(*how, texts) for how, texts in columns]
 
-    def changed(self, before: Row, values: Sequence[Any], after: Row) -> list[Any]:
-        """Make the values of a row that was another before, of these values."""
+    def encode_changed(self, before: Sequence[Row], encoded: Columns, after: Sequence[Row]) -> Columns:
+        """Encode rows that were others before: most of their columns are the same."""
+        columns = zip(self._encoders, encoded, zip(*before, strict=True), zip(*after, strict=True), strict=True)
+        return [done if old == new else self._column(*how, new) for how, done, old, new in columns]
+
+    def images(self, columns: Columns) -> Iterator[bytes]:
+        """Make images of rows."""
+        return self._image.join(columns)
+
+    def keys(self, columns: Columns) -> Iterator[bytes | None]:
+        """Make keys of rows; None for a table that has none."""
+        if not self._key_columns:
+            return repeat(None)
+        return self._key.join([columns[place] for place in self._key_columns])
+
+    def moved(self, before: Columns, after: Columns) -> bool:
+        """Tell whether a key changes."""
+        return any(before[place] != after[place] for place in self._key_columns)
+
+    def _cells(self, row: Row) -> list[bytes]:
+        null = self._null
         return [
-            value if text == old else None if text is None else convert(text)
-            for convert, old, value, text in zip(self._convert, before, values, after, strict=True)
+            null if text is None else text if encode is None else encode(text)
+            for (encode, _), text in zip(self._encoders, row, strict=True)
         ]
 
-    def image(self, values: Sequence[Any]) -> bytes:
-        """Encode an image."""
-        return self._present + self._image(values)
+    def _column(self, encode: EncodeCell, optional: bool, texts: Sequence[bytes | None]) -> Sequence[bytes]:
+        null = self._null
+        if encode is None:
+            return [null if text is None else text for text in texts]
+        if optional:
+            return [null if text is None else encode(text) for text in texts]
+        return list(map(encode, texts))  # type: ignore[arg-type]
 
-    def key(self, values: Sequence[Any]) -> bytes | None:
-        """Encode the key of a row; None for a table that has none."""
-        if not self.key_columns:
-            return None
-        return b"".join((self._key_head, self._key([values[place] for place in self.key_columns]), self._key_tail))
 
-    def moved(self, before: Row, after: Row) -> bool:
-        """Tell whether an update changes the key."""
-        return any(before[place] != after[place] for place in self.key_columns)
+class _Joints:
+    """What stands around the fields of a struct."""
+
+    def __init__(self, joints: Sequence[bytes], head: bytes, tail: bytes) -> None:
+        self._joints = [head + joints[0], *joints[1:-1], joints[-1] + tail]
+        self._pieces = [b""] * (2 * len(joints) - 1)
+        self._pieces[::2] = self._joints
+
+    def join(self, columns: Columns) -> Iterator[bytes]:
+        """Make structs of their fields."""
+        if len(columns[0]) == 1:  # half the time that the general way takes
+            one = self._pieces.copy()
+            one[1::2] = [cell for (cell,) in columns]
+            return iter((b"".join(one),))
+        pieces: list[Iterable[bytes]] = [()] * len(self._pieces)
+        pieces[::2] = map(repeat, self._joints)
+        pieces[1::2] = columns
+        return map(b"".join, zip(*pieces, strict=False))

@@ -5,7 +5,7 @@ A zero or impossible date is null in a column that may be null, else the type's 
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 from databus.errors import PoisonError
@@ -87,7 +87,6 @@ def _or_epoch(convert: Convert, epoch: Any) -> Convert:
     return converted
 
 
-@lru_cache(4096)
 def days(text: bytes) -> int | None:
     """Count the days since 1970 of a date; None if there is no such date."""
     year, rest = text[:4].decode(), text[4:].decode()

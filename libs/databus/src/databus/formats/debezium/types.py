@@ -4,7 +4,7 @@ import struct as binary
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from ipaddress import IPv4Address
 from socket import AF_INET6, inet_ntop
 from typing import Any, TypeAlias
@@ -40,10 +40,13 @@ class ColumnType:
 
     schema: Schema
     convert: Convert
+    #: there are few different values, or they are often the same: results may be remembered
+    few: bool = False
 
 
 _SIGNED = {"tinyint": INT16, "smallint": INT16, "mediumint": INT32, "int": INT32, "bigint": INT64}
 _UNSIGNED = _SIGNED | {"smallint": INT32, "int": INT64}
+_FEW = frozenset({"bit", "date", "enum", "set", "year"})
 _TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _GEOMETRY = replace(
     struct("io.debezium.data.geometry.Geometry", {"wkb": BYTES, "srid": INT32.maybe()}),
@@ -63,7 +66,7 @@ def column_type(column: Column, options: Options) -> ColumnType:
     if kind is None:
         raise PoisonError(f"column {column.name}: Debezium has no type for {column.raw_type}, exclude the column")
     schema, convert = kind(column, options)
-    return ColumnType(schema.maybe() if column.nullable else schema, convert)
+    return ColumnType(schema.maybe() if column.nullable else schema, convert, column.type in _FEW)
 
 
 _Typed: TypeAlias = tuple[Schema, Convert]
@@ -105,8 +108,7 @@ def _bit(column: Column, _: Options) -> _Typed:
     if length == 1:
         return BOOLEAN, b"1".__eq__
     size = (length + 7) // 8
-    convert = lru_cache(256)(lambda text: int(text).to_bytes(size, "little"))
-    return semantic(BYTES, "io.debezium.data.Bits", length=str(length)), convert
+    return semantic(BYTES, "io.debezium.data.Bits", length=str(length)), lambda text: int(text).to_bytes(size, "little")
 
 
 def int_of_padded(text: bytes) -> int:
@@ -115,13 +117,12 @@ def int_of_padded(text: bytes) -> int:
 
 
 def _enum(column: Column, _: Options) -> _Typed:
-    convert = {b"%d" % index: label(column, b"%d" % index) for index in range(len(column.values) + 1)}.__getitem__
-    return semantic(STRING, "io.debezium.data.Enum", allowed=_allowed(column)), convert
+    return semantic(STRING, "io.debezium.data.Enum", allowed=_allowed(column)), partial(label, column)
 
 
 def _set(column: Column, _: Options) -> _Typed:
-    convert = lru_cache(1024)(lambda text: ",".join(labels(column, text)))
-    return semantic(STRING, "io.debezium.data.EnumSet", allowed=_allowed(column)), convert
+    schema = semantic(STRING, "io.debezium.data.EnumSet", allowed=_allowed(column))
+    return schema, lambda text: ",".join(labels(column, text))
 
 
 def _allowed(column: Column) -> str:
