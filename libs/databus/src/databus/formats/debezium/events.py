@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
 
@@ -79,13 +79,15 @@ class Debezium(Format[OptionsT]):
     def _in_transaction(self, plan: TablePlan, values: _EncodeValues, change: Change) -> list[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
         began = self._transaction
-        transaction = self._transaction = began or Transaction.of(change)
+        transaction = began or Transaction.of(change)
         before = transaction.place(change) - change.first + 1
         blocks = [self._envelope.block(transaction.id, place + 1, before + place) for place in change.ordinals]
         records = self._rows(plan, values, change, blocks)
         transaction.count(change, sum(record.value is not None for record in records))
-        begin = [] if began else [self._transactions.record({"id": transaction.id}, transaction.began())]
-        return begin + records
+        if began:
+            return records
+        self._transaction = transaction
+        return [self._transactions.record({"id": transaction.id}, transaction.began()), *records]
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Tell what became of the table; a TRUNCATE is a change of the table's rows as well, if it is wanted."""
@@ -192,20 +194,21 @@ class Debezium(Format[OptionsT]):
 
 
 class _Topic:
-    """A topic of the format's own."""
+    """A topic of the format's own; its schemas are encoded with the first record."""
 
     def __init__(self, codec: Codec, name: str, key: Schema, value: Schema) -> None:
         self.name = name
-        self._codec, self._schemas = codec, (key, value)
+        self._codec, self._schemas = codec, {"key": key, "value": value}
+        self._part = cache(self._make_part)
 
     def record(self, key: dict[str, Any], value: dict[str, Any]) -> Record:
         """Make a record."""
-        key_schema, value_schema = self._schemas
-        return Record(self._part("key", key_schema, key), self._part("value", value_schema, value), topic=self.name)
+        return Record(self._part("key")(key), self._part("value")(value), topic=self.name)
 
-    def _part(self, part: str, schema: Schema, data: dict[str, Any]) -> bytes:
-        head, tail = self._codec.frame(self.name, part, schema)
-        return b"".join((head, self._codec.data(schema)(data), tail))
+    def _make_part(self, part: str) -> Callable[[dict[str, Any]], bytes]:
+        schema = self._schemas[part]
+        (head, tail), encode = self._codec.frame(self.name, part, schema), self._codec.data(schema)
+        return lambda data: b"".join((head, encode(data), tail))
 
 
 def _markers(snapshot: Snapshot) -> Iterator[str]:
