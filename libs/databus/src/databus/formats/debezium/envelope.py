@@ -1,9 +1,9 @@
 """The envelope of a change, of pieces: what stays the same for the rows of an event is encoded once for them."""
 
-from collections.abc import Iterable, Iterator
-from itertools import repeat
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from databus.formats.debezium.codec import Codec
+from databus.formats.debezium.codec import Codec, joined
 from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
 
 TRANSACTION = struct("event.block", {"id": STRING, "total_order": INT64, "data_collection_order": INT64}).maybe()
@@ -17,43 +17,49 @@ def envelope(name: str, image: Schema, source: Schema) -> Schema:
     return struct(name, fields, version=2)
 
 
+class Event(NamedTuple):
+    """What the envelopes of one event have in common: what stands before and behind a value, the row's number in it."""
+
+    frame: tuple[bytes, bytes]
+    source: tuple[bytes, bytes]
+    now_ns: int
+
+
 class EnvelopeEncoder:
     """Encodes envelopes; between their fields all have the same."""
 
     def __init__(self, codec: Codec) -> None:
-        self._codec, self._integer, self._null = codec, codec.integer, repeat(codec.null)
-        before, after, source, transaction, operation, *times, last = codec.joints(envelope("", STRING, STRING))
-        self._before, self._after, self._source = before, repeat(after), source
-        self._transaction, self._last = transaction, last
-        first, *self._times = [joint + codec.present for joint in times]
+        self._codec, self._integer, self._null = codec, codec.integer, codec.null
+        joints = codec.joints(envelope("", STRING, STRING))
+        self._before, self._after, self._source, self._transaction, operation, *times, self._last = joints
+        milliseconds, *self._times = [joint + codec.present for joint in times]
         text = codec.data(STRING)
-        self._operations = {name: b"".join((operation, text(name), first)) for name in "crudt"}
+        self._operations = {name: b"".join((operation, text(name), milliseconds)) for name in "crudt"}
         self._block, self._id = codec.joints(TRANSACTION), text
 
     def values(
         self,
         operation: str,
-        frame: tuple[bytes, bytes],
-        source: tuple[bytes, bytes],
-        now_ns: int,
-        numbers: Iterable[int],
+        event: Event,
+        numbers: Sequence[int],
         *,
-        before: Iterable[bytes] | None = None,
-        after: Iterable[bytes] | None = None,
-        blocks: Iterable[bytes] | None = None,
-    ) -> Iterator[bytes]:
-        """Encode the values of an event's changes: rows of these numbers, their images, places in the transaction.
-
-        `frame` and `source` are what stands before and behind a value, and the number in the source.
-        """
-        null, integer, (second, third) = self._null, self._integer, self._times
-        milliseconds, microseconds = integer(now_ns // 1_000_000), integer(now_ns // 1000)
-        times = (milliseconds, second, microseconds, third, integer(now_ns), self._last)
-        end = b"".join((self._operations[operation], *times, frame[1]))
-        head = repeat(frame[0] + self._before)
-        images = (head, before or null, self._after, after or null)
-        sources = (repeat(self._source + source[0]), map(integer, numbers), repeat(source[1] + self._transaction))
-        return map(b"".join, zip(*images, *sources, blocks or null, repeat(end), strict=False))
+        before: Sequence[bytes] | None = None,
+        after: Sequence[bytes] | None = None,
+        blocks: Sequence[bytes] | None = None,
+    ) -> list[bytes]:
+        """Encode the values of an event's changes: rows of these numbers, their images, places in the transaction."""
+        (head, tail), (before_number, behind_number), now_ns = event
+        integer, (microseconds, nanoseconds) = self._integer, self._times
+        times = (integer(now_ns // 1_000_000), microseconds, integer(now_ns // 1000), nanoseconds, integer(now_ns))
+        joints = (
+            head + self._before,
+            self._after,
+            self._source + before_number,
+            behind_number + self._transaction,
+            b"".join((self._operations[operation], *times, self._last, tail)),
+        )
+        nulls = [self._null] * len(numbers)
+        return joined(joints, (before or nulls, after or nulls, list(map(integer, numbers)), blocks or nulls))
 
     def block(self, transaction: str, total_order: int, data_collection_order: int) -> bytes:
         """Encode a change's place in its transaction."""

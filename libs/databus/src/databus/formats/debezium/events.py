@@ -2,24 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from databus.events import Action, Begin, Row, Table
 from databus.formats.base import Change, End, Format, Headers, Record, Snapshot, Source, Statement
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
-from databus.formats.debezium.envelope import EnvelopeEncoder
+from databus.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus.formats.debezium.options import Options
 from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
 from databus.formats.debezium.source import SourceEncoder
 from databus.formats.debezium.tables import TablePlan
 from databus.formats.debezium.transactions import Transaction
 from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
-
-#: told the operation, the rows' numbers, their images and places in the transaction
-_EncodeValues: TypeAlias = Callable[..., Iterator[bytes]]
 
 OptionsT = TypeVar("OptionsT", bound=Options)
 
@@ -71,18 +68,18 @@ class Debezium(Format[OptionsT]):
         if _OPERATIONS[change.action] in self.options.skipped_operations:
             return []
         plan = self._plan(change.table)
-        values = self._event(plan, change.table, change.begin, change.start, self._query)
+        event = self._event(plan, change.table, change.begin, change.start, self._query)
         if not self.options.provide_transaction_metadata:
-            return self._rows(plan, values, change, None)
-        return self._in_transaction(plan, values, change)
+            return self._rows(plan, event, change, None)
+        return self._in_transaction(plan, event, change)
 
-    def _in_transaction(self, plan: TablePlan, values: _EncodeValues, change: Change) -> list[Record]:
+    def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> list[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
         began = self._transaction
         transaction = began or Transaction.of(change)
         before = transaction.place(change) - change.first + 1
         blocks = [self._envelope.block(transaction.id, place + 1, before + place) for place in change.ordinals]
-        records = self._rows(plan, values, change, blocks)
+        records = self._rows(plan, event, change, blocks)
         transaction.count(change, sum(record.value is not None for record in records))
         if began:
             return records
@@ -94,10 +91,11 @@ class Debezium(Format[OptionsT]):
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             plan = self._plan(table)
-            values = self._event(plan, table, begin, statement.start)
-            yield Record(None, next(values("t", numbers=[0])))
+            event = self._event(plan, table, begin, statement.start)
+            (value,) = self._envelope.values("t", event, [0])
+            yield Record(None, value)
         if self.options.include_schema_changes:
-            value = {
+            told = {
                 "source": self._source.statement(table, begin, statement.start),
                 "ts_ms": self.clock() // 1_000_000,
                 "databaseName": table.schema,
@@ -105,7 +103,7 @@ class Debezium(Format[OptionsT]):
                 "ddl": statement.query.decode(),
                 "tableChanges": changes.table_changes(statement),
             }
-            yield self._schema_changes.record({"databaseName": table.schema}, value)
+            yield self._schema_changes.record({"databaseName": table.schema}, told)
 
     def end(self, begin: Begin, end: End) -> Iterable[Record]:
         """Tell the end of a transaction whose begin was told."""
@@ -128,9 +126,9 @@ class Debezium(Format[OptionsT]):
         for marker, same in groupby(_markers(snapshot)):
             count = len(list(same))
             columns = plan.encode(snapshot.rows[done : done + count])
-            values = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
+            event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
             images = plan.images(columns)
-            yield from map(Record, plan.keys(columns), values("r", numbers=[0] * count, after=images))
+            yield from map(Record, plan.keys(columns), self._envelope.values("r", event, [0] * count, after=images))
             done += count
 
     def _plan(self, table: Table) -> TablePlan:
@@ -142,28 +140,26 @@ class Debezium(Format[OptionsT]):
 
     def _event(
         self, plan: TablePlan, table: Table, begin: Begin, start: int, query: str | None = None, marker: str = "false"
-    ) -> _EncodeValues:
-        """Make the encoder of the values of one event's rows."""
+    ) -> Event:
+        """Tell what the values of one event's rows have in common."""
         source = self._source.before_row(table, begin, start, marker), self._source.behind_row(begin.thread_id, query)
-        return partial(self._envelope.values, frame=plan.frame, source=source, now_ns=self.clock())
+        return Event(plan.frame, source, self.clock())
 
-    def _rows(
-        self, plan: TablePlan, values: _EncodeValues, change: Change, blocks: Sequence[bytes] | None
-    ) -> list[Record]:
+    def _rows(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> list[Record]:
         numbers = [place - change.first for place in change.ordinals]
         if change.action is Action.UPDATE:
-            return self._updates(plan, values, change.rows, numbers, blocks)
+            return self._updates(plan, event, change.rows, numbers, blocks)
         columns = plan.encode(change.rows)
         images, keys = plan.images(columns), plan.keys(columns)
         if change.action is Action.INSERT:
-            return list(map(Record, keys, values("c", numbers=numbers, after=images, blocks=blocks)))
-        deletes = zip(keys, values("d", numbers=numbers, before=images, blocks=blocks), strict=False)
+            return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
+        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=False)
         return [record for key, value in deletes for record in self._delete(key, value)]
 
     def _updates(
         self,
         plan: TablePlan,
-        values: _EncodeValues,
+        event: Event,
         rows: Sequence[Row],
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None,
@@ -173,16 +169,18 @@ class Debezium(Format[OptionsT]):
         new = plan.encode_changed(before, old, after)
         if not plan.moved(old, new):
             images = {"before": plan.images(old), "after": plan.images(new)}
-            return list(map(Record, plan.keys(new), values("u", numbers=numbers, **images, blocks=blocks)))
+            return list(
+                map(Record, plan.keys(new), self._envelope.values("u", event, numbers, **images, blocks=blocks))
+            )
         if len(numbers) > 1:  # one at a time, some may keep their key
             singles = (
                 (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
                 for place in range(len(numbers))
             )
-            return [record for single in singles for record in self._updates(plan, values, *single)]
-        old_key, new_key = next(plan.keys(old)), next(plan.keys(new))
-        deleted = next(values("d", numbers=numbers, before=plan.images(old), blocks=blocks))
-        created = next(values("c", numbers=numbers, after=plan.images(new), blocks=blocks))
+            return [record for single in singles for record in self._updates(plan, event, *single)]
+        old_key, new_key = *plan.keys(old), *plan.keys(new)
+        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(old), blocks=blocks)
+        (created,) = self._envelope.values("c", event, numbers, after=plan.images(new), blocks=blocks)
         return [
             *self._delete(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
