@@ -23,4 +23,11 @@ row_json = Extension(
     extra_compile_args=["-O3", "-std=c++17"],
 )
 
-setup(ext_modules=cythonize([decoder, row_json]))
+json_base64 = Extension(
+    "databus_binlog.json_base64",
+    [f"{SOURCE}/json_base64.pyx"],
+    language="c++",
+    extra_compile_args=["-O3", "-std=c++17"],
+)
+
+setup(ext_modules=cythonize([decoder, row_json, json_base64]))
