@@ -31,7 +31,7 @@ def test_long_arrays_are_read() -> None:
 
 @pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
 def test_what_are_no_rows_is_refused(rows: object) -> None:
-    with pytest.raises(ValueError, match="arrays of arrays|bytes or NULL"):
+    with pytest.raises(ValueError, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
 
 
