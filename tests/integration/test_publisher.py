@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ from databus.events import (
     TableDefinition,
     encode_events,
 )
-from databus.formats.databus import Encoder
+from databus.formats.base import Change, Record
+from databus.formats.databus import Databus
 from databus.kafka_progress import read_progress
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
@@ -332,14 +333,14 @@ async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The `databus` format takes anything; formats of text do not."""
-    encode = Encoder.rows_value
+    encode = Databus.change
 
-    def picky(encoder: Encoder, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
-        if any(row[0] == b"2" for row in rows):
+    def picky(databus: Databus, change: Change) -> Iterable[Record]:
+        if any(row[0] == b"2" for row in change.rows):
             raise PoisonError("2 is not to be had")
-        return encode(encoder, table, action, rows)
+        return encode(databus, change)
 
-    monkeypatch.setattr(Encoder, "rows_value", picky)
+    monkeypatch.setattr(Databus, "change", picky)
     settings = configured(oversize="split")
     consumer = await consumed(settings)
     _, source = await run(settings)

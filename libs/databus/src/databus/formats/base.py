@@ -68,7 +68,7 @@ class End(NamedTuple):
     rows: int
 
 
-class Change(msgspec.Struct, frozen=True):  # a struct: one is made for each rows event
+class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made for each rows event
     """Rows of one binlog event that go to one partition, as far as the route tells of them."""
 
     table: Table

@@ -61,11 +61,13 @@ class Encoder:
 
     def rows(self, table: Table, file: str, event: RowsEvent) -> tuple[bytes, bytes]:
         """Encode key and value of a rows event: all its row images are one message."""
-        return self._key(file, event.end, b"DML"), self.rows_value(table, event.action, decode_rows(event.rows))
+        return self.change(table, file, event.end, event.action, decode_rows(event.rows))
 
     def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
         """Encode key and value of some rows of the event that ends at `end`."""
-        return self._key(file, end, b"DML"), self.rows_value(table, action, rows)
+        if file != self._file:
+            self._open(file)
+        return b'%b%d},"Action":"DML"}' % (self._position, end), self.rows_value(table, action, rows)
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
         """Encode what stands for a value that is stored elsewhere."""
@@ -75,12 +77,15 @@ class Encoder:
         """Encode row images; a snapshot's lines are such values."""
         if self._texts_of:
             rows = self._strict(self._texts_of, table, rows)
-        return b'%b,"Rows":%b}' % (self._head(table, action), _json(rows))
+        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
+        return b'%b,"Rows":%b}' % (head, _json(rows))
 
     def query(self, table: Table, file: str, event: QueryEvent | Statement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
+        if file != self._file:
+            self._open(file)
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
-        return self._key(file, event.end, b"DDL"), value
+        return b'%b%d},"Action":"DDL"}' % (self._position, event.end), value
 
     def _strict(self, texts_of: Callable[[Table], Texts], table: Table, rows: Sequence[Row]) -> list[Row]:
         texts = self._texts.get(table.fingerprint)
@@ -92,16 +97,11 @@ class Encoder:
         ]
 
     def _head(self, table: Table, action: Action) -> bytes:
-        head = self._heads.get((table.fingerprint, action))
-        if head is None:
-            head = b'{"Table":%b,"Action":"%b"' % (_go_json(_table(table)), action.encode())
-            self._heads[table.fingerprint, action] = head
-        return head
+        head = b'{"Table":%b,"Action":"%b"' % (_go_json(_table(table)), action.encode())
+        return self._heads.setdefault((table.fingerprint, action), head)
 
-    def _key(self, file: str, end: int, kind: bytes) -> bytes:
-        if file != self._file:
-            self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
-        return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
+    def _open(self, file: str) -> None:
+        self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
 
 
 class Databus(Format[DatabusOptions]):
@@ -128,12 +128,10 @@ class Databus(Format[DatabusOptions]):
 
     def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
         """Make a record with the key that a change at the snapshot's place would have."""
+        if not snapshot.rows:
+            return ()
         place = snapshot.position
-        return (
-            (Record(*self._encoder.change(snapshot.table, place.file, place.offset, Action.INSERT, snapshot.rows)),)
-            if snapshot.rows
-            else ()
-        )
+        return (Record(*self._encoder.change(snapshot.table, place.file, place.offset, Action.INSERT, snapshot.rows)),)
 
 
 def _table(table: Table) -> dict[str, object]:
