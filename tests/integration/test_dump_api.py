@@ -385,7 +385,7 @@ async def test_a_table_that_is_not_captured_is_named_in_a_problem(
     unknown = pattern.format(schema)
     answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.t", unknown]})
     assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
-    assert f"no captured table matches {unknown}:" in answer.json()["detail"]
+    assert f"no captured and published table matches {unknown}:" in answer.json()["detail"]
     assert (await api.get("/v1/dumps")).json() == {"dumps": []}
 
 
