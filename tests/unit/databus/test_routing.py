@@ -41,13 +41,14 @@ def made(**told: Any) -> Filter:
 def test_of_each_output_the_first_rule_that_matches_counts() -> None:
     publisher = Publisher.model_validate(
         {
-            "format": "databus",
+            "format": "own",
+            "options": {"x": 0},
             "topic": "t",
             "routes": [
                 {"match": ["shop.tmp_*"], "drop": True},
                 {"match": ["shop.*"], "exclude": ["shop.log"], "topic": "mine"},
                 {"match": ["shop.*"], "output": "audit", "format": "other", "options": {"x": 1}},
-                {"match": ["*.*"]},
+                {"match": ["*.*"], "options": {"y": 2}},
             ],
         }
     )
@@ -58,7 +59,7 @@ def test_of_each_output_the_first_rule_that_matches_counts() -> None:
     assert numbers == {"orders": [2, 3], "log": [3, 4], "tmp_1": [3]}
     assert default_rule(publisher.rules, "shop", "tmp_1") is None
     assert [(each.format, each.topic, each.options) for each in publisher.rules[1:]] == [
-        ("databus", "mine", {}), ("other", "t", {"x": 1}), ("databus", "t", {}),
+        ("own", "mine", {"x": 0}), ("other", "t", {"x": 1}), ("own", "t", {"y": 2}),
     ]  # fmt: skip
 
 

@@ -121,8 +121,9 @@ class Rule(_Part):
 
     def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
         """Number the rule and give it what it leaves out; options belong to their format."""
-        left_out = {"format", "options"} if not self.model_fields_set & {"format", "options"} else set()
-        left_out |= {"topic", "partition_by"} - self.model_fields_set
+        left_out = {"format", "topic", "partition_by"} - self.model_fields_set
+        if not self.model_fields_set & {"format", "options"}:
+            left_out.add("options")
         rule = self.model_copy(update={name: defaults[name] for name in left_out})
         rule._number = number
         return rule
