@@ -137,7 +137,10 @@ async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
         ]
     )  # fmt: skip
     _, source = await run(settings)
-    await source.begin(source.insert((1, 1), (2, 1), (3, 1)), source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
+    first = msgspec.structs.replace(
+        source.insert((1, 1), (2, 1), (3, 1)), query=b"INSERT INTO items VALUES (2, 'secret')"
+    )
+    await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
     await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
     await source.commit(source.insert((2, 1)))  # of which nothing is told
     await source.commit(source.insert((6, 1)))

@@ -1,12 +1,20 @@
 """The `databus` format, byte for byte as the worked examples have it (with exact values)."""
 
 import json
+import sys
 from base64 import b64decode
+from types import ModuleType
 
 import msgspec
+import pytest
 
-from databus.events import Action, Column, Index, QueryEvent, RowsEvent, Table
-from databus.formats.databus import Encoder
+from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
+from databus.formats.base import Change, Snapshot, Source
+from databus.formats.databus import Databus, DatabusOptions, Encoder
+from databus_binlog import Position
+
+SOURCE = Source("shop", "mysql", "db1", 3306)
+BEGIN = Begin(transaction=1, gtid="", file="mysql-bin.000003", server_id=1, thread_id=1, time_us=1)
 
 COLUMNS = (
     Column(name="id", type="int", raw_type="int(11)", auto_increment=True),
@@ -62,3 +70,32 @@ def test_labels_are_escaped_as_go_does_and_no_key_is_null() -> None:
     assert b'"EnumValues":["\\u003ca\\u003e","b\\u0026c"],"SetValues":null' in value
     assert b'"Indexes":[],"PKColumns":null}' in value
     assert json.loads(value)["Table"]["Columns"][0]["EnumValues"] == ["<a>", "b&c"]
+
+
+def test_an_event_is_one_record_however_it_is_told() -> None:
+    databus = Databus(SOURCE, DatabusOptions())
+    event = rows(Action.DELETE, [b"1", b"Anne", None, None, None])
+    change = Change(TABLE, BEGIN, event.action, 154, 468, 0, range(1), [[b"1", b"Anne", None, None, None]])
+    (record,) = databus.change(change)
+    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, event) == Encoder().rows(TABLE, BEGIN.file, event)
+
+
+def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
+    databus = Databus(SOURCE, DatabusOptions())
+    place = Position("", "mysql-bin.000003", 468)
+    assert databus.snapshot(Snapshot(TABLE, place, 1, [], first=True)) == ()
+    image = [b"1", b"Anne", b"19.99", None, b""]
+    (record,) = databus.snapshot(Snapshot(TABLE, place, 1, [image]))
+    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, rows(Action.INSERT, image))
+
+
+def test_strict_texts_are_made_column_by_column_and_null_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    strict = ModuleType("strict")
+    vars(strict)["strict_columns"] = lambda table: (None, bytes.upper, *[None] * (len(table.columns) - 2))
+    monkeypatch.setitem(sys.modules, "databus.formats.databus_strict", strict)
+    databus = Databus(SOURCE, DatabusOptions(compat="strict"))
+    event = rows(Action.UPDATE, [b"a", b"Anne", None, None, None], [b"a", None, None, None, None])
+    _, value = databus.whole(TABLE, BEGIN, event)
+    assert [b64decode(cell) if cell else cell for row in json.loads(value)["Rows"] for cell in row[:2]] == [
+        b"a", b"ANNE", b"a", None,
+    ]  # fmt: skip

@@ -176,7 +176,7 @@ def test_a_table_that_is_gone_fits_every_rule() -> None:
     [
         ({"mach": ["*.*"]}, "mach: Extra inputs"),
         ({"match": ["orders"]}, "match.0: String should match pattern"),
-        ({"match": []}, "match: Tuple should have at least 1 item"),
+        ({"match": []}, "match: List should have at least 1 item"),
         ({"topic": "{tabel}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"topic": "{name.x}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"partition_by": "hash"}, "partition_by: Input should be"),

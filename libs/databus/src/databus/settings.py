@@ -271,7 +271,7 @@ class Publisher(_Section):
         """The routing rules, complete."""
         defaults = self.model_dump(include={"format", "options", "topic", "partition_by"})
         if not self.routes:
-            return [Rule(match=("*.*",), **defaults)]
+            return [Rule(match=["*.*"], **defaults)]
         return [rule.completed(number, defaults) for number, rule in enumerate(self.routes, 1)]
 
 

@@ -34,9 +34,11 @@ class Output:
         #: of the format's own topics
         self.own_lanes = own_lanes
         #: a transaction is held back until it is whole
-        self.waits = plan.kind.needs_end
+        self.waits = self.format.needs_end
         #: something stands before or behind a transaction's changes, or they are counted
-        self.frames = self.waits or plan.kind.begin is not Format.begin or plan.kind.end is not Format.end
+        self.frames = self.waits or self.format.frames
+        #: it makes one record of an event, with little ado
+        self.single = plan.kind.whole is not Format.whole
         #: it tells, in topics of its own, how far it is
         self.beats = plan.kind.heartbeat is not Format.heartbeat
         #: row changes told of the open transaction
@@ -54,8 +56,6 @@ class Output:
 
     def opening(self, lane: Lane, begin: Begin) -> list[Record]:
         """Give what stands before the first change of a transaction in a lane; the format's own topics have it once."""
-        if lane in self.lanes:
-            return []
         if self.lanes:
             records = [record for record in self._beginning if record.topic is None]
         else:

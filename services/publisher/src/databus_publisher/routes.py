@@ -24,7 +24,7 @@ from databus_publisher.topics import Topics
 log = logging.getLogger("databus.publisher")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """Where the changes of a table go, and as what."""
 
@@ -42,6 +42,8 @@ class Route:
     key: Sequence[int]
     #: for events that become records at once, whole, without anything around them
     direct: Lane | None
+    #: … and one record each
+    single: Lane | None
 
     @property
     def unknown(self) -> Lane:
@@ -120,7 +122,8 @@ class Routes:
             lane = lanes[partitions.of_table(table, count)]
         hides = any(other.filters for other in self._rules if other.output == rule.output)
         direct = None if filtered or output.frames else lane
-        return Route(output, told, filtered, hides, lane, lanes, key, direct)
+        single = direct if output.single else None
+        return Route(output, told, filtered, hides, lane, lanes, key, direct, single)
 
     async def _count(self, topic: str) -> int:
         """Count the partitions to be used: a topic that grows must not move its rows."""

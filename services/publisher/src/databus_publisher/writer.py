@@ -26,6 +26,9 @@ class Writer:
 
     async def rows(self, route: Route, begin: Begin, event: RowsEvent) -> None:
         """Write what a route tells of an event, or hold it back until its transaction is whole."""
+        if route.direct is not None:
+            await self._outlet.change(route.output, route.direct, route.whole(begin, event))
+            return
         for change in route.changes(begin, event):
             if route.output.waits:
                 self._held.add(route, change)
@@ -59,7 +62,7 @@ class Writer:
 
     async def _change(self, route: Route, change: Change) -> None:
         for lane, part in route.spread(change):
-            if route.output.frames:
+            if route.output.frames and lane not in route.output.lanes:
                 await self._outlet.frame(route.output, lane, route.output.opening(lane, change.begin))
             await self._outlet.change(route.output, lane, part)
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from databus.events import Action, Begin, Row, Table
+from databus.events import Action, Begin, Row, RowsEvent, Table
 from databus_binlog import Flavor, Position
 
 Headers = Sequence[tuple[str, bytes]]
@@ -77,8 +77,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
     #: offsets of the binlog event
     start: int
     end: int
-    #: ordinal in the transaction of the event's first row, from 0; formats that have `begin`, `end` or `needs_end` of
-    #: their own are told ordinals that count what they are told, all others those of what was captured
+    #: ordinal in the transaction of the event's first row, from 0. Formats with `frames` or `needs_end` are told
+    #: ordinals that count what they are told, all others those of what was captured
     first: int
     #: of the rows, in their transaction; an update has one for both images
     ordinals: Sequence[int]
@@ -138,6 +138,11 @@ class Format(ABC, Generic[OptionsT]):
         self.source = source
         self.options = options
 
+    @property
+    def frames(self) -> bool:
+        """Whether `begin` or `end` has something to say; where options silence them, override it: it costs time."""
+        return type(self).begin is not Format.begin or type(self).end is not Format.end
+
     def topics(self) -> Iterable[str]:
         """Name the topics, of one partition each, that records go to beside that of the route."""
         return ()
@@ -149,6 +154,13 @@ class Format(ABC, Generic[OptionsT]):
     @abstractmethod
     def change(self, change: Change) -> Iterable[Record]:
         """Make the records of rows, all for one partition."""
+
+    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
+        """Make key and value of an event that goes to one partition as it is, as `change` would, but with less ado.
+
+        Only for formats that make one record of it, without headers, and keep nothing of it: it may be told again.
+        """
+        raise NotImplementedError
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the records of a statement, for each partition of its table."""

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from databus.events import Action, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
+from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
 from databus.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
 
 _json = msgspec.json.Encoder().encode
@@ -117,6 +117,10 @@ class Databus(Format[DatabusOptions]):
         """Make the one record."""
         key, value = self._encoder.change(change.table, change.begin.file, change.end, change.action, change.rows)
         return (Record(key, value),)
+
+    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
+        """Make the one record."""
+        return self._encoder.change(table, begin.file, event.end, event.action, decode_rows(event.rows))
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the one record."""

@@ -48,8 +48,8 @@ class Condition(_Part):
 
     column: str
     equals: Value | None = None
-    in_: Annotated[tuple[Value, ...], Field(alias="in", min_length=1)] = ()
-    not_in: Annotated[tuple[Value, ...], Field(min_length=1)] = ()
+    in_: Annotated[list[Value], Field(alias="in", min_length=1)] = []
+    not_in: Annotated[list[Value], Field(min_length=1)] = []
     is_null: bool | None = None
 
     @model_validator(mode="after")
@@ -76,8 +76,8 @@ class Rule(_Part):
     """What becomes of the changes of some tables. Of the rules of one output the first that matches a table counts."""
 
     #: `schema.table` patterns with `*` and `?`
-    match: Annotated[tuple[TablePattern, ...], Field(min_length=1)]
-    exclude: tuple[TablePattern, ...] = ()
+    match: Annotated[list[TablePattern], Field(min_length=1)]
+    exclude: list[TablePattern] = []
     output: Annotated[str, StringConstraints(min_length=1)] = DEFAULT_OUTPUT
     #: do not publish them
     drop: bool = False
