@@ -9,13 +9,13 @@ texts of values are the original's, too (`databus_strict`), which lose some of w
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
 from databus.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
+from databus.formats.databus_strict import strict_columns
 
 _json = msgspec.json.Encoder().encode
 
@@ -51,9 +51,7 @@ class Encoder:
     """Encodes events; what messages have in common is encoded once for a table's schema, and for a binlog file."""
 
     def __init__(self, *, strict: bool = False) -> None:
-        self._texts_of: Callable[[Table], Texts] | None = None
-        if strict:
-            self._texts_of = import_module("databus.formats.databus_strict").strict_columns
+        self._is_strict = strict
         self._texts: dict[str, Texts] = {}
         self._heads: dict[tuple[str, Action], bytes] = {}
         self._file = ""
@@ -75,8 +73,8 @@ class Encoder:
 
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
         """Encode row images; a snapshot's lines are such values."""
-        if self._texts_of:
-            rows = self._strict(self._texts_of, table, rows)
+        if self._is_strict:
+            rows = self._strict(table, rows)
         head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
         return b'%b,"Rows":%b}' % (head, _json(rows))
 
@@ -87,10 +85,10 @@ class Encoder:
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
         return b'%b%d},"Action":"DDL"}' % (self._position, event.end), value
 
-    def _strict(self, texts_of: Callable[[Table], Texts], table: Table, rows: Sequence[Row]) -> list[Row]:
+    def _strict(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         texts = self._texts.get(table.fingerprint)
         if texts is None:
-            texts = self._texts[table.fingerprint] = texts_of(table)
+            texts = self._texts[table.fingerprint] = strict_columns(table)
         return [
             [cell if cell is None or text is None else text(cell) for cell, text in zip(row, texts, strict=True)]
             for row in rows
