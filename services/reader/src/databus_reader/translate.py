@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from databus.ddl.statement import Name, TableChange
 from databus.errors import START_AFRESH, FatalError
 from databus.events import (
     Action,
@@ -20,7 +21,6 @@ from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import GtidSet, Server, TableMap
 from databus_binlog import events as binlog
-from databus_reader.ddl.statement import Name, TableChange
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements, text_of
 
