@@ -12,7 +12,7 @@ import pytest
 
 from databus.cli.__main__ import main
 from databus.cli.binlog.files import read_files
-from databus.cli.binlog.lines import FORMATS
+from databus.cli.binlog.lines import Json
 from databus.cli.binlog.tables import Completion
 from databus_binlog import TableMap
 
@@ -46,7 +46,7 @@ def path(name: str) -> str:
 
 
 def lines_of(name: str) -> bytes:
-    lines = FORMATS["json"]()
+    lines = Json()
     events = read_files([path(name)], describe=described)
     return b"".join(line for event, tables in events for line in lines.of(event, tables))
 
@@ -108,10 +108,14 @@ def test_patterns_choose_rows_and_the_statements_that_may_concern_them(run):
 def test_messages_are_those_of_the_publisher(run):
     code, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
     assert code == 0
-    assert [line["key"]["Pos"]["Pos"] for line in lines] == [8190, 8431]
-    assert [column["Name"] for column in lines[0]["value"]["Table"]["Columns"]] == ["id", "v", "inv"]
-    assert lines[0]["value"]["Rows"] == [["MQ==", "YQ==", "NQ=="]]
-    assert notices == ["databus: statements left out: 7; this format has no message for them, --format json shows them"]
+    assert [line["key"] for line in lines] == [
+        {"Pos": {"Name": "x1.bin", "Pos": end}, "Action": action}
+        for end, action in ((7966, "DDL"), (8190, "DML"), (8431, "DML"))
+    ]
+    _, inserted, _ = (line["value"] for line in lines)
+    assert [column["Name"] for column in inserted["Table"]["Columns"]] == ["id", "v", "inv"]
+    assert inserted["Rows"] == [["MQ==", "YQ==", "NQ=="]]
+    assert notices == []
 
 
 def test_rows_above_the_limit_are_told_without_their_values(run):
