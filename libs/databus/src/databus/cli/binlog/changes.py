@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+import msgspec
+
 from databus.cli.binlog.schemas import Schemas, flavor_of
 from databus.errors import FatalError
 from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, Table
@@ -22,7 +24,17 @@ from databus_binlog import (
     Xid,
 )
 
-Told: TypeAlias = Begin | RowsEvent | QueryEvent | Commit
+
+class Definition(msgspec.Struct, frozen=True, array_like=True, tag=100):
+    """A statement that defines a table."""
+
+    event: QueryEvent
+    #: fingerprint of the table as it was, where it is known
+    before: str | None
+
+
+Told: TypeAlias = Begin | RowsEvent | Definition | Commit
+
 _OTHER_FORMAT = "which this format cannot tell; use --format json"
 
 
@@ -101,17 +113,17 @@ class Changes:
         changes = self._schemas.follow(event)
         if not changes:
             self._left_out["statements that define no table"] += 1
-        for change in changes:
-            table = self._schemas.table(change.table)
+        for change, before, after in changes:
             if not self._wanted(change.schema, change.name):
                 continue
-            if table is None:
+            if after is None:
                 self._left_out["statements on tables that the files do not describe"] += 1
-            else:
-                yield from self._begin(event)
-                self.tables[table.fingerprint] = table
-                query = change.query.encode("utf-8", "surrogateescape")
-                yield QueryEvent(table.fingerprint, change.action, query, event.start, event.end)
+                continue
+            yield from self._begin(event)
+            self.tables |= {table.fingerprint: table for table in (before, after) if table is not None}
+            query = change.query.encode("utf-8", "surrogateescape")
+            told = QueryEvent(after.fingerprint, change.action, query, event.start, event.end)
+            yield Definition(told, before.fingerprint if before else None)
 
     def _refuse(self, what: str, event: Event) -> None:
         if self._begun:

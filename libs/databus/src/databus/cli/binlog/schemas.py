@@ -36,8 +36,11 @@ class Schemas:
             self._tables[name] = self._by_map[table_map.fingerprint] = table
         return table
 
-    def follow(self, event: Query) -> list[TableChange]:
-        """Apply a statement, and give what it does to tables that last; nothing for text that cannot be read."""
+    def follow(self, event: Query) -> list[tuple[TableChange, Table | None, Table | None]]:
+        """Apply a statement, and give what it does to tables that last, with each as it was and as it is now.
+
+        One that is gone is as it was, one that the files do not describe None. Unreadable text gives nothing.
+        """
         self._by_map.clear()
         query = event.query.decode("utf-8", "surrogateescape")
         try:
@@ -51,8 +54,9 @@ class Schemas:
         if statement.dropped_schema is not None:
             dropped = [name for name in self._tables if name[0] == statement.dropped_schema]
             changes = {name: TableChange(Action.DROP, *name, query) for name in dropped}
+        before = {name: self._tables.get(self._dialect.name(*name)) for name in changes}
         self._apply(query, event, changes)
-        return list(changes.values())
+        return [(change, before[name], self._table(name)) for name, change in changes.items()]
 
     def _apply(self, query: str, event: Query, named: Iterable[Name]) -> None:
         try:
@@ -67,8 +71,7 @@ class Schemas:
             self._keep(name, table)
         self._charsets |= {schema: charset for schema, charset in outcome.charsets.items() if charset is not None}
 
-    def table(self, name: Name) -> Table | None:
-        """Give a table as it is now, one that is gone as it was known last; None where the files do not tell it."""
+    def _table(self, name: Name) -> Table | None:
         name = self._dialect.name(*name)
         return self._tables.get(name) or self._gone.get(name)
 

@@ -6,8 +6,8 @@ from tempfile import SpooledTemporaryFile
 
 import msgspec
 
-from databus.cli.binlog.changes import Changes, Told
-from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, decode_rows, encode_event
+from databus.cli.binlog.changes import Changes, Definition, Told
+from databus.events import Action, Begin, Commit, RowsEvent, decode_rows, encode_event
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
@@ -18,7 +18,7 @@ _IN_MEMORY = 1 << 26
 _SIZE = 4  # bytes before each event that is held, which tell its length
 
 _split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-_decode_held = msgspec.msgpack.Decoder(RowsEvent | QueryEvent).decode
+_decode_held = msgspec.msgpack.Decoder(RowsEvent | Definition).decode
 
 
 class Teller:
@@ -29,8 +29,6 @@ class Teller:
         self._changes = changes
         self._left_out = left_out
         self._begin: Begin | None = None
-        #: records that stand before the first rows
-        self._opening: list[Record] = []
         #: row changes of the transaction
         self._rows = 0
 
@@ -53,18 +51,17 @@ class Teller:
             case Begin():
                 self.finish()
                 self._begin, self._rows = told, 0
-                self._opening = list(self._format.begin(told))
             case RowsEvent():
+                if not self._rows:
+                    yield from self._format.begin(self._begun())
                 self._rows += _count(told)
-                yield from self._change(told)
-            case QueryEvent():
+                yield from self._change(told, None)
+            case Definition():
                 yield from self._statement(told)
             case Commit():
                 yield from self._end(self._ended(told))
 
-    def _change(self, event: RowsEvent, end: End | None = None) -> Iterator[Record]:
-        yield from self._opening
-        self._opening = []
+    def _change(self, event: RowsEvent, end: End | None) -> Iterator[Record]:
         yield from self._format.change(
             Change(
                 table=self._changes.tables[event.table],
@@ -80,19 +77,28 @@ class Teller:
             )
         )
 
-    def _statement(self, event: QueryEvent) -> Iterator[Record]:
-        table, begin = self._changes.tables[event.table], self._begun()
+    def _statement(self, definition: Definition) -> Iterator[Record]:
+        event, tables = definition.event, self._changes.tables
         records = list(
-            self._format.statement(Statement(table, begin, event.action, event.query, event.start, event.end))
+            self._format.statement(
+                Statement(
+                    table=tables[event.table],
+                    begin=self._begun(),
+                    action=event.action,
+                    query=event.query,
+                    start=event.start,
+                    end=event.end,
+                    before=tables[definition.before] if definition.before else None,
+                )
+            )
         )
         if not records:
             self._left_out["statements"] += 1
         yield from records
 
     def _end(self, end: End) -> Iterator[Record]:
-        closing = list(self._format.end(self._begun(), end))
-        if self._rows:  # without them nothing began
-            yield from closing
+        if self._rows:  # a statement has neither beginning nor end
+            yield from self._format.end(self._begun(), end)
         self._begin = None
 
     def _ended(self, commit: Commit) -> End:
@@ -112,18 +118,20 @@ class Holding(Teller):
             case Begin():
                 yield from super()._tell(told)
                 self._held = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 – it is closed with the transaction
-            case RowsEvent() | QueryEvent():
+            case RowsEvent() | Definition():
                 if isinstance(told, RowsEvent):
                     self._rows += _count(told)
                 data = encode_event(told)
                 self._held.write(len(data).to_bytes(_SIZE) + data)
             case Commit():
                 end = self._ended(told)
+                if self._rows:
+                    yield from self._format.begin(self._begun())
                 for event in self._read():
-                    yield from self._statement(event) if isinstance(event, QueryEvent) else self._change(event, end)
+                    yield from self._statement(event) if isinstance(event, Definition) else self._change(event, end)
                 yield from self._end(end)
 
-    def _read(self) -> Iterator[RowsEvent | QueryEvent]:
+    def _read(self) -> Iterator[RowsEvent | Definition]:
         with self._held as held:
             held.seek(0)
             while size := held.read(_SIZE):
