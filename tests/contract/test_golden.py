@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from databus.cli.binlog.files import read_files
 from databus_binlog import AnyEvent, FormatDescription, Heartbeat, Rotate, TableMap
 from devstack import Server
 from golden.binlogs import write
-from golden.cases import FOLDER
+from golden.cases import events as kept
 from support import printing, session_on
 
 Logged = Iterable[tuple[AnyEvent, Mapping[str, TableMap]]]
@@ -26,7 +25,7 @@ async def test_servers_log_what_the_golden_files_are_made_of(own: Server):
         async for events in stream:
             logged += [(event, events.tables) for event in events]
         await run("DROP DATABASE shop")
-    assert list(plain(logged)) == list(plain(read_files([str(FOLDER / f"{own.kind}.bin")])))
+    assert list(plain(logged)) == list(plain(kept(own.kind)))
 
 
 def plain(events: Logged) -> Iterator[tuple[AnyEvent, TableMap | None]]:
