@@ -7,7 +7,7 @@ from tempfile import SpooledTemporaryFile
 import msgspec
 
 from databus.cli.binlog.changes import Changes, Definition, Told
-from databus.events import Action, Begin, Commit, RowsEvent, decode_rows, encode_event
+from databus.events import Action, Begin, Commit, RowsEvent, decode_rows
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
@@ -18,6 +18,7 @@ _IN_MEMORY = 1 << 26
 _SIZE = 4  # bytes before each event that is held, which tell its length
 
 _split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_encode_held = msgspec.msgpack.Encoder().encode
 _decode_held = msgspec.msgpack.Decoder(RowsEvent | Definition).decode
 
 
@@ -121,7 +122,7 @@ class Holding(Teller):
             case RowsEvent() | Definition():
                 if isinstance(told, RowsEvent):
                     self._rows += _count(told)
-                data = encode_event(told)
+                data = _encode_held(told)
                 self._held.write(len(data).to_bytes(_SIZE) + data)
             case Commit():
                 end = self._ended(told)
