@@ -73,8 +73,8 @@ bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a quick look)
 	$(BIN)/python tests/bench/formats.py $(ARGS)
 
-bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, "--format debezium-json")
-	$(BIN)/python tests/bench/pipeline.py $(ARGS)
+bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
+	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
 
 lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade
