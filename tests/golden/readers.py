@@ -5,6 +5,7 @@ A reader is told the columns of a table, as its consumer knows them. What a form
 
 import base64
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -15,6 +16,8 @@ from uuid import UUID
 from databus.events import Column
 
 Columns: TypeAlias = Mapping[str, Column]
+#: gives the columns of a table, as it was when it had so many, or all that it ever had
+Known: TypeAlias = Callable[..., Columns]
 Texts: TypeAlias = dict[str, bytes | None]
 Line: TypeAlias = dict[str, Any]
 
@@ -65,7 +68,7 @@ def json_line(line: bytes) -> Line:
 # --- databus ----------------------------------------------------------------------------------------------------------
 
 
-def databus(lines: Iterable[Line], _: Callable[[str], Columns]) -> Iterator[RowChange]:
+def databus(lines: Iterable[Line], _: Known) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if "Rows" in line["value"]):
         table = value["Table"]
         names = [column["Name"] for column in table["Columns"]]
@@ -85,7 +88,7 @@ def databus(lines: Iterable[Line], _: Callable[[str], Columns]) -> Iterator[RowC
 # --- canal, and DIP ---------------------------------------------------------------------------------------------------
 
 
-def canal_json(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iterator[RowChange]:
+def canal_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if not line["value"]["isDdl"]):
         known = columns(value["table"])
         for place, data in enumerate(value["data"]):
@@ -100,7 +103,7 @@ def canal_json(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iter
                     yield RowChange(value["table"], row | old, row)
 
 
-def canal_protobuf(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iterator[RowChange]:
+def canal_protobuf(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
     from databus.formats import canal_protocol_pb2 as protocol  # noqa: PLC0415 – readers of others need no protobuf
 
     for line in lines:
@@ -127,7 +130,7 @@ def canal_text(column: Column, value: str) -> bytes:
     return value.encode()
 
 
-def dip(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iterator[RowChange]:
+def dip(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if "TYPE" in line["value"]):
         known = columns(value["TABLE"])
         before, after = (
@@ -141,15 +144,48 @@ def dip_text(column: Column, value: str) -> bytes:
     """Undo what Debezium's texts are: labels, and base64 of bytes."""
     if column.type in {"enum", "set"}:
         return _labelled(column, value)
-    if column.type in {"uuid", "inet4", "inet6"}:
-        return _packed(column, value)
     return base64.b64decode(value) if column.type in BINARY | SPATIAL | PACKED else value.encode()
+
+
+# --- TDSQL ------------------------------------------------------------------------------------------------------------
+
+
+def tdsql(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+    for value in (line["value"] for line in lines if "field" in line["value"]):
+        known = columns(value["table"], len(value["where"] or value["field"]))
+
+        def texts(literals: list[str], known: Columns = known) -> Texts | None:
+            values = zip(known, literals, strict=bool(literals))
+            return {name: literal_text(known[name], literal) for name, literal in values} or None
+
+        yield RowChange(value["table"], texts(value["where"]), texts(value["field"]))
+
+
+def literal_text(column: Column, literal: str) -> bytes | None:
+    """Read an SQL literal of the dialect `mysqlbinlog`."""
+    if literal == "NULL":
+        return None
+    if literal.startswith("b'"):
+        return b"%d" % int(literal[2:-1], 2)
+    if not literal.startswith("'"):
+        return literal.encode()
+    text = _ESCAPED.sub(_character, literal[1:-1])
+    if column.type in {"uuid", "inet4", "inet6"}:
+        return _packed(column, text)
+    return text.encode("latin-1" if column.type in BINARY | SPATIAL | PACKED else "utf-8")
+
+
+_ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|(.))")
+
+
+def _character(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else {"n": "\n"}.get(found[2], found[2])
 
 
 # --- Debezium ---------------------------------------------------------------------------------------------------------
 
 
-def debezium_json(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iterator[RowChange]:
+def debezium_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if line["value"] and "op" in line["value"]):
         table = value["source"]["table"]
         known = columns(table)
@@ -214,7 +250,7 @@ def _moment(microseconds: int, digits: int) -> str:
 # --- Maxwell ----------------------------------------------------------------------------------------------------------
 
 
-def maxwell_json(lines: Iterable[Line], columns: Callable[[str], Columns]) -> Iterator[RowChange]:
+def maxwell_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if line["value"]["type"] in {"insert", "update", "delete"}):
         known = columns(value["table"])
         data = _each(known, value["data"], maxwell_text)
@@ -281,4 +317,5 @@ READERS = {
     "debezium-json": debezium_json,
     "dip": dip,
     "maxwell-json": maxwell_json,
+    "tdsql": tdsql,
 }
