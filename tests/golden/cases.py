@@ -1,7 +1,7 @@
 """What every format makes of the binlogs here, without what is of the hour: the lines of `databus binlog --format`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,18 +34,20 @@ CASES = [
     Case("canal-protobuf"),
     Case("debezium-json", table="items"),
     Case("debezium-json", (_NO_SCHEMAS, ("bigint_unsigned", "precise"), ("provide_transaction_metadata", "true"))),
-    Case("maxwell-json"),
+    Case("maxwell-json", (("output_ddl", "true"), ("output_xoffset", "true"))),
     Case("tdsql"),
     Case("dip"),
 ]
 
 #: members that tell when a record was made, or what was drawn for it
 _OF_THE_HOUR = {
-    "canal-json": (re.compile(rb'(?<="ts":)\d+(?=,"type")'), b"0"),
-    "debezium-json": (re.compile(rb'"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(?=}[,}\n])'), b'"ts_ms":0,"ts_us":0,"ts_ns":0'),
-    "maxwell-json": (re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), b"random"),
+    "canal-json": [(re.compile(rb'(?<="ts":)\d+(?=,"type")'), b"0")],
+    "debezium-json": [
+        (re.compile(rb'"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(?=}[,}\n])'), b'"ts_ms":0,"ts_us":0,"ts_ns":0'),
+        (re.compile(rb'"ts_ms":\d+(?=,"databaseName")'), b'"ts_ms":0'),
+    ],
+    "maxwell-json": [(re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), b"random")],
 }
-_NOTHING = (re.compile(rb"(?!)"), b"")
 
 
 def path(kind: Kind, case: Case) -> Path:
@@ -55,11 +57,23 @@ def path(kind: Kind, case: Case) -> Path:
 
 def records(kind: Kind, case: Case) -> bytes:
     """Give the lines of a case."""
-    lines = Messages(case.format, dict(case.options), lambda _, table: case.table in {"", table})
-    pattern, constant = _OF_THE_HOUR.get(case.format, _NOTHING)
-    return pattern.sub(constant, b"".join(line for event in events(kind) for line in lines.of(*event)))
+
+    def wanted(_: str, table: str) -> bool:
+        return case.table in {"", table}
+
+    lines = Messages(case.format, dict(case.options), wanted)
+    return timeless(case, b"".join(line for event in events(kind, wanted) for line in lines.of(*event)))
 
 
-def events(kind: Kind) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
-    """Read the events of a binlog here."""
-    return read_files([str(FOLDER / f"{kind}.bin")])
+def timeless(case: Case, lines: bytes) -> bytes:
+    """Replace what is of the hour."""
+    for pattern, constant in _OF_THE_HOUR.get(case.format, ()):
+        lines = pattern.sub(constant, lines)
+    return lines
+
+
+def events(
+    kind: Kind, wanted: Callable[[str, str], bool] | None = None
+) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
+    """Read the events of a binlog here, with the rows of wanted tables."""
+    return read_files([str(FOLDER / f"{kind}.bin")], wanted=wanted)

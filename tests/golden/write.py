@@ -1,4 +1,4 @@
-"""`make golden`: binlogs of new servers, and what every format makes of them, into this folder."""
+"""`make golden`: binlogs of new servers, and what every format makes of them, into this folder and the guide."""
 
 import argparse
 import asyncio
@@ -9,6 +9,7 @@ from pathlib import Path
 from devstack import Kind, Stack
 from golden.binlogs import write
 from golden.cases import CASES, FOLDER, KINDS, path, records
+from golden.guide import GUIDE, with_examples
 from support import printing
 
 
@@ -32,6 +33,7 @@ def main() -> None:
     for kind, case in product(KINDS, CASES):
         path(kind, case).parent.mkdir(exist_ok=True)
         path(kind, case).write_bytes(records(kind, case))
+    GUIDE.write_text(with_examples(GUIDE.read_text()))
 
 
 def write_logs() -> None:

@@ -7,7 +7,7 @@ import pytest
 from golden.cases import CASES, KINDS, path, records
 
 
-@pytest.mark.parametrize(("kind", "case"), product(KINDS, CASES), ids=str)
+@pytest.mark.parametrize(("kind", "case"), [*product(KINDS, CASES)], ids=str)
 def test_records_are_those_of_the_golden_file(kind, case):
     assert records(kind, case).splitlines() == path(kind, case).read_bytes().splitlines()
 
