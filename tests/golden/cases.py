@@ -1,14 +1,18 @@
 """What every format makes of the binlogs here, without what is of the hour: the lines of `databus binlog --format`."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from databus.cli.binlog.files import read_files
 from databus.cli.binlog.messages import Messages
 from databus_binlog import AnyEvent, TableMap
 from devstack import Kind
+from golden.registry import registry
 
 FOLDER = Path(__file__).parent
 KINDS: tuple[Kind, ...] = ("mariadb", "mysql")
@@ -26,14 +30,15 @@ class Case(NamedTuple):
         return ",".join([self.format, *map("=".join, self.options)])
 
 
-_NO_SCHEMAS = ("schemas_enable", "false")
+_NO_SCHEMAS, _PRECISE = ("schemas_enable", "false"), ("bigint_unsigned", "precise")
 CASES = [
     Case("databus"),
     Case("databus", (("compat", "strict"),)),
     Case("canal-json"),
     Case("canal-protobuf"),
     Case("debezium-json", table="items"),
-    Case("debezium-json", (_NO_SCHEMAS, ("bigint_unsigned", "precise"), ("provide_transaction_metadata", "true"))),
+    Case("debezium-json", (_NO_SCHEMAS, _PRECISE, ("provide_transaction_metadata", "true"))),
+    Case("debezium-avro", (_PRECISE,)),
     Case("maxwell-json", (("output_ddl", "true"), ("output_xoffset", "true"))),
     Case("tdsql"),
     Case("dip"),
@@ -61,8 +66,13 @@ def records(kind: Kind, case: Case) -> bytes:
     def wanted(_: str, table: str) -> bool:
         return case.table in {"", table}
 
-    lines = Messages(case.format, dict(case.options), wanted)
-    return timeless(case, b"".join(line for event in events(kind, wanted) for line in lines.of(*event)))
+    with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
+        options = dict(case.options) | ({"schema_registry_url": url} if url else {})
+        lines = Messages(case.format, options, wanted)
+        with patch("time.time_ns", return_value=0):  # bytes cannot be made timeless afterwards
+            told = b"".join(line for event in events(kind, wanted) for line in lines.of(*event))
+    schema_lines = (json.dumps({"id": number, "schema": schema}) + "\n" for number, schema in enumerate(schemas, 1))
+    return timeless(case, told) + "".join(schema_lines).encode()
 
 
 def timeless(case: Case, lines: bytes) -> bytes:

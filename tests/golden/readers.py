@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from databus.events import Column
+from golden.avro import AvroReader
 
 Columns: TypeAlias = Mapping[str, Column]
 #: gives the columns of a table, as it was when it had so many, or all that it ever had
@@ -49,8 +50,10 @@ def _no_day(value: bytes) -> bool:
 
 
 #: formats that are not here tell all of every type
+_DEBEZIUM = Loss({"date", "datetime", "timestamp"}, "a date that is none is NULL, or the epoch", _no_day)
 LOSSY: dict[str, Loss] = {
-    "debezium-json": Loss({"date", "datetime", "timestamp"}, "a date that is none is NULL, or the epoch", _no_day),
+    "debezium-json": _DEBEZIUM,
+    "debezium-avro": _DEBEZIUM,
     "maxwell-json": Loss(SPATIAL, "WKT, which has no SRID"),
 }
 
@@ -186,7 +189,20 @@ def _character(found: re.Match[str]) -> str:
 
 
 def debezium_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
-    for value in (line["value"] for line in lines if line["value"] and "op" in line["value"]):
+    return debezium((line["value"] for line in lines), columns)
+
+
+def debezium_avro(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+    told = list(lines)
+    reader = AvroReader({int(line["id"]): line["schema"] for line in told if "schema" in line})
+    contents = [line["value"]["base64"] for line in told if line.get("value")]
+    return debezium(map(reader.read, map(base64.b64decode, contents)), columns)
+
+
+def debezium(values: Iterable[Any], columns: Known) -> Iterator[RowChange]:
+    for value in values:
+        if not value or "op" not in value:
+            continue
         table = value["source"]["table"]
         known = columns(table)
         before, after = (
@@ -315,6 +331,7 @@ READERS = {
     "canal-json": canal_json,
     "canal-protobuf": canal_protobuf,
     "debezium-json": debezium_json,
+    "debezium-avro": debezium_avro,
     "dip": dip,
     "maxwell-json": maxwell_json,
     "tdsql": tdsql,

@@ -1,6 +1,7 @@
 """The same change decodes to the same row in every format, but for what a format tells less of by design."""
 
 import json
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -65,7 +66,7 @@ def test_the_same_change_is_the_same_row_in_every_format(kind: Kind, case: Case)
 
     lines = map(json_line, records(kind, case).splitlines())
     found = list(READERS[case.format](lines, columns))
-    if case.format == "debezium-json":
+    if case.format.startswith("debezium-"):
         expected = list(parted(expected))
     assert [change.table for change in found] == [change.table for change in expected]
     for theirs, ours in zip(found, expected, strict=True):
@@ -109,7 +110,9 @@ def value_of(column: Column, value: bytes | None) -> object:
     if value is None:
         return None
     match column.type:
-        case "float" | "double":
+        case "float":
+            return struct.pack("f", float(value))
+        case "double":
             return float(value)
         case "json":
             return json.loads(value)
