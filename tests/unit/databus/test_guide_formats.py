@@ -46,6 +46,8 @@ def test_the_guides_own_format_works(capsys):
     [
         ("sep=;", "format acme-csv has no option sep: it has separator"),
         ("separator", "'separator' is no NAME=VALUE"),
+        ("separator=[]", "option separator of format acme-csv: input should be a valid string"),
+        ("separator=[;]", "'[;]' is no JSON list: "),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(option, error, capsys):

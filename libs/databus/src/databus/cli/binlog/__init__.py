@@ -1,6 +1,7 @@
 """`databus binlog`: decode binlog files offline, with no server."""
 
 import argparse
+import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         type=_assignment,
         default=[],
         metavar="NAME=VALUE",
-        help="of the format, as in a route's options; can be repeated",
+        help="of the format, as in a route's options, a list as JSON; can be repeated",
     )
     parser.add_argument(
         "--from",
@@ -90,11 +91,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=run)
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(text: str) -> tuple[str, object]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    return name, value
+    if not value.startswith("["):
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
 
 
 def _offset(text: str) -> int:

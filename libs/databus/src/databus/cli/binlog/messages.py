@@ -25,7 +25,7 @@ _read_json = msgspec.json.Decoder(msgspec.Raw).decode
 class Messages(LineFormat):
     """A line for each record."""
 
-    def __init__(self, name: str, options: Mapping[str, str], wanted: Callable[[str, str], bool]) -> None:
+    def __init__(self, name: str, options: Mapping[str, object], wanted: Callable[[str, str], bool]) -> None:
         super().__init__()
         self._class = find(name)
         self._options = _read_options(name, self._class.options_type, options)
@@ -56,9 +56,9 @@ class Messages(LineFormat):
         return (Holding if made.needs_end else Teller)(made, changes, self._left_out)
 
 
-def _read_options(name: str, kind: type[Options], texts: Mapping[str, str]) -> Options:
+def _read_options(name: str, kind: type[Options], given: Mapping[str, object]) -> Options:
     try:
-        return kind.model_validate(dict(texts))
+        return kind.model_validate(dict(given))
     except ValidationError as error:
         [first, *_] = error.errors()
         option = ".".join(map(str, first["loc"]))
