@@ -16,6 +16,7 @@ import msgspec
 from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
 from databus.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
 from databus.formats.databus_strict import strict_columns
+from databus_binlog.json_base64 import json_base64
 
 _json = msgspec.json.Encoder().encode
 
@@ -59,13 +60,13 @@ class Encoder:
 
     def rows(self, table: Table, file: str, event: RowsEvent) -> tuple[bytes, bytes]:
         """Encode key and value of a rows event: all its row images are one message."""
-        return self.change(table, file, event.end, event.action, decode_rows(event.rows))
+        if self._is_strict:
+            return self.change(table, file, event.end, event.action, decode_rows(event.rows))
+        return self._key(file, event.end), self._value(table, event.action, json_base64(event.rows))
 
     def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
         """Encode key and value of some rows of the event that ends at `end`."""
-        if file != self._file:
-            self._open(file)
-        return b'%b%d},"Action":"DML"}' % (self._position, end), self.rows_value(table, action, rows)
+        return self._key(file, end), self.rows_value(table, action, rows)
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
         """Encode what stands for a value that is stored elsewhere."""
@@ -75,15 +76,21 @@ class Encoder:
         """Encode row images; a snapshot's lines are such values."""
         if self._is_strict:
             rows = self._strict(table, rows)
-        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
-        return b'%b,"Rows":%b}' % (head, _json(rows))
+        return self._value(table, action, _json(rows))
 
     def query(self, table: Table, file: str, event: QueryEvent | Statement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
-        if file != self._file:
-            self._open(file)
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
-        return b'%b%d},"Action":"DDL"}' % (self._position, event.end), value
+        return self._key(file, event.end, b"DDL"), value
+
+    def _key(self, file: str, end: int, kind: bytes = b"DML") -> bytes:
+        if file != self._file:
+            self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
+        return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
+
+    def _value(self, table: Table, action: Action, rows: bytes) -> bytes:
+        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
+        return b'%b,"Rows":%b}' % (head, rows)
 
     def _strict(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         texts = self._texts.get(table.fingerprint)
@@ -97,9 +104,6 @@ class Encoder:
     def _head(self, table: Table, action: Action) -> bytes:
         head = b'{"Table":%b,"Action":"%b"' % (_go_json(_table(table)), action.encode())
         return self._heads.setdefault((table.fingerprint, action), head)
-
-    def _open(self, file: str) -> None:
-        self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
 
 
 class Databus(Format[DatabusOptions]):
@@ -118,7 +122,7 @@ class Databus(Format[DatabusOptions]):
 
     def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
         """Make the one record."""
-        return self._encoder.change(table, begin.file, event.end, event.action, decode_rows(event.rows))
+        return self._encoder.rows(table, begin.file, event)
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the one record."""
