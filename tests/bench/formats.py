@@ -7,6 +7,7 @@ a whole event has it as the publisher gives it: with its rows still packed. No s
 import argparse
 import json
 import random
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from time import process_time
@@ -56,7 +57,9 @@ def speed(name: str, changes: list[Change], formats: list[str], runs: int) -> li
     events = [packed(change) for change in changes]
     messages = {name: as_dicts(encode(encoder, changes, events)) for name, encoder in encoders.items()}
     for format_name in track(formats * runs, f"encoding {name}", console=CONSOLE):
-        ours[format_name].append(rows / timed(lambda which: encode(encoders[which], changes, events), format_name))
+        ours[format_name].append(
+            rows / timed(lambda which: consume(encode(encoders[which], changes, events)), format_name)
+        )
         if messages[format_name]:
             theirs[format_name].append(rows / timed(lambda which: dump(messages[which]), format_name))
     results = [Result(f"{name}: {which}", "rows/s", figures) for which, figures in ours.items()]
@@ -80,22 +83,24 @@ def made(name: str) -> AnyFormat:
     return kind(source, kind.options_type.model_validate(OPTIONS.get(name, {})))
 
 
-def encode(encoder: AnyFormat, changes: Sequence[Change], events: Sequence[RowsEvent]) -> list[Record]:
+def encode(encoder: AnyFormat, changes: Sequence[Change], events: Sequence[RowsEvent]) -> Iterator[Record]:
     if type(encoder).whole is not Format.whole:
-        return [
-            Record(*encoder.whole(change.table, change.begin, event))
-            for change, event in zip(changes, events, strict=True)
-        ]
-    records: list[Record] = []
+        for change, event in zip(changes, events, strict=True):
+            yield Record(*encoder.whole(change.table, change.begin, event))
+        return
     for change in changes:
-        records += encoder.change(change)
-    return records
+        yield from encoder.change(change)
 
 
 def packed(change: Change) -> RowsEvent:
     """Give the event that a change is made of."""
     rows = msgspec.Raw(msgspec.msgpack.encode(change.rows))
     return RowsEvent(change.table.fingerprint, change.action, change.first, change.start, change.end, rows)
+
+
+def consume(records: Iterable[Record]) -> None:
+    """Let each record go when the next is made, as `dump` does."""
+    deque(records, maxlen=0)
 
 
 def as_dicts(records: Iterable[Record]) -> list[object]:
