@@ -16,11 +16,12 @@ decoder = Extension(
     libraries=["z"],
 )
 
-row_json = Extension(
-    "databus_binlog.row_json",
-    [f"{SOURCE}/row_json.pyx"],
+json_rows = Extension(
+    "databus_binlog.json_rows",
+    [f"{SOURCE}/json_rows.pyx"],
+    depends=[f"{SOURCE}/json_text.pxi"],
     language="c++",
     extra_compile_args=["-O3", "-std=c++17"],
 )
 
-setup(ext_modules=cythonize([decoder, row_json]))
+setup(ext_modules=cythonize([decoder, json_rows]))

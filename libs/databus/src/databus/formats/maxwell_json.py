@@ -106,23 +106,19 @@ class MaxwellJson(Format[MaxwellOptions]):
         xid = b',"xid":%d' % end.xid if options.output_commit_info and end and end.xid is not None else b""
         head, place = messages.head(change.action, begin.time_us, query, xid), self._place(change)
         last = end.rows - 1 if options.output_commit_info and end else -1
-        offsets = options.output_commit_info and options.output_xoffset
+        offsets, nulls = options.output_commit_info and options.output_xoffset, options.output_nulls
+        writer, keys, source = messages.rows, messages.keys, self.source.name
         updates = change.action is Action.UPDATE
         rows = change.rows[1::2] if updates else change.rows
         befores = change.rows[::2] if updates else repeat(None)
         records = []
         for ordinal, row, before in zip(change.ordinals, rows, befores, strict=False):
             commit = b',"commit":true' if ordinal == last else b',"xoffset":%d' % ordinal if offsets else b""
-            key = messages.rows.values(messages.key_places, row)
-            old = messages.rows.changed(before, row, options.output_nulls) if before else None
-            value = messages.rows.row(
-                row,
-                options.output_nulls,
-                b"%b%b%b%b" % (head, commit, place, messages.data(key)),
-                b',"old":%b}' % old if old else b"}",
-            )
-            identity = (self.source.name, begin.transaction, ordinal)
-            records.append(Record(messages.keys.of_row(key, *identity), value))
+            key = writer.values(messages.key_places, row)
+            old = writer.changed(before, row, nulls) if before else None
+            tail = b',"old":%b}' % old if old else b"}"
+            value = writer.row(row, nulls, head + commit + place + messages.data(key), tail)
+            records.append(Record(keys.of_row(key, source, begin.transaction, ordinal), value))
         return records
 
     def statement(self, statement: Statement) -> Iterable[Record]:
