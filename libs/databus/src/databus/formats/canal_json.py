@@ -15,6 +15,7 @@ Values: see `databus.formats.canal`; types of statements: `databus.formats.canal
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from sys import maxsize
 
 import msgspec
 
@@ -56,9 +57,9 @@ class CanalJson(Format[CanalOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make one message of the rows."""
-        begin = change.begin
+        begin, rows = change.begin, self._rows(change.table)
         about = begin.time_us // 1000, begin.gtid, begin.transaction, self._now()
-        return (Record(None, self._rows(change.table).message(change.action, change.rows, *about)),)
+        return (Record(None, rows.message(change.action, change.rows, *about)),)
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a statement."""
@@ -99,7 +100,12 @@ class _Rows:
         self._table = table
         self._writer = row_writer(table.columns, [converter(column, time_zone) for column in table.columns])
         self._types = [sql_type(column) for column in table.columns]
-        self._varying = [(place, kind) for place, kind in enumerate(self._types) if kind.varies]
+        #: places of those that vary, how many digits take another type at the earliest, and what `SqlType` tells
+        self._varying = [
+            (place, len(str(kind.limit)) if kind.limit else maxsize, *kind)
+            for place, kind in enumerate(self._types)
+            if kind.varies
+        ]
         #: `sqlType`, by the types of those that vary
         self._sql_types: dict[tuple[int, ...], bytes] = {}
         self._messages = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
@@ -137,8 +143,8 @@ class _Rows:
     def _sql_type(self, row: Row) -> bytes:
         key = tuple(
             [
-                null if (cell := row[place]) is None else above if limit and int(cell) >= limit else usual
-                for place, (usual, null, limit, above) in self._varying  # SqlType.of, without the call
+                null if (cell := row[place]) is None else above if len(cell) >= digits and int(cell) >= limit else usual
+                for place, digits, usual, null, limit, above in self._varying  # SqlType.of, without the call
             ]
         )
         known = self._sql_types.get(key)

@@ -101,12 +101,13 @@ class MaxwellJson(Format[MaxwellOptions]):
             raise _refusal(change.table, f"{change.begin.file}:{change.start}") from None
 
     def _rows(self, messages: _Messages, change: Change) -> list[Record]:
-        options, begin, end = self.options, change.begin, change.transaction_end
+        options, begin = self.options, change.begin
+        end = change.transaction_end if options.output_commit_info else None
         query = self._query_of(change) if options.output_row_query else b""
-        xid = b',"xid":%d' % end.xid if options.output_commit_info and end and end.xid is not None else b""
+        xid = b',"xid":%d' % end.xid if end and end.xid is not None else b""
         head, place = messages.head(change.action, begin.time_us, query, xid), self._place(change)
-        last = end.rows - 1 if options.output_commit_info and end else -1
-        offsets, nulls = options.output_commit_info and options.output_xoffset, options.output_nulls
+        last = end.rows - 1 if end else -1
+        offsets, nulls = options.output_xoffset and options.output_commit_info, options.output_nulls
         writer, keys, source = messages.rows, messages.keys, self.source.name
         updates = change.action is Action.UPDATE
         rows = change.rows[1::2] if updates else change.rows
