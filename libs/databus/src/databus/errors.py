@@ -7,6 +7,7 @@ DatabusError
 │   ├── KafkaUnavailable        Kafka cannot be reached
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── KubernetesUnavailable   the API of Kubernetes cannot be reached
+│   ├── RegistryUnavailable     the schema registry cannot be reached
 │   └── LeadershipLost          another replica may be the active one by now: be its standby
 ├── CannotApply               a statement does not tell what it makes of a table: read the table again
 ├── GenerationLost            the pipe's generation is over: begin a new one from Kafka's progress
@@ -18,6 +19,7 @@ DatabusError
 │   ├── SchemaMismatch          a row does not fit what is known of its table
 │   ├── ProgressCorrupt         the progress record in Kafka cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
+│   ├── SchemaRefused           the schema registry does not take a schema
 │   ├── DumpUnusable            a dump failed, or is not what its manifest says
 │   ├── ChangesLost             Kafka no longer holds changes that are needed
 │   └── Fenced                  another publisher has taken this pipeline over
@@ -63,6 +65,10 @@ class DumpApiUnavailable(RetryableError):
 
 class KubernetesUnavailable(RetryableError):
     """The API server of Kubernetes cannot be reached or does not serve."""
+
+
+class RegistryUnavailable(RetryableError):
+    """The schema registry cannot be reached or does not serve."""
 
 
 class LeadershipLost(RetryableError):
@@ -132,6 +138,10 @@ class ProgressCorrupt(FatalError):
 
 class SchemaHistoryCorrupt(FatalError):
     """The history of tables cannot be read, or is gone; starting without it would give rows wrong names."""
+
+
+class SchemaRefused(FatalError):
+    """The schema registry does not take a schema, or us."""
 
 
 class DumpUnusable(FatalError):

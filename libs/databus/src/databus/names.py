@@ -92,7 +92,17 @@ def replay_id(pipeline: str) -> str:
 
 def table_topic(template: str, pipeline: str, table: Table) -> str:
     """Name the topic of a table; characters Kafka does not allow become `_`."""
-    return _kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
+    return kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
+
+
+def debezium_transaction_topic(prefix: str) -> str:
+    """Topic with one partition: begin and end of transactions, in Debezium's formats."""
+    return f"{prefix}.transaction"
+
+
+def debezium_heartbeat_topic(prefix: str) -> str:
+    """Topic with one partition: heartbeats, in Debezium's formats."""
+    return f"__debezium-heartbeat.{prefix}"
 
 
 def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
@@ -104,9 +114,10 @@ def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
     return rf"(?!{ours})({topics})"
 
 
-def _kafka_name(name: str) -> str:
+def kafka_name(name: str) -> str:
+    """Make a name that Kafka allows: other characters become `_`."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
 def _kafka_pattern(name: str) -> str:
-    return "".join({"*": ".*", "?": "."}.get(c) or re.escape(_kafka_name(c)) for c in name)
+    return "".join({"*": ".*", "?": "."}.get(c) or re.escape(kafka_name(c)) for c in name)

@@ -1,0 +1,68 @@
+"""The envelope of a change, of pieces: what stays the same for the rows of an event is encoded once for them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from databus.formats.debezium.codec import Codec, joined
+from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
+
+TRANSACTION = struct("event.block", {"id": STRING, "total_order": INT64, "data_collection_order": INT64}).maybe()
+_TIMES = {"ts_ms": INT64.maybe(), "ts_us": INT64.maybe(), "ts_ns": INT64.maybe()}
+
+
+def envelope(name: str, image: Schema, source: Schema) -> Schema:
+    """Describe the value of a change."""
+    images = {"before": image, "after": image}
+    fields = images | {"source": source, "transaction": TRANSACTION, "op": STRING} | _TIMES
+    return struct(name, fields, version=2)
+
+
+class Event(NamedTuple):
+    """What the envelopes of one event have in common: what stands before and behind a value, the row's number in it."""
+
+    frame: tuple[bytes, bytes]
+    source: tuple[bytes, bytes]
+    now_ns: int
+
+
+class EnvelopeEncoder:
+    """Encodes envelopes; between their fields all have the same."""
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec, self._integer, self._null = codec, codec.integer, codec.null
+        joints = codec.joints(envelope("", STRING, STRING))
+        self._before, self._after, self._source, self._transaction, operation, *times, self._last = joints
+        milliseconds, *self._times = [joint + codec.present for joint in times]
+        text = codec.data(STRING)
+        self._operations = {name: b"".join((operation, text(name), milliseconds)) for name in "crudt"}
+        self._block, self._id = codec.joints(TRANSACTION), text
+
+    def values(
+        self,
+        operation: str,
+        event: Event,
+        numbers: Sequence[int],
+        *,
+        before: Sequence[bytes] | None = None,
+        after: Sequence[bytes] | None = None,
+        blocks: Sequence[bytes] | None = None,
+    ) -> list[bytes]:
+        """Encode the values of an event's changes: rows of these numbers, their images, places in the transaction."""
+        (head, tail), (before_number, behind_number), now_ns = event
+        integer, (microseconds, nanoseconds) = self._integer, self._times
+        times = (integer(now_ns // 1_000_000), microseconds, integer(now_ns // 1000), nanoseconds, integer(now_ns))
+        joints = (
+            head + self._before,
+            self._after,
+            self._source + before_number,
+            behind_number + self._transaction,
+            b"".join((self._operations[operation], *times, self._last, tail)),
+        )
+        nulls = [self._null] * len(numbers)
+        return joined(joints, (before or nulls, after or nulls, list(map(integer, numbers)), blocks or nulls))
+
+    def block(self, transaction: str, total_order: int, data_collection_order: int) -> bytes:
+        """Encode a change's place in its transaction."""
+        first, second, third, last = self._block
+        orders = (second, self._integer(total_order), third, self._integer(data_collection_order), last)
+        return b"".join((self._codec.present, first, self._id(transaction), *orders))

@@ -1,0 +1,226 @@
+"""What happens becomes records: keys, envelopes, tombstones and the topics of the format's own."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any, TypeVar
+
+from databus.events import Action, Begin, Row, Table
+from databus.formats.base import Change, End, Format, Headers, Record, Snapshot, Source, Statement
+from databus.formats.debezium import changes, transactions
+from databus.formats.debezium.codec import Codec
+from databus.formats.debezium.envelope import EnvelopeEncoder, Event
+from databus.formats.debezium.options import Options
+from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
+from databus.formats.debezium.source import SourceEncoder
+from databus.formats.debezium.tables import TablePlan
+from databus.formats.debezium.transactions import Transaction
+from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+_OPERATIONS = {Action.INSERT: "c", Action.UPDATE: "u", Action.DELETE: "d"}
+_HEARTBEAT_KEY = struct("io.debezium.connector.common.ServerNameKey", {"serverName": STRING})
+_HEARTBEAT = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64})
+_NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+
+
+class Debezium(Format[OptionsT]):
+    """Both formats: they differ in how Connect's data becomes bytes."""
+
+    def __init__(self, source: Source, options: OptionsT, codec: Codec) -> None:
+        super().__init__(source, options)
+        #: ns since the epoch
+        self.clock = time.time_ns
+        self._prefix = prefix = options.prefix or source.name
+        self._codec = codec
+        self._source = SourceEncoder(codec, source.flavor, prefix, options.version)
+        self._envelope = EnvelopeEncoder(codec)
+        self._plans: dict[str, TablePlan] = {}
+        value = changes.value_schema(source.flavor, self._source.schema)
+        self._schema_changes = _Topic(codec, prefix, changes.key_schema(source.flavor), value)
+        self._transactions = _Topic(codec, debezium_transaction_topic(prefix), transactions.KEY, transactions.VALUE)
+        self._heartbeats = _Topic(codec, debezium_heartbeat_topic(prefix), _HEARTBEAT_KEY, _HEARTBEAT)
+        self._heartbeat_us: int | None = None
+        self._transaction: Transaction | None = None
+        #: the statement that makes the changes
+        self._query: str | None = None
+
+    def topics(self) -> Iterable[str]:
+        """Name the topics of schema changes, transactions and heartbeats, as far as they are wanted."""
+        if self.options.include_schema_changes:
+            yield self._schema_changes.name
+        if self.options.provide_transaction_metadata:
+            yield self._transactions.name
+        if self.options.heartbeat_interval_ms:
+            yield self._heartbeats.name
+
+    def begin(self, begin: Begin) -> Iterable[Record]:
+        """Tell nothing yet: a transaction without changes of rows, as that of a DDL statement, is not told."""
+        self._transaction = self._query = None
+        return ()
+
+    def change(self, change: Change) -> Iterable[Record]:
+        """Make a record of each row, and what a delete or another key needs beside it."""
+        if self.options.include_query and change.query is not None:
+            self._query = change.query.decode(errors="replace")
+        if _OPERATIONS[change.action] in self.options.skipped_operations:
+            return []
+        plan = self._plan(change.table)
+        event = self._event(plan, change.table, change.begin, change.start, self._query)
+        if not self.options.provide_transaction_metadata:
+            return self._rows(plan, event, change, None)
+        return self._in_transaction(plan, event, change)
+
+    def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> list[Record]:
+        """Make the records with their place in the transaction, and tell its begin before the first."""
+        began = self._transaction
+        transaction = began or Transaction.of(change)
+        before = transaction.place(change) - change.first + 1
+        blocks = [self._envelope.block(transaction.id, place + 1, before + place) for place in change.ordinals]
+        records = self._rows(plan, event, change, blocks)
+        transaction.count(change, sum(record.value is not None for record in records))
+        if began:
+            return records
+        self._transaction = transaction
+        return [self._transactions.record({"id": transaction.id}, transaction.began()), *records]
+
+    def statement(self, statement: Statement) -> Iterable[Record]:
+        """Tell what became of the table; a TRUNCATE is a change of the table's rows as well, if it is wanted."""
+        table, begin = statement.table, statement.begin
+        if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
+            plan = self._plan(table)
+            event = self._event(plan, table, begin, statement.start)
+            (value,) = self._envelope.values("t", event, [0])
+            yield Record(None, value)
+        if self.options.include_schema_changes:
+            told = {
+                "source": self._source.statement(table, begin, statement.start),
+                "ts_ms": self.clock() // 1_000_000,
+                "databaseName": table.schema,
+                "schemaName": None,
+                "ddl": statement.query.decode(),
+                "tableChanges": changes.table_changes(statement),
+            }
+            yield self._schema_changes.record({"databaseName": table.schema}, told)
+
+    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+        """Tell the end of a transaction whose begin was told."""
+        if self._transaction:
+            yield self._transactions.record({"id": self._transaction.id}, self._transaction.ended())
+        self._transaction = None
+
+    def heartbeat(self, time_us: int) -> Iterable[Record]:
+        """Tell the time, once an interval."""
+        interval, last = self.options.heartbeat_interval_ms * 1000, self._heartbeat_us
+        if interval and (last is None or time_us - last >= interval):
+            self._heartbeat_us = time_us
+            yield self._heartbeats.record({"serverName": self._prefix}, {"ts_ms": time_us // 1000})
+
+    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+        """Make a record of each row of a dump, marked by its place in it."""
+        plan = self._plan(snapshot.table)
+        begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
+        done = 0
+        for marker, same in groupby(_markers(snapshot)):
+            count = len(list(same))
+            columns = plan.encode(snapshot.rows[done : done + count])
+            event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
+            images = plan.images(columns)
+            yield from map(Record, plan.keys(columns), self._envelope.values("r", event, [0] * count, after=images))
+            done += count
+
+    def _plan(self, table: Table) -> TablePlan:
+        plan = self._plans.get(table.fingerprint)
+        if plan is None:
+            plan = TablePlan(table, self._prefix, self._source.schema, self.options, self._codec)
+            self._plans[table.fingerprint] = plan
+        return plan
+
+    def _event(
+        self, plan: TablePlan, table: Table, begin: Begin, start: int, query: str | None = None, marker: str = "false"
+    ) -> Event:
+        """Tell what the values of one event's rows have in common."""
+        source = self._source.before_row(table, begin, start, marker), self._source.behind_row(begin.thread_id, query)
+        return Event(plan.frame, source, self.clock())
+
+    def _rows(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> list[Record]:
+        numbers = [place - change.first for place in change.ordinals]
+        if change.action is Action.UPDATE:
+            return self._updates(plan, event, change.rows, numbers, blocks)
+        columns = plan.encode(change.rows)
+        images, keys = plan.images(columns), plan.keys(columns)
+        if change.action is Action.INSERT:
+            return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
+        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=False)
+        return [record for key, value in deletes for record in self._delete(key, value)]
+
+    def _updates(
+        self,
+        plan: TablePlan,
+        event: Event,
+        rows: Sequence[Row],
+        numbers: Sequence[int],
+        blocks: Sequence[bytes] | None,
+    ) -> list[Record]:
+        before, after = rows[::2], rows[1::2]
+        old = plan.encode(before)
+        new = plan.encode_changed(before, old, after)
+        if not plan.moved(old, new):
+            images = {"before": plan.images(old), "after": plan.images(new)}
+            return list(
+                map(Record, plan.keys(new), self._envelope.values("u", event, numbers, **images, blocks=blocks))
+            )
+        if len(numbers) > 1:  # one at a time, some may keep their key
+            singles = (
+                (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
+                for place in range(len(numbers))
+            )
+            return [record for single in singles for record in self._updates(plan, event, *single)]
+        old_key, new_key = *plan.keys(old), *plan.keys(new)
+        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(old), blocks=blocks)
+        (created,) = self._envelope.values("c", event, numbers, after=plan.images(new), blocks=blocks)
+        return [
+            *self._delete(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
+        ]
+
+    def _delete(self, key: bytes | None, value: bytes, headers: Headers = ()) -> list[Record]:
+        deleted = Record(key, value, headers)
+        return [deleted] if key is None or not self.options.tombstones_on_delete else [deleted, Record(key, None)]
+
+
+class _Topic:
+    """A topic of the format's own; its schemas are encoded with the first record."""
+
+    def __init__(self, codec: Codec, name: str, key: Schema, value: Schema) -> None:
+        self.name = name
+        self._codec, self._schemas = codec, {"key": key, "value": value}
+        self._part = cache(self._make_part)
+
+    def record(self, key: dict[str, Any], value: dict[str, Any]) -> Record:
+        """Make a record."""
+        return Record(self._part("key")(key), self._part("value")(value), topic=self.name)
+
+    def _make_part(self, part: str) -> Callable[[dict[str, Any]], bytes]:
+        schema = self._schemas[part]
+        (head, tail), encode = self._codec.frame(self.name, part, schema), self._codec.data(schema)
+        return lambda data: b"".join((head, encode(data), tail))
+
+
+def _markers(snapshot: Snapshot) -> Iterator[str]:
+    """Give each row's mark; being the last or first of the dump counts more than being that of a table."""
+    count = len(snapshot.rows)
+    for place in range(count):
+        first, last = place == 0, place == count - 1
+        if last and snapshot.last:
+            yield "last"
+        elif first and snapshot.first:
+            yield "first"
+        elif last and snapshot.last_of_table:
+            yield "last_in_data_collection"
+        elif first and snapshot.first_of_table:
+            yield "first_in_data_collection"
+        else:
+            yield "true"

@@ -1,0 +1,81 @@
+"""A schema registry with Confluent's API: it gives each schema of a subject a number."""
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from databus.errors import RegistryUnavailable, SchemaRefused
+
+_CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_json = msgspec.json.Encoder().encode
+
+
+class SchemaRegistry:
+    """Registers schemas, each once; a call waits for the answer."""
+
+    def __init__(self, url: str, user: str = "", password: str = "", timeout_s: float = 10) -> None:
+        self._url = url.rstrip("/")
+        headers = {"Content-Type": _CONTENT_TYPE, "Accept": _CONTENT_TYPE}
+        self._http = httpx.Client(auth=(user, password) if user else None, headers=headers, timeout=timeout_s)
+        self._ids: dict[tuple[str, bytes], int] = {}
+
+    def register(self, subject: str, schema: Any) -> int:
+        """Give the id of an Avro schema, which the registry knows from then on.
+
+        Raises RegistryUnavailable, and SchemaRefused for what trying again cannot help.
+        """
+        text = _json(schema)
+        known = self._ids.get((subject, text))
+        if known is None:
+            known = self._ids[subject, text] = self._post(subject, text)
+        return known
+
+    def _post(self, subject: str, schema: bytes) -> int:
+        url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
+        try:
+            answer = self._http.post(url, content=_json({"schema": schema.decode()}))
+        except httpx.TransportError as error:
+            raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
+        if answer.is_success:
+            return self._id(answer)
+        if answer.status_code == httpx.codes.CONFLICT:
+            raise SchemaRefused(
+                f"schema registry: a table's new schema does not suit subject {subject}: {_reason(answer)}; "
+                "change its compatibility, e.g. to NONE"
+            )
+        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise SchemaRefused(
+                f"schema registry {self._url} lets us not write subject {subject} ({answer.status_code}): "
+                "set schema_registry_user and schema_registry_password"
+            )
+        if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
+        raise SchemaRefused(
+            f"schema registry {self._url} refuses subject {subject} ({answer.status_code}): {_reason(answer)}; "
+            "check schema_registry_url"
+        )
+
+    def _id(self, answer: httpx.Response) -> int:
+        try:
+            return msgspec.json.decode(answer.content, type=_Registered).id
+        except msgspec.DecodeError as error:
+            raise SchemaRefused(f"{self._url} is no schema registry, check schema_registry_url: {error}") from error
+
+
+class _Registered(msgspec.Struct):
+    id: int
+
+
+class _Problem(msgspec.Struct):
+    error_code: int = 0
+    message: str = ""
+
+
+def _reason(answer: httpx.Response) -> str:
+    try:
+        problem = msgspec.json.decode(answer.content, type=_Problem)
+    except msgspec.DecodeError:
+        return answer.reason_phrase
+    return f"{problem.message} ({problem.error_code})"
