@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model faults bench bench-decode bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model faults golden bench bench-decode bench-formats bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -62,13 +62,19 @@ model: setup ## Search the hand-over's model for a lost or invented row (ARGS="-
 faults: setup ## Let 100 faults happen to a pipeline and check every change (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
-bench: bench-decode bench-pipeline ## Run all benches (bench-results/)
+golden: setup ## Let new servers log what the golden files are about, and write what every format makes of it (ARGS=--keep for old logs)
+	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
+
+bench: bench-decode bench-formats bench-pipeline ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
 
-bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look)
-	$(BIN)/python tests/bench/pipeline.py $(ARGS)
+bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a quick look)
+	$(BIN)/python tests/bench/formats.py $(ARGS)
+
+bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
+	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
 
 lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade

@@ -24,4 +24,11 @@ json_rows = Extension(
     extra_compile_args=["-O3", "-std=c++17"],
 )
 
-setup(ext_modules=cythonize([decoder, json_rows]))
+json_base64 = Extension(
+    "databus_binlog.json_base64",
+    [f"{SOURCE}/json_base64.pyx"],
+    language="c++",
+    extra_compile_args=["-O3", "-std=c++17"],
+)
+
+setup(ext_modules=cythonize([decoder, json_rows, json_base64]))

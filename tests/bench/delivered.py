@@ -26,8 +26,23 @@ class _Usual(msgspec.Struct):
     rows: list[msgspec.Raw]
 
 
+class _Debezium(msgspec.Struct):
+    """A row of the `debezium-json` format, without schemas."""
+
+    before: msgspec.Raw
+    after: msgspec.Raw
+
+
+class _Maxwell(msgspec.Struct):
+    """A row of the `maxwell-json` format."""
+
+    type: str
+
+
 _ours = msgspec.json.Decoder(_Ours).decode
 _usual = msgspec.json.Decoder(_Usual).decode
+_debezium = msgspec.json.Decoder(_Debezium).decode
+_maxwell = msgspec.json.Decoder(_Maxwell).decode
 
 
 def our_images(message: bytes) -> int:
@@ -38,6 +53,19 @@ def our_images(message: bytes) -> int:
 def our_ids(message: bytes) -> list[int]:
     """Read the first column, a number, of all row images in a message of ours."""
     return [int(b64decode(row[0])) for row in _ours(message).rows]
+
+
+def debezium_images(message: bytes | None) -> int:
+    """Count the row images of a message of Debezium's: both, one, or none in a tombstone."""
+    if message is None:
+        return 0
+    row = _debezium(message)
+    return (bytes(row.before) != b"null") + (bytes(row.after) != b"null")
+
+
+def maxwell_images(message: bytes) -> int:
+    """Count the row images of a message of Maxwell's: of an update it has what changed."""
+    return {"insert": 1, "update": 2, "delete": 1}.get(_maxwell(message).type, 0)
 
 
 def usual_images(message: bytes) -> int:

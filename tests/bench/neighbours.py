@@ -3,10 +3,11 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from delivered import count
@@ -40,11 +41,13 @@ def neighbours() -> Iterator[Neighbours]:
 
 
 @contextmanager
-def pipeline_of(server: Server, beside: Neighbours, start: str) -> Iterator[Pipeline]:
+def pipeline_of(
+    server: Server, beside: Neighbours, start: str, publisher: Mapping[str, Any] | None = None
+) -> Iterator[Pipeline]:
     """Configure a pipeline that has no progress yet; its services end with the block."""
     name = f"bench-{secrets.token_hex(4)}"
     servers = {"source": server, "redis": beside.redis, "kafka": beside.kafka}
-    only = {"include": ("bench.*",), "overrides": {"reader": {"start": start}}}
+    only = {"include": ("bench.*",), "overrides": {"reader": {"start": start}, "publisher": publisher or {}}}
     pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **only)
     try:
         yield pipeline

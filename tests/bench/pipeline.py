@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from decode import run as read
-from delivered import consuming, our_images, reached, usual_images
+from delivered import consuming, debezium_images, maxwell_images, our_images, reached, usual_images
 from latency import latency
 from neighbours import Neighbours, cpu, create, neighbours, pipeline_of, verify
 from readers import Run, fresh
@@ -28,6 +28,12 @@ from devstack.pipeline import Pipeline
 WAYS = ("pipeline", "usual", "usual, by row", "drain")
 #: goals: so many times as fast as the usual way, and so many percent of the bare socket's speed
 TIMES, PERCENT = 15, 12
+#: the goal of formats with a message for each row, against the usual way with one
+TIMES_BY_ROW, BY_ROW = 8, {"debezium-json", "maxwell-json"}
+#: what counts the row images of a message
+IMAGES = {"databus": our_images, "debezium-json": debezium_images, "maxwell-json": maxwell_images}
+#: of the formats
+OPTIONS = {"debezium-json": {"schemas_enable": False}}
 PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
 
 
@@ -44,29 +50,32 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, to see that it works")
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--format", choices=[*IMAGES], default="databus", help="of the messages")
     options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="one of the parts")
     chosen = options.parse_args()
     results = []
     with neighbours() as beside:
         for name, workload in WORKLOADS.items():
             if chosen.only in (None, name):
-                results += speed(name, workload, chosen.scale, chosen.runs, beside)
-        if chosen.only in (None, "latency"):
+                results += speed(name, workload, chosen.scale, chosen.runs, beside, chosen.format)
+        if chosen.only == "latency" or (chosen.only is None and chosen.format == "databus"):
             results += latency(beside, chosen.runs)
-    report("pipeline", results)
+    report("pipeline" if chosen.format == "databus" else f"pipeline-{chosen.format}", results)
 
 
-def speed(name: str, workload: Workload, scale: float, runs: int, beside: Neighbours) -> list[Result]:
+def speed(
+    name: str, workload: Workload, scale: float, runs: int, beside: Neighbours, message_format: str
+) -> list[Result]:
     """Let all ways take a workload in turns; gives rows/s of each, our CPU by process, and the ratios with goals."""
     pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
     cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
     with served(name, workload, "mariadb", scale) as (server, log, pid):
         beside.pids["mariadb"] = pid
-        deliver(server, log, beside)  # brings the log into memory, and Kafka's code to speed
+        deliver(server, log, beside, message_format)  # brings the log into memory, and Kafka's code to speed
         for way in track([*WAYS] * runs, f"delivering {name}", console=CONSOLE):
             match way:
                 case "pipeline":
-                    delivery = deliver(server, log, beside)
+                    delivery = deliver(server, log, beside, message_format)
                     pace[way].append(log.rows / delivery.wall)
                     for process in PROCESSES:
                         cost[process].append(delivery.cpu[process] / log.rows * 1e6)
@@ -75,21 +84,24 @@ def speed(name: str, workload: Workload, scale: float, runs: int, beside: Neighb
                 case _:
                     pace[way].append(log.rows / 10 / send(way, server, log, beside).wall)
     ratios = {way: [ours / its for ours, its in zip(pace["pipeline"], pace[way], strict=True)] for way in WAYS[1:]}
+    shares = [ratio * 100 for ratio in ratios["drain"]]
+    by_row = TIMES_BY_ROW if message_format in BY_ROW else None
     return [
         *(Result(f"{name}: {way}", "rows/s", figures) for way, figures in pace.items()),
         *(Result(f"{name}: {process}", "µs CPU/row", figures) for process, figures in cost.items()),
-        Result(f"{name}: wall clock", "times as fast", ratios["usual"], "usual", TIMES),
-        Result(f"{name}: wall clock", "times as fast", ratios["usual, by row"], "usual, by row"),
-        Result(f"{name}: wall clock", "% of its speed", [ratio * 100 for ratio in ratios["drain"]], "drain", PERCENT),
+        Result(f"{name}: wall clock", "times as fast", ratios["usual"], "usual", None if by_row else TIMES),
+        Result(f"{name}: wall clock", "times as fast", ratios["usual, by row"], "usual, by row", by_row),
+        Result(f"{name}: wall clock", "% of its speed", shares, "drain", None if by_row else PERCENT),
     ]
 
 
-def deliver(server: Server, log: Log, beside: Neighbours) -> Delivery:
+def deliver(server: Server, log: Log, beside: Neighbours, message_format: str) -> Delivery:
     """Let a new pipeline take the server's log, and see that it missed and invented nothing."""
-    with pipeline_of(server, beside, "earliest") as pipeline:
+    publisher = {"format": message_format, "options": OPTIONS.get(message_format, {})}
+    with pipeline_of(server, beside, "earliest", publisher) as pipeline:
         pipeline.start_all("publisher")
         took = asyncio.run(_timed(pipeline, log, beside))
-    verify("the pipeline", beside.kafka, f"{pipeline.name}.bench.t", our_images, log.images)
+    verify("the pipeline", beside.kafka, f"{pipeline.name}.bench.t", IMAGES[message_format], log.images)
     return took
 
 

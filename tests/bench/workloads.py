@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,8 +35,16 @@ def _sysbench(draw: random.Random, batch: int, *, size: int) -> Iterator[str]:
     """100 inserts like sysbench's, `size` in a transaction."""
     for start in range(batch * 100 + 1, batch * 100 + 101, size):
         numbers = range(start, start + size)
-        rows = (f"({n},{draw.randrange(10**6)},'{draw.choice(_C)}','{draw.choice(_PAD)}')" for n in numbers)
-        yield f"INSERT INTO bench.t VALUES {','.join(rows)}"
+        yield f"INSERT INTO bench.t VALUES {','.join(_tuple(sysbench_row(draw, n)) for n in numbers)}"
+
+
+def sysbench_row(draw: random.Random, number: int) -> Sequence[object]:
+    """Draw a row of W1m and W1s, as SQL literals."""
+    return number, draw.randrange(10**6), f"'{draw.choice(_C)}'", f"'{draw.choice(_PAD)}'"
+
+
+def _tuple(literals: Sequence[object]) -> str:
+    return f"({','.join(map(str, literals))})"
 
 
 _WORDS = ["lorem", "ipsum", "dolor", "sit", "amet", "café", "naïve", "東京", "данные", "data", "stream", "Ωmega", "😀"]
@@ -52,7 +60,7 @@ def _typed(draw: random.Random, batch: int) -> Iterator[str]:
     """600 inserts, 200 updates and 100 deletes, 100 in a transaction."""
     first = batch * 600 + 1
     for start in range(first, first + 600, 100):
-        yield f"INSERT INTO bench.t VALUES {','.join(_typed_row(draw, n) for n in range(start, start + 100))}"
+        yield f"INSERT INTO bench.t VALUES {','.join(_tuple(typed_row(draw, n)) for n in range(start, start + 100))}"
     for start in (first, first + 300):
         yield (
             "UPDATE bench.t SET i8 = -i8 - 1, u64 = u64 DIV 2, amount = amount + 1.5, dt6 = dt6 + INTERVAL 1 SECOND,"
@@ -61,7 +69,8 @@ def _typed(draw: random.Random, batch: int) -> Iterator[str]:
     yield f"DELETE FROM bench.t WHERE id BETWEEN {first + 100} AND {first + 199}"
 
 
-def _typed_row(draw: random.Random, number: int) -> str:
+def typed_row(draw: random.Random, number: int) -> Sequence[object]:
+    """Draw a row of W2, as SQL literals."""
     below = draw.randrange
 
     def words(low: int, high: int) -> str:
@@ -77,7 +86,7 @@ def _typed_row(draw: random.Random, number: int) -> str:
         return "NULL" if draw.random() < nulls else value
 
     tags = draw.choices(_WORDS, k=3)
-    values = (
+    return (
         number,
         below(-128, 128),
         below(2**16),
@@ -99,7 +108,6 @@ def _typed_row(draw: random.Random, number: int) -> str:
         maybe(0.2, draw.random() * 1e6),
         maybe(0.4, f"x'{draw.randbytes(below(1, 81)).hex()}'"),
     )
-    return f"({','.join(map(str, values))})"
 
 
 def _large(draw: random.Random, batch: int) -> Iterator[str]:

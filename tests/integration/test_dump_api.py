@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import hmac
 import json
 import random
 import sys
@@ -139,6 +140,7 @@ async def serve(
                 "redis": {"url": redis_server.url},
                 "kafka": {"bootstrap_servers": [kafka.url]},
                 "dumps": {"storage": f"file://{tmp_path}"} | overrides.get("dumps", {}),
+                "publisher": overrides.get("publisher", {}),
             }
         )
         service, health = Service(), Begun()
@@ -385,7 +387,7 @@ async def test_a_table_that_is_not_captured_is_named_in_a_problem(
     unknown = pattern.format(schema)
     answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.t", unknown]})
     assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
-    assert f"no captured table matches {unknown}:" in answer.json()["detail"]
+    assert f"no captured and published table matches {unknown}:" in answer.json()["detail"]
     assert (await api.get("/v1/dumps")).json() == {"dumps": []}
 
 
@@ -411,6 +413,36 @@ async def test_a_file_is_what_its_manifest_says(api: Api, schema: str, execute: 
     assert (rest.status_code, rest.content) == (206, answer.content[5:])
     rows = await api.rows(manifest, f"{schema}.a/b c")
     assert rows == [[b"1", "Zoë".encode()], [b"2", b""], [b"3", None]]
+
+
+async def test_a_dump_tells_no_more_than_the_rules_of_output_default(
+    serve: Callable[..., Any], schema: str, execute: Execute, kafka: Server
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(50), secret BLOB, state ENUM('new','paid'))")
+    await execute("INSERT INTO t VALUES (1, 'a@b.c', 'x', 'new'), (2, 'd@e.f', 'y', 'paid'), (3, NULL, 'z', 'paid')")
+    await execute("CREATE TABLE dropped (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE elsewhere (id INT PRIMARY KEY)")
+    rules = [
+        {"match": ["*.dropped"], "drop": True},
+        {"match": ["*.t"], "topic": "{name}.told", "mask": ["mail"], "hash": ["id"], "columns": {"exclude": ["secret"]},
+         "where": [{"column": "state", "equals": "paid"}]},
+        {"match": ["*.*"], "output": "other", "format": "debezium-json"},
+    ]  # fmt: skip
+    await create(kafka, f"{schema}.told")
+    async with serve(publisher={"routes": rules, "salt": "pepper"}) as api:
+        manifest = await api.dumped()
+        rows = await api.rows(manifest, f"{schema}.t")
+        assert [row[1:] for row in rows] == [[b"***", b"2"], [None, b"2"]]
+        assert rows[0][0] == hmac.digest(b"pepper", b"2", "sha256").hex().encode()
+        assert manifest["kafka_offsets"] == {f"{schema}.told": {"0": 0}}
+        (table,) = manifest["tables"]
+        assert [column["name"] for column in table["columns"]] == ["id", "mail", "state"]
+        answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.elsewhere"]})
+        assert answer.status_code == 422
+        await execute("ALTER TABLE t RENAME COLUMN mail TO email")
+        failed = await api.dumped(state="failed")
+        assert "rule 2 does not fit table" in failed["error"]
+        assert "there is no column mail" in failed["error"]
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "../manifest.json", "%2e%2e%2fsecret", "..%2f..%2fsecret", "t"])

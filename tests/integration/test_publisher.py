@@ -3,9 +3,8 @@
 import asyncio
 import hashlib
 import json
-import secrets
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,173 +14,23 @@ import msgspec
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from redis.asyncio import Redis
 
-from databus.cli.__main__ import main
 from databus.errors import FatalError, InvalidSettings, PoisonError
 from databus.events import (
     Action,
-    Begin,
-    Column,
-    Commit,
-    Event,
     OversizedRow,
     QueryEvent,
-    Row,
-    RowsEvent,
-    Start,
-    Table,
     TableDefinition,
-    encode_events,
 )
-from databus.formats.databus import Encoder
+from databus.formats.base import Change, Record
+from databus.formats.databus import Databus
 from databus.kafka_progress import read_progress
-from databus.pipe import ReaderEnd
-from databus.runtime import Health
 from databus.settings import Settings
-from databus_binlog import Position
-from databus_publisher import service
-from devstack import Server
+from publisher_support import ITEMS, TIME, Publisher, Run
 from support import Changes, Consume
 
 #: what a topic takes in these tests
 LIMIT = 20_000
-#: of all commits, µs since the epoch
-TIME = 1_700_000_000_000_000
-
-ITEMS = Table(
-    schema="shop",
-    name="items",
-    columns=(Column(name="id", type="int", raw_type="int"), Column(name="text", type="text", raw_type="text")),
-    primary_key=(0,),
-)
-
-
-class Source:
-    """Plays a reader and its database: transactions of events, each with its place in the log."""
-
-    def __init__(self, pipe: ReaderEnd) -> None:
-        self._pipe = pipe
-        self._transaction = 0
-        self._offset = 4
-
-    async def claim(self) -> None:
-        async with asyncio.timeout(30):
-            while (progress := await self._pipe.claim()) is None:  # noqa: ASYNC110  # another process opens it
-                await asyncio.sleep(0.02)
-        position = progress.position or Position("", "log.1", self._offset)
-        self._transaction = progress.transaction
-        await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
-
-    async def commit(self, *events: Event) -> None:
-        await self.begin(*events)
-        await self.append(Commit("", "log.1", self._next(), None))
-
-    async def begin(self, *events: Event) -> None:
-        self._transaction += 1
-        opening = Begin(
-            transaction=self._transaction,
-            gtid="",
-            file="log.1",
-            server_id=1,
-            thread_id=1,
-            time_us=1_700_000_000_000_000,
-        )
-        await self.append(opening, *events)
-
-    async def append(self, *events: Event) -> None:
-        await self._pipe.append(encode_events(events))
-
-    async def taken(self) -> None:
-        """Wait until the publisher has sent all that was appended."""
-        async with asyncio.timeout(30):
-            while await self._pipe.backlog():  # noqa: ASYNC110  # only Redis knows
-                await asyncio.sleep(0.02)
-
-    def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
-        raw = msgspec.Raw(msgspec.msgpack.encode(rows))
-        start = self._offset
-        return RowsEvent(table=ITEMS.fingerprint, action=action, row=first, start=start, end=self._next(), rows=raw)
-
-    def insert(self, *rows: tuple[int, int], first: int = 0) -> RowsEvent:
-        """Insert rows, each a number and the size of its text."""
-        return self.rows(Action.INSERT, *([b"%d" % n, b"x" * size] for n, size in rows), first=first)
-
-    def _next(self) -> int:
-        self._offset += 100
-        return self._offset
-
-
-class Publisher:
-    """Runs the publisher in this process."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._task = asyncio.create_task(service.run(settings, Health()))
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
-
-    async def failure(self) -> BaseException | None:
-        """Wait until it stops by itself."""
-        await asyncio.wait({self._task}, timeout=30)
-        return self._task.exception()
-
-
-Run = Callable[..., Awaitable[tuple[Publisher, Source]]]
-
-
-@pytest.fixture
-def configured(kafka: Server, redis_server: Server, tmp_path: Path) -> Callable[..., Settings]:
-    name = f"p{secrets.token_hex(4)}"
-
-    def make(**publisher: Any) -> Settings:
-        values = {
-            "name": name,
-            "redis": {"url": redis_server.url},
-            "kafka": {"bootstrap_servers": [kafka.url]},
-            "publisher": {"claim_checks": f"file://{tmp_path}/claims"} | publisher,
-        }
-        (tmp_path / "databus.yaml").write_text(json.dumps(values))
-        return Settings(**values)
-
-    return make
-
-
-@pytest.fixture
-async def run(redis_server: Server) -> AsyncIterator[Run]:
-    started: list[Publisher] = []
-    async with Redis.from_url(redis_server.url) as redis:
-
-        async def start(settings: Settings) -> tuple[Publisher, Source]:
-            publisher = Publisher(settings)
-            started.append(publisher)
-            source = Source(ReaderEnd(redis, settings.name))
-            await source.claim()
-            return publisher, source
-
-        yield start
-        for publisher in started:
-            await publisher.stop()
-
-
-@pytest.fixture
-async def admin(kafka: Server) -> AsyncIterator[AIOKafkaAdminClient]:
-    client = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
-    await client.start()
-    yield client
-    await client.close()
-
-
-@pytest.fixture
-def dead_letters(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Awaitable[Any]]:
-    async def command(*arguments: str) -> tuple[int, list[dict[str, Any]], str]:
-        capfdbinary.readouterr()
-        code = await asyncio.to_thread(main, ["deadletter", *arguments, "--config", str(tmp_path / "databus.yaml")])
-        out, err = capfdbinary.readouterr()
-        return code, [json.loads(line) for line in out.splitlines()] if "--json" in arguments else [], err.decode()
-
-    return command
 
 
 @pytest.fixture
@@ -332,14 +181,14 @@ async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The `databus` format takes anything; formats of text do not."""
-    encode = Encoder.rows_value
+    encode = Databus.change
 
-    def picky(encoder: Encoder, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
-        if any(row[0] == b"2" for row in rows):
+    def picky(databus: Databus, change: Change) -> Iterable[Record]:
+        if any(row[0] == b"2" for row in change.rows):
             raise PoisonError("2 is not to be had")
-        return encode(encoder, table, action, rows)
+        return encode(databus, change)
 
-    monkeypatch.setattr(Encoder, "rows_value", picky)
+    monkeypatch.setattr(Databus, "change", picky)
     settings = configured(oversize="split")
     consumer = await consumed(settings)
     _, source = await run(settings)

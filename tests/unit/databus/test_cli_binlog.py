@@ -5,18 +5,21 @@ import json
 import os
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from databus.cli.__main__ import main
+from databus.cli.binlog import telling
 from databus.cli.binlog.files import read_files
-from databus.cli.binlog.lines import FORMATS
+from databus.cli.binlog.lines import Json
 from databus.cli.binlog.tables import Completion
-from databus_binlog import TableMap
+from databus_binlog import Gtid, TableMap, Xid
 
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
+GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
 #: What the statements that made x1 and x2 say of columns and the files do not: `+` unsigned, `!` binary, `.n` digits.
 COLUMNS = {
@@ -46,7 +49,7 @@ def path(name: str) -> str:
 
 
 def lines_of(name: str) -> bytes:
-    lines = FORMATS["json"]()
+    lines = Json()
     events = read_files([path(name)], describe=described)
     return b"".join(line for event, tables in events for line in lines.of(event, tables))
 
@@ -108,10 +111,15 @@ def test_patterns_choose_rows_and_the_statements_that_may_concern_them(run):
 def test_messages_are_those_of_the_publisher(run):
     code, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
     assert code == 0
-    assert [line["key"]["Pos"]["Pos"] for line in lines] == [8190, 8431]
-    assert [column["Name"] for column in lines[0]["value"]["Table"]["Columns"]] == ["id", "v", "inv"]
-    assert lines[0]["value"]["Rows"] == [["MQ==", "YQ==", "NQ=="]]
-    assert notices == ["databus: statements left out: 7; this format has no message for them, --format json shows them"]
+    assert [line["key"] for line in lines] == [
+        {"Pos": {"Name": "x1.bin", "Pos": end}, "Action": action}
+        for end, action in ((7966, "DDL"), (8190, "DML"), (8431, "DML"))
+    ]
+    _, inserted, _ = (line["value"] for line in lines)
+    assert [column["Name"] for column in inserted["Table"]["Columns"]] == ["id", "v", "inv"]
+    assert inserted["Rows"] == [["MQ==", "YQ==", "NQ=="]]
+    [notice] = notices
+    assert notice.startswith("databus: statements that define no table left out: 1;")
 
 
 def test_rows_above_the_limit_are_told_without_their_values(run):
@@ -132,6 +140,48 @@ def test_messages_of_incomplete_rows_are_refused(run):
     code, lines, notices = run(path("x3.bin"), "--quiet", "--format", "databus")
     assert (code, lines) == (1, [])
     assert "rows of lab.mi at x3.bin:707 lack columns" in notices[-1]
+
+
+def test_transactions_whose_rows_may_not_count_are_refused(run):
+    code, lines, notices = run(path("x2.bin"), "--quiet", "--format", "databus", "--tables", "lab.[a-np-z]*")
+    assert (code, len(lines)) == (1, 7)
+    assert notices[-1].startswith("databus: an XA transaction is only prepared at x2.bin:3835, which this format")
+
+
+@pytest.mark.parametrize("held", [1 << 26, 10])
+def test_a_format_that_needs_the_end_of_a_transaction_is_told_it(run, monkeypatch, held):
+    monkeypatch.setattr(telling, "_IN_MEMORY", held)
+    arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
+    code, lines, _ = run(str(GOLDEN), *arguments)
+    transactions = [
+        [line["value"] for line in transaction]
+        for _, transaction in groupby(lines, key=lambda line: line["value"]["xid"])
+    ]
+    assert code == 0
+    assert all([row.get("commit") for row in rows] == [None] * (len(rows) - 1) + [True] for rows in transactions)
+    sale = max(transactions, key=len)
+    assert [row["xoffset"] for row in sale[:-1]] == list(range(len(sale) - 1))
+
+
+def test_a_transaction_without_an_end_is_told_as_far_as_a_format_can(run, tmp_path):
+    xid = next(event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Xid))
+    (tmp_path / "open.bin").write_bytes(GOLDEN.read_bytes()[: xid.start])
+    code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "maxwell-json")
+    assert (code, lines) == (0, [])
+    assert "databus: rows of transactions without an end left out: 1;" in "".join(notices)
+    code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "databus")
+    assert (code, [line["key"]["Action"] for line in lines]) == (0, ["DDL", "DML"])
+    assert "databus: ends of transactions that the files do not tell left out: 1;" in "".join(notices)
+
+
+def test_messages_begin_where_they_are_told(run):
+    arguments = (str(GOLDEN), "--quiet", "--format", "canal-json", "--tables", "shop.orders")
+    _, whole, _ = run(*arguments)
+    [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
+    code, lines, _ = run(*arguments, "--from", str(sale.start))
+    assert code == 0
+    assert [line["value"]["type"] for line in whole] == ["CREATE", "INSERT", "UPDATE", "UPDATE"]
+    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in whole[1:]]
 
 
 @pytest.mark.parametrize("start", [4, 256, 417, 3822])

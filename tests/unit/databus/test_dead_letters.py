@@ -33,7 +33,7 @@ def test_headers_tell_all_of_a_letter() -> None:
 
 
 def test_its_key_tells_apart_what_one_event_leaves() -> None:
-    assert LETTER.id == '[12,4,5,"insert","shop.größe",3]'.encode()
+    assert LETTER.id == '[12,4,5,"insert","shop.größe",3,"p.shop.gr__e",0]'.encode()
 
 
 @pytest.mark.parametrize("headers", [[], LETTER.headers()[1:], [*LETTER.headers(), ("row", b"x"), ("gtid", b"\xff")]])

@@ -5,8 +5,13 @@ from base64 import b64decode
 
 import msgspec
 
-from databus.events import Action, Column, Index, QueryEvent, RowsEvent, Table
-from databus.formats.databus import Encoder
+from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
+from databus.formats.base import Change, Snapshot, Source
+from databus.formats.databus import Databus, DatabusOptions, Encoder
+from databus_binlog import Position
+
+SOURCE = Source("shop", "mysql", "db1", 3306)
+BEGIN = Begin(transaction=1, gtid="", file="mysql-bin.000003", server_id=1, thread_id=1, time_us=1)
 
 COLUMNS = (
     Column(name="id", type="int", raw_type="int(11)", auto_increment=True),
@@ -62,3 +67,37 @@ def test_labels_are_escaped_as_go_does_and_no_key_is_null() -> None:
     assert b'"EnumValues":["\\u003ca\\u003e","b\\u0026c"],"SetValues":null' in value
     assert b'"Indexes":[],"PKColumns":null}' in value
     assert json.loads(value)["Table"]["Columns"][0]["EnumValues"] == ["<a>", "b&c"]
+
+
+def test_an_event_is_one_record_however_it_is_told() -> None:
+    databus = Databus(SOURCE, DatabusOptions())
+    event = rows(Action.DELETE, [b"1", b"Anne", None, None, None])
+    change = Change(TABLE, BEGIN, event.action, 154, 468, 0, range(1), [[b"1", b"Anne", None, None, None]])
+    (record,) = databus.change(change)
+    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, event) == Encoder().rows(TABLE, BEGIN.file, event)
+
+
+def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
+    databus = Databus(SOURCE, DatabusOptions())
+    place = Position("", "mysql-bin.000003", 468)
+    assert databus.snapshot(Snapshot(TABLE, place, 1, [], first=True)) == ()
+    image = [b"1", b"Anne", b"19.99", None, b""]
+    (record,) = databus.snapshot(Snapshot(TABLE, place, 1, [image]))
+    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, rows(Action.INSERT, image))
+
+
+def test_strict_texts_are_the_originals_and_null_stays() -> None:
+    columns = (
+        Column(name="n", type="int", raw_type="int(10) unsigned", unsigned=True),
+        Column(name="f", type="double", raw_type="double"),
+    )
+    table = Table(schema="test", name="t2", columns=columns)
+    event = rows(Action.UPDATE, [b"4294967295", b"1.5"], [None, None])
+    _, exact = Databus(SOURCE, DatabusOptions()).whole(table, BEGIN, event)
+    _, strict = Databus(SOURCE, DatabusOptions(compat="strict")).whole(table, BEGIN, event)
+    assert texts(exact) == [[b"4294967295", b"1.5"], [None, None]]
+    assert texts(strict) == [[b"-1", b"1.5000"], [None, None]]
+
+
+def texts(value: bytes) -> list[list[bytes | None]]:
+    return [[cell and b64decode(cell) for cell in row] for row in json.loads(value)["Rows"]]

@@ -50,7 +50,7 @@ def test_t30_a_record_that_cannot_be_read_is_an_error(key: bytes, value: bytes) 
 
 
 def test_consumers_of_tables_do_not_subscribe_to_topics_of_our_own() -> None:
-    pattern = re.compile(names.table_topics("{name}.{schema}.{table}", "databus", ["*.*"]))
+    pattern = re.compile(names.table_topics(["{name}.{schema}.{table}"], "databus", ["*.*"]))
     assert pattern.fullmatch("databus.shop.t")
     assert not pattern.fullmatch(names.schema_topic("p"))
     assert not pattern.fullmatch(names.progress_topic("p"))

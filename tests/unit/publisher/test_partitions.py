@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from databus.events import Action, Row, RowsEvent
+from databus.events import Action, Begin, Row, Table
+from databus.formats.base import Change
 from databus_publisher.partitions import Part, of_row, spread
 
 KEY = (0, 2)
@@ -14,9 +14,11 @@ KEY = (0, 2)
 cells = st.sampled_from([b"", b"1", b"2", b"10", b"\0", b"\xff"])
 
 
-def event(action: Action, rows: list[Row], first: int) -> RowsEvent:
-    raw = msgspec.Raw(msgspec.msgpack.encode(rows))
-    return RowsEvent(table="t", action=action, row=first, start=4, end=99, rows=raw)
+def change(action: Action, rows: list[Row], first: int) -> Change:
+    changes = len(rows) // (2 if action is Action.UPDATE else 1)
+    begin = Begin(transaction=1, gtid="", file="log.1", server_id=1, thread_id=1, time_us=1)
+    table = Table(schema="s", name="t", columns=())
+    return Change(table, begin, action, 4, 99, first, range(first, first + changes), rows)
 
 
 def unspread(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
@@ -38,7 +40,7 @@ keyed_rows = st.lists(st.tuples(cells, cells)).map(
 def test_rows_are_all_there_and_in_order_in_their_partition(
     rows: list[Row], partitions: int, first: int, action: Action
 ) -> None:
-    parts = spread(event(action, rows, first), KEY, partitions)
+    parts = spread(change(action, rows, first), KEY, partitions)
     assert unspread(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
     assert len({part.partition for part in parts}) == len(parts)
     for part in parts:
@@ -54,7 +56,7 @@ def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: l
             expected.append((ordinal, Action.UPDATE, [before, after]))
         else:
             expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
-    parts = spread(event(Action.UPDATE, rows, 0), KEY, partitions)
+    parts = spread(change(Action.UPDATE, rows, 0), KEY, partitions)
     assert unspread(parts) == expected
     by_partition = defaultdict(list)
     for part in parts:

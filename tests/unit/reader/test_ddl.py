@@ -2,12 +2,12 @@
 
 import pytest
 
+from databus.ddl.dialect import Dialect
 from databus.errors import FatalError, StatementFormat
 from databus.events import Table
 from databus.kafka_history import SchemaHistory
 from databus.settings import Source
 from databus_binlog.events import Query
-from databus_reader.ddl.dialect import Dialect
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements
 

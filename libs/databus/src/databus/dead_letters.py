@@ -22,8 +22,9 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     #: -1 where only the row would tell
     partition: int
+    format: str = "databus"
     #: of the original record
-    key: bytes
+    key: bytes | None = None
     schema: str
     table: str
     action: str
@@ -35,6 +36,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     #: ordinals of the transaction in the pipeline and of the (first) row in the transaction
     transaction: int
     row: int
+    #: of the records of the same rows, from 0
+    record: int = 0
     #: of the original value, or of the row's event where it was not even read
     size: int = msgspec.field(name="bytes")
     #: of the commit at the source, µs since the epoch
@@ -49,12 +52,13 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     def id(self) -> bytes:
         """Key of the dead letter: the same for the same change, should it come twice."""
         place = (self.transaction, self.start, self.row, self.action, f"{self.schema}.{self.table}", self.partition)
-        return msgspec.json.encode(place)
+        return msgspec.json.encode((*place, self.topic, self.record))
 
     def headers(self) -> list[tuple[str, bytes]]:
         """Give the headers of the record."""
         values = msgspec.to_builtins(self, builtin_types=[bytes])
-        return [(name, value if isinstance(value, bytes) else str(value).encode()) for name, value in values.items()]
+        told = ((name, value) for name, value in values.items() if value is not None)
+        return [(name, value if isinstance(value, bytes) else str(value).encode()) for name, value in told]
 
 
 def read_headers(headers: Iterable[tuple[str, bytes]]) -> DeadLetter:

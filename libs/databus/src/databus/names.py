@@ -105,10 +105,10 @@ def debezium_heartbeat_topic(prefix: str) -> str:
     return f"__debezium-heartbeat.{prefix}"
 
 
-def table_topics(template: str, pipeline: str, patterns: Iterable[str]) -> str:
+def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str]) -> str:
     """Build the regular expression of the topics of all tables that match a `schema.table` pattern, and maybe more."""
-    parts = (pattern.split(".", 1) for pattern in patterns)
-    names = (template.format(name=pipeline, schema=schema, table=table) for schema, table in parts)
+    parts = [pattern.split(".", 1) for pattern in patterns]
+    names = (each.format(name=pipeline, schema=schema, table=table) for each in templates for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
     ours = "|".join(re.escape(name("")) for name in (progress_topic, schema_topic, dead_letter_topic))
     return rf"(?!{ours})({topics})"

@@ -11,7 +11,7 @@ import zlib
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
 from pydantic import (
@@ -28,6 +28,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
+from databus.routing.rules import PartitionBy, Rule, TablePattern, TopicTemplate
 from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -86,13 +87,19 @@ def _start(value: str) -> str:
     )
 
 
+def _secret_of(key: str, path: Path) -> SecretStr:
+    try:
+        return SecretStr(path.read_text().rstrip("\n"))
+    except OSError as error:
+        raise ValueError(f"{key} cannot be read: {error.strerror}: {error.filename}") from error
+
+
 Size = Annotated[int, BeforeValidator(_size), Field(gt=0)]
 Duration = Annotated[float, BeforeValidator(_duration), Field(gt=0)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$")]
 HostPort = Annotated[
     str, StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"), AfterValidator(_port_in_range)
 ]
-TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$")]
 TopicSetting = Annotated[str, BeforeValidator(_topic_setting)]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$")]
 FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///")]
@@ -146,11 +153,7 @@ class Source(_Section):
     @model_validator(mode="after")
     def _read_password(self) -> Self:
         if self.password_file is not None:
-            try:
-                secret = self.password_file.read_text().rstrip("\n")
-            except OSError as error:
-                raise ValueError(f"password_file cannot be read: {error.strerror}: {error.filename}") from error
-            object.__setattr__(self, "password", SecretStr(secret))
+            object.__setattr__(self, "password", _secret_of("password_file", self.password_file))
         return self
 
     def login(self, host: str) -> Login:
@@ -226,10 +229,18 @@ class Reader(_Section):
 class Publisher(_Section):
     """The service that writes to Kafka."""
 
-    format: Literal["databus"] = "databus"
-    topic: str = "{name}.{schema}.{table}"
+    format: str = "databus"
+    #: of the format
+    options: dict[str, Any] = {}
+    topic: TopicTemplate = "{name}.{schema}.{table}"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
-    partition_by: Literal["table", "primary_key", "single"] = "table"
+    partition_by: PartitionBy = "table"
+    #: what goes where, in which format; by default all by `format`, `options`, `topic` and `partition_by`, which are
+    #: also what rules have that leave them out
+    routes: list[Rule] = []
+    #: of the hashes that rules ask for
+    salt: SecretStr = SecretStr("")
+    salt_file: Path | None = None
     #: over which a topic's changes are spread, and which a topic that is created has; by default 1 then, and all that
     #: an existing topic has when the publisher starts
     partitions: Annotated[int, Field(ge=1)] | None = None
@@ -246,12 +257,22 @@ class Publisher(_Section):
     listen: HostPort = "127.0.0.1:9102"
 
     @model_validator(mode="after")
-    def _check_topic(self) -> Self:
-        try:
-            self.topic.format(name="n", schema="s", table="t")
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(f"topic: only {{name}}, {{schema}} and {{table}} can be used: {error}") from error
+    def _read_salt(self) -> Self:
+        if self.salt_file is not None:
+            object.__setattr__(self, "salt", _secret_of("salt_file", self.salt_file))
+        if not self.salt.get_secret_value():
+            for number, rule in enumerate(self.routes, 1):
+                if rule.hash:
+                    raise ValueError(f"routes: rule {number}: hash needs publisher.salt or publisher.salt_file")
         return self
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The routing rules, complete."""
+        defaults = self.model_dump(include={"format", "options", "topic", "partition_by"})
+        if not self.routes:
+            return [Rule(match=["*.*"], **defaults)]
+        return [rule.completed(number, defaults) for number, rule in enumerate(self.routes, 1)]
 
 
 class Dumps(_Section):
@@ -373,4 +394,7 @@ def _refuse_unknown_variables() -> None:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
+    if location[:2] == ("publisher", "routes") and len(location) > 2:
+        place, *inside = location[2:]
+        return ": ".join(["publisher.routes", f"rule {int(place) + 1}", *([_path(tuple(inside))] if inside else [])])
     return ".".join(str(part) for part in location) or "configuration"

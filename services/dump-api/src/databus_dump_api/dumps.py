@@ -47,7 +47,7 @@ class Dumps:
         """Accept a dump of the tables that match. Raises UnknownTables or NotBegun."""
         progress = await read_progress(self._settings)
         async with connect_read(self._settings.source, progress) as (_, session):
-            tables = await resolve(session, self._settings.source, patterns)
+            tables = await resolve(session, self._settings, patterns)
         # What is changed after the dump must not be before the pipeline's start.
         if progress is None or progress.position is None:
             raise NotBegun("the pipeline has not begun: start reader and publisher, then request the dump again")

@@ -20,11 +20,11 @@ _LONGEST_STEM = 200
 class Parts:
     """Writes a table's rows. All methods block; what is written is durable once `close` has returned."""
 
-    def __init__(self, folder: Path, table: Table, size: int) -> None:
+    def __init__(self, folder: Path, table: Table, size: int, *, strict: bool = False) -> None:
         self._folder = folder
         self._table = table
         self._size = size
-        self._encoder = Encoder()
+        self._encoder = Encoder(strict=strict)
         self._part: _Part | None = None
         self._closed: list[DumpFile] = []
 

@@ -15,17 +15,19 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from databus import names
 from databus.connections import kafka_errors
+from databus.errors import InvalidSettings
+from databus.events import Table
 from databus.kafka_client import running
 from databus.kafka_progress import read_progress
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
+from databus_dump_api.content import Content, rule_of, topic_of
 from databus_dump_api.parts import Parts
 from databus_dump_api.select import select
 from databus_dump_api.source import connect_read
-from databus_dump_api.tables import Definition, define, require_unchanged
+from databus_dump_api.tables import define, require_unchanged
 from databus_dump_api.view import View, open_view
 
 Offsets = dict[str, dict[int, int]]
@@ -36,16 +38,18 @@ _PATIENT = "SET SESSION wait_timeout = 2147483"
 
 async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
     """Write all files of a dump into `folder` and give its complete manifest."""
-    topics = {names.table_topic(settings.publisher.topic, settings.name, table) for table in manifest.tables}
-    offsets = await end_offsets(settings, topics)
+    topics = (topic_of(settings, table) for table in manifest.tables)
+    offsets = await end_offsets(settings, set().union(*topics))
     progress = await read_progress(settings, whole=True)
     async with connect_read(settings.source, progress) as (host, catalog):
         await catalog.query(_PATIENT)
         definitions = [await define(catalog, table) for table in manifest.tables]
+        contents = [_content(settings, definition.table) for definition in definitions]
         files: list[DumpFile] = []
         async with open_view(settings.source, host, catalog) as view:
-            for definition in definitions:
-                files += await _write(view, definition, Parts(folder, definition.table, settings.dumps.part_size))
+            for definition, content in zip(definitions, contents, strict=True):
+                parts = Parts(folder, content.table, settings.dumps.part_size, strict=content.strict)
+                files += await _write(view, definition.table, content, parts)
                 await require_unchanged(catalog, definition)
                 await view.let_go()
     return msgspec.structs.replace(
@@ -55,7 +59,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=view.position,
         kafka_offsets=offsets,
-        tables=tuple(definition.table for definition in definitions),
+        tables=tuple(content.table for content in contents),
         files=tuple(files),
     )
 
@@ -78,12 +82,20 @@ async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
     return offsets
 
 
-async def _write(view: View, definition: Definition, parts: Parts) -> list[DumpFile]:
+def _content(settings: Settings, table: Table) -> Content:
+    rule = rule_of(settings, table)
+    if rule is None:
+        raise InvalidSettings(f"{table.schema}.{table.name} is not published any more; request a new dump")
+    return Content(settings, rule, table)
+
+
+async def _write(view: View, table: Table, content: Content, parts: Parts) -> list[DumpFile]:
     try:
-        async with aclosing(view.batches(select(definition.table))) as batches:
-            async for rows in batches:
-                await asyncio.to_thread(parts.write, rows)
-                DUMP_ROWS.inc(len(rows))
+        async with aclosing(view.batches(select(table))) as batches:
+            async for batch in batches:
+                if rows := content.rows(batch):
+                    await asyncio.to_thread(parts.write, rows)
+                    DUMP_ROWS.inc(len(rows))
         return await asyncio.to_thread(parts.close)
     finally:
         parts.abandon()

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from databus.catalog import Queries, read_table, read_tables
 from databus.errors import SchemaMismatch, SourceNotReady
 from databus.events import Table
-from databus.settings import Source
+from databus.settings import Settings
+from databus_dump_api.content import rule_of
 from databus_dump_api.problems import UnknownTables
 
 _FACTS = """
@@ -25,16 +26,16 @@ class Definition:
     created: str
 
 
-async def resolve(session: Queries, source: Source, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the captured tables that match, all of them without patterns. Raises UnknownTables."""
-    captured = [table for table in await read_tables(session) if source.captures(table.schema, table.name)]
+async def resolve(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
+    """Find the published tables that match, all of them without patterns. Raises UnknownTables."""
+    published = [table for table in await read_tables(session) if rule_of(settings, table)]
     wanted = ["*.*"] if patterns is None else patterns
-    found = [table for table in captured if any(_matches(table, pattern) for pattern in wanted)]
-    unknown = [pattern for pattern in wanted if not any(_matches(table, pattern) for table in captured)]
+    found = [table for table in published if any(_matches(table, pattern) for pattern in wanted)]
+    unknown = [pattern for pattern in wanted if not any(_matches(table, pattern) for table in published)]
     if unknown:
         raise UnknownTables(
-            f"no captured table matches {', '.join(unknown)}: "
-            "check the name, source.include and source.exclude, and the user's SELECT privilege"
+            f"no captured and published table matches {', '.join(unknown)}: "
+            "check the name, source.include, source.exclude and publisher.routes, and the user's SELECT privilege"
         )
     return tuple(found)
 

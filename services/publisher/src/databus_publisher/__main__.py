@@ -1,12 +1,25 @@
 """The program `databus-publisher`."""
 
 from databus import runtime
+from databus.runtime import Health
+from databus.settings import Settings
 from databus_publisher import service
+from databus_publisher.outputs import plan
+
+
+async def _run(settings: Settings, health: Health) -> None:
+    plan(settings)  # bad rules are refused before anything is disturbed
+    await service.run(settings, health)
+
+
+async def _check(settings: Settings, health: Health) -> None:
+    plan(settings)
+    await service.check(settings, health)
 
 
 def main() -> None:
     """Run the publisher."""
-    runtime.main("publisher", listen=lambda settings: settings.publisher.listen, run=service.run, check=service.check)
+    runtime.main("publisher", listen=lambda settings: settings.publisher.listen, run=_run, check=_check)
 
 
 if __name__ == "__main__":

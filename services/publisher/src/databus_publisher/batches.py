@@ -48,7 +48,7 @@ class Lane:
         self.limit = limit
         self.batch: Any = None
 
-    def append(self, key: bytes, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
         """Put a record into the batch; False if there is none or it is full."""
         batch = self.batch
         return batch is not None and batch.append(timestamp=None, key=key, value=value, headers=headers) is not None
@@ -72,7 +72,7 @@ class Batches:
         """Give the one lane of a partition."""
         return self._lanes.setdefault((topic, partition), Lane(topic, partition, limit))
 
-    async def send(self, lane: Lane, key: bytes, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
+    async def send(self, lane: Lane, key: bytes | None, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
         """Send a record; False, and nothing is sent, if its topic does not take it."""
         if lane.append(key, value, headers):
             return True

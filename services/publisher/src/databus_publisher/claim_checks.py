@@ -4,20 +4,12 @@ import asyncio
 import hashlib
 import os
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from databus import metrics
 from databus.errors import FatalError
+from databus.formats.base import ClaimCheck
 from databus_publisher.messages import Message
-
-
-class ClaimCheck(NamedTuple):
-    """Where a value is."""
-
-    url: str
-    bytes: int
-    sha256: str
 
 
 class ClaimChecks:
@@ -29,7 +21,7 @@ class ClaimChecks:
     async def store(self, message: Message, value: bytes) -> ClaimCheck:
         """Store a value for good; repeated, it is the same file. Raises FatalError."""
         digest = hashlib.sha256(value).hexdigest()
-        place = f"{message.begin.file}-{message.start}-{message.ordinals[0]}-{digest[:16]}"
+        place = f"{message.told.begin.file}-{message.told.start}-{message.ordinal}-{digest[:16]}"
         path = self._root / message.lane.topic / quote(place, safe="")
         try:
             await asyncio.to_thread(_write, path, value)

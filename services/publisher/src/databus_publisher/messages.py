@@ -1,62 +1,47 @@
-"""A message: what becomes one record of a topic, and where it comes from."""
+"""A message: what a format makes records of, where they go, and where it comes from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from databus.events import Action, Begin, QueryEvent, Row, RowsEvent, Table, decode_rows
-from databus.formats.databus import Encoder
+from msgspec.structs import replace
+
+from databus.formats.base import Change, Statement
 from databus_publisher.batches import Lane
+from databus_publisher.outputs import Output
+from databus_publisher.partitions import images
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Rows of one event, or a statement."""
+class Message(NamedTuple):
+    """A record of rows of an event, or of a statement."""
 
+    output: Output
     lane: Lane
-    table: Table
-    begin: Begin
-    action: Action
-    #: offsets of the binlog event
-    start: int
-    end: int
-    #: of the rows in their transaction
-    ordinals: Sequence[int] = (0,)
-    #: an update alternates before and after images
-    rows: Sequence[Row] = ()
-    statement: QueryEvent | None = None
+    told: Change | Statement
+    #: of the records of the same rows, from 0, and how many these are
+    place: int = 0
+    records: int = 1
 
-    @classmethod
-    def of_rows(cls, lane: Lane, table: Table, begin: Begin, event: RowsEvent) -> "Message":
-        """Make the message of a whole rows event."""
-        rows = decode_rows(event.rows)
-        changes = len(rows) // images(event.action)
-        ordinals = range(event.row, event.row + changes)
-        return cls(lane, table, begin, event.action, event.start, event.end, ordinals, rows)
+    @property
+    def ordinal(self) -> int:
+        """Ordinal in its transaction of the (first) row that the record tells of."""
+        if isinstance(self.told, Change):
+            return self.told.ordinals[self.place * len(self.told.ordinals) // self.records]
+        return 0
 
-    @classmethod
-    def of_statement(cls, lane: Lane, table: Table, begin: Begin, event: QueryEvent) -> "Message":
-        """Make the message of a DDL statement."""
-        return cls(lane, table, begin, event.action, event.start, event.end, statement=event)
-
-    def encode(self, encoder: Encoder) -> tuple[bytes, bytes]:
-        """Give key and value. Raises PoisonError."""
-        if self.statement:
-            return encoder.query(self.table, self.begin.file, self.statement)
-        return encoder.change(self.table, self.begin.file, self.end, self.action, self.rows)
-
-    def halves(self) -> tuple["Message", "Message"]:
-        """Cut a message of several rows in two."""
-        half = len(self.ordinals) // 2
-        cut = half * images(self.action)
-        return (
-            replace(self, ordinals=self.ordinals[:half], rows=self.rows[:cut]),
-            replace(self, ordinals=self.ordinals[half:], rows=self.rows[cut:]),
-        )
+    @property
+    def several(self) -> bool:
+        """Whether it tells of several rows, all at once."""
+        return isinstance(self.told, Change) and len(self.told.ordinals) > 1 == self.records
 
     def __str__(self) -> str:
-        return f"{self.action} of {self.table.schema}.{self.table.name} at {self.begin.file}:{self.start}"
+        told = self.told
+        return f"{told.action} of {told.table.schema}.{told.table.name} at {told.begin.file}:{told.start}"
 
 
-def images(action: Action) -> int:
-    """Count the row images of one change."""
-    return 2 if action is Action.UPDATE else 1
+def halves(change: Change) -> tuple[Change, Change]:
+    """Cut a change of several rows in two."""
+    half = len(change.ordinals) // 2
+    cut = half * images(change.action)
+    return (
+        replace(change, ordinals=change.ordinals[:half], rows=change.rows[:cut]),
+        replace(change, ordinals=change.ordinals[half:], rows=change.rows[cut:]),
+    )

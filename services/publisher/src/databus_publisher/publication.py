@@ -17,33 +17,36 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.formats.databus import Encoder
 from databus.progress import Progress
 from databus.settings import Settings
+from databus_publisher.batches import Lane
 from databus_publisher.history import History
-from databus_publisher.messages import Message
+from databus_publisher.outputs import open_outputs, plan
 from databus_publisher.oversize import Outlet
-from databus_publisher.partitions import spread
 from databus_publisher.producer import Producer
 from databus_publisher.reach import Reach
 from databus_publisher.routes import Route, Routes
 from databus_publisher.topics import Topics
+from databus_publisher.writer import Writer
 
 #: The first end of a source transaction after this many bytes of entries commits, though more may be waiting.
 COMMIT_BYTES = 8 * 2**20
 
 
 class Publication:
-    """Encodes, routes and sends events, and knows how far they reach."""
+    """Writes events by their routes, and knows how far they reach. Raises InvalidSettings for bad rules."""
 
     def __init__(self, settings: Settings, producer: Producer, topics: Topics, progress: Progress) -> None:
+        self._settings = settings
+        self._plans = plan(settings)
         self._producer = producer
-        self._encoder = Encoder()
+        self._topics = topics
         self._history = History(producer, settings.name)
-        self._outlet = Outlet(settings, producer, topics, self._encoder)
-        self._finder = Routes(settings, producer, topics)
+        self._outlet = Outlet(settings, producer, topics)
         self._tables: dict[str, Table] = {}
-        self._routes: dict[str, Route] = {}
+        self._routes: dict[str, tuple[Route, ...]] = {}
+        self._finder = Routes(settings, producer, topics, {})  # until the start tells what formats are made of
+        self._writer = Writer(self._outlet, ())
         self._reach = Reach(progress)
         #: what the last commit reached
         self.committed = progress
@@ -66,29 +69,17 @@ class Publication:
         for event in events:
             match event:
                 case RowsEvent():
-                    route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
-                    if not self._append(route, begin, event):
-                        await self._send_rows(route, begin, event)
+                    routes, begin = self._routes.get(event.table), self._opened()
+                    for route in await self._find(event.table) if routes is None else routes:
+                        if route.single is None or not _append(route.single, route, begin, event):
+                            await self._writer.rows(route, begin, event)
                 case Begin():
                     self._reach.follow(event)
                     self._begin = event
                 case Commit():
                     await self._end(event)
-                case TableDefinition():
-                    self._tables[event.table.fingerprint] = event.table
-                    await self._history.table(event.table)
-                case SchemaDefinition():
-                    await self._history.schema(event)
-                case QueryEvent():
-                    await self._send_statement(event)
-                case OversizedRow():
-                    await self._send_unread(event)
-                case Heartbeat():
-                    self._reach.passed(event)
-                case Start():
-                    self._reach.start(event)
-                    if self.committed.position is None:
-                        await self.begin()
+                case _:
+                    await self._take_note(event)
         await self._producer.relieve()
 
     async def begin(self) -> None:
@@ -108,49 +99,60 @@ class Publication:
 
     def _opened(self) -> Begin:
         if self._begin is None:
-            raise GenerationLost("an event came before its transaction's beginning")
+            raise GenerationLost("an event came outside of a transaction")
         return self._begin
 
-    async def _route(self, fingerprint: str) -> Route:
-        table = self._tables.get(fingerprint)
-        if table is None:
-            raise GenerationLost("an event came before its table's definition")
-        route = self._routes[fingerprint] = await self._finder.find(table)
-        return route
+    async def _take_note(self, event: Event) -> None:
+        """Do what is to be done for what comes seldom."""
+        match event:
+            case TableDefinition():
+                self._tables[event.table.fingerprint] = event.table
+                await self._history.table(event.table)
+            case SchemaDefinition():
+                await self._history.schema(event)
+            case QueryEvent():
+                for route in await self._find(event.table):
+                    await self._writer.statement(route, self._opened(), event)
+            case OversizedRow():
+                for route in await self._find(event.table):
+                    await self._writer.unread(route, self._opened(), event)
+            case Heartbeat():
+                self._reach.passed(event)
+                await self._writer.passed(event.time_us)
+            case Start():
+                await self._start(event)
 
-    def _append(self, route: Route, begin: Begin, event: RowsEvent) -> bool:
-        """Take the fast path, which nearly all events go: one message, into a batch that has room for it."""
-        if route.lane is None:
-            return False
-        try:
-            key, value = self._encoder.rows(route.table, begin.file, event)
-        except PoisonError:
-            return False
-        return route.lane.append(key, value)
+    async def _start(self, event: Start) -> None:
+        self._reach.start(event)
+        outputs = await open_outputs(self._settings, self._plans, event, self._producer, self._topics)
+        self._finder = Routes(self._settings, self._producer, self._topics, outputs)
+        self._writer = Writer(self._outlet, outputs.values())
+        if self.committed.position is None:
+            await self.begin()
 
-    async def _send_rows(self, route: Route, begin: Begin, event: RowsEvent) -> None:
-        if route.lane is not None:
-            await self._outlet.send(Message.of_rows(route.lane, route.table, begin, event))
-            return
-        for part in spread(event, route.table.primary_key, len(route.lanes)):
-            lane = route.lanes[part.partition]
-            place = (event.start, event.end, part.ordinals, part.rows)
-            await self._outlet.send(Message(lane, route.table, begin, part.action, *place))
-
-    async def _send_statement(self, event: QueryEvent) -> None:
-        route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
-        for lane in route.lanes:
-            await self._outlet.send(Message.of_statement(lane, route.table, begin, event))
-
-    async def _send_unread(self, event: OversizedRow) -> None:
-        route, begin = self._routes.get(event.table) or await self._route(event.table), self._opened()
-        message = Message(route.unknown, route.table, begin, event.action, event.start, event.end, (event.row,))
-        await self._outlet.unread(message, event.size)
+    async def _find(self, fingerprint: str) -> tuple[Route, ...]:
+        """Find the routes of a table, once in a generation."""
+        if (routes := self._routes.get(fingerprint)) is None:
+            table = self._tables.get(fingerprint)
+            if table is None:
+                raise GenerationLost("an event came before its table's definition")
+            routes = self._routes[fingerprint] = await self._finder.find(table)
+        return routes
 
     async def _end(self, event: Commit) -> None:
-        if self._begin is None:
-            raise GenerationLost("a transaction ended that did not begin")
-        self._reach.ended(self._begin, event)
+        begin = self._opened()
+        if self._writer.ends:
+            await self._writer.end(begin, event)
+        self._reach.ended(begin, event)
         self._begin = None
         if self._size >= COMMIT_BYTES:
             await self.commit()
+
+
+def _append(lane: Lane, route: Route, begin: Begin, event: RowsEvent) -> bool:
+    """Take the fast path, which nearly all events go: one record, into a batch that has room for it."""
+    try:
+        key, value = route.output.format.whole(route.table, begin, event)
+    except PoisonError:
+        return False
+    return lane.append(key, value)

@@ -1,58 +1,129 @@
-"""Which topic and partitions the changes of a table go to."""
+"""Where the changes of a table go, by the rules: for each output a format, a topic and its partitions, a filter."""
 
 import logging
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from databus import names
-from databus.events import Table
+from databus.errors import InvalidSettings
+from databus.events import Action, Begin, RowsEvent, Table, decode_rows
+from databus.formats.base import Change
+from databus.routing.filter import Filter, Run, filter_of
+from databus.routing.names import place_of
+from databus.routing.rules import Rule, first_matches
 from databus.settings import Settings
 from databus_publisher import partitions
 from databus_publisher.batches import Lane
+from databus_publisher.outputs import Output
+from databus_publisher.partitions import spread
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
 
 log = logging.getLogger("databus.publisher")
 
 
-class Route(NamedTuple):
-    """Where the changes of a table go."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """Where the changes of a table go, and as what."""
 
+    output: Output
+    #: as messages tell it
     table: Table
+    filter: Filter | None
+    #: the texts of statements tell of values that filters hide
+    hides_queries: bool
     #: for all rows; None if each goes by its key to one of `lanes`
     lane: Lane | None
     #: for statements, each of which goes to all of them
     lanes: list[Lane]
+    #: places of the columns by which rows are spread
+    key: Sequence[int]
+    #: for events that become records at once, whole, without anything around them
+    direct: Lane | None
+    #: … and one record each
+    single: Lane | None
 
     @property
     def unknown(self) -> Lane:
         """Stand for the partition of a row that was not read."""
         return self.lane or Lane(self.lanes[0].topic, -1, self.lanes[0].limit)
 
+    def whole(self, begin: Begin, event: RowsEvent) -> Change:
+        """Take an event as it is."""
+        rows, first = decode_rows(event.rows), event.row
+        ordinals = range(first, first + len(rows) // (2 if event.action is Action.UPDATE else 1))
+        query = None if self.hides_queries else event.query
+        return Change(self.table, begin, event.action, event.start, event.end, first, ordinals, rows, query)
+
+    def changes(self, begin: Begin, event: RowsEvent) -> Iterator[Change]:
+        """Give what is told of an event, counted where the format wants it to be."""
+        change, output = self.whole(begin, event), self.output
+        runs: Iterable[Run] = ((change.action, change.ordinals, change.rows),)
+        if self.filter:
+            runs = self.filter.changes(change.action, change.first, change.rows)
+        first = output.told if output.frames else change.first
+        for action, captured, rows in runs:
+            ordinals = output.count(len(captured)) if output.frames else captured
+            yield replace(change, action=action, first=first, ordinals=ordinals, rows=rows)
+
+    def spread(self, change: Change) -> Iterator[tuple[Lane, Change]]:
+        """Give each lane its part of a change."""
+        if self.lane is not None:
+            yield self.lane, change
+            return
+        for part in spread(change, self.key, len(self.lanes)):
+            yield (
+                self.lanes[part.partition],
+                replace(change, action=part.action, ordinals=part.ordinals, rows=part.rows),
+            )
+
 
 class Routes:
     """Finds routes. The number of partitions of a topic is kept while the generation lasts."""
 
-    def __init__(self, settings: Settings, producer: Producer, topics: Topics) -> None:
+    def __init__(self, settings: Settings, producer: Producer, topics: Topics, outputs: Mapping[int, Output]) -> None:
         self._settings = settings
+        self._rules = settings.publisher.rules
+        self._salt = settings.publisher.salt.get_secret_value().encode()
         self._producer = producer
         self._topics = topics
+        self._outputs = outputs
         self._partitions: dict[str, int] = {}
 
-    async def find(self, table: Table) -> Route:
-        """Find the route of a table; its topic is created if there is none."""
-        topic = names.table_topic(self._settings.publisher.topic, self._settings.name, table)
+    async def find(self, table: Table) -> tuple[Route, ...]:
+        """Find the routes of a table; topics are created where there are none. Raises InvalidSettings."""
+        routes: dict[str, Route] = {}
+        for rule in first_matches(self._rules, table.schema, table.name):
+            topic = names.table_topic(rule.topic, self._settings.name, table)
+            if other := routes.get(topic):
+                raise InvalidSettings(
+                    f"{rule}: {table.schema}.{table.name} goes to {topic} by rule {other.output.rule.number} already, "
+                    "for another output: choose another topic"
+                )
+            routes[topic] = await self._route(rule, table, topic)
+        return tuple(routes.values())
+
+    async def _route(self, rule: Rule, table: Table, topic: str) -> Route:
+        output, filtered = self._outputs[rule.number], filter_of(rule, table, self._salt)
+        told = filtered.table if filtered else table
+        key = _key(rule, table, filtered) or told.primary_key
         count = self._partitions.get(topic) or await self._count(topic)
         limit = await self._topics.limit(topic)
         lanes = [self._producer.lane(topic, partition, limit) for partition in range(count)]
-        match self._settings.publisher.partition_by:
-            case "single":
-                return Route(table, lanes[0], lanes[:1])
-            case "table":
-                lane = lanes[partitions.of_table(table, count)]
-                return Route(table, lane, [lane])
-            case "primary_key":
-                keyed = table.primary_key and count > 1
-                return Route(table, None if keyed else lanes[partitions.of_table(table, count)], lanes)
+        lane: Lane | None = None
+        if rule.partition_by == "single" and not rule.key:
+            lane, lanes = lanes[0], lanes[:1]
+        elif rule.partition_by == "table" and not rule.key:
+            lane = lanes[partitions.of_table(table, count)]
+            lanes = [lane]
+        elif not key or count == 1:
+            lane = lanes[partitions.of_table(table, count)]
+        hides = any(other.filters for other in self._rules if other.output == rule.output)
+        direct = None if filtered or output.frames else lane
+        single = direct if output.single else None
+        return Route(output, told, filtered, hides, lane, lanes, key, direct, single)
 
     async def _count(self, topic: str) -> int:
         """Count the partitions to be used: a topic that grows must not move its rows."""
@@ -63,3 +134,13 @@ class Routes:
             log.warning("topic %s has %d partitions, not the %d of publisher.partitions", topic, existing, wanted)
         count = self._partitions[topic] = min(existing, wanted or existing)
         return count
+
+
+def _key(rule: Rule, table: Table, filtered: Filter | None) -> tuple[int, ...]:
+    """Find the columns by which a rule spreads rows, in what is told of them; a table that is gone has none."""
+    if not table.columns:
+        return ()
+    try:
+        return tuple(filtered.place_of(name) if filtered else place_of(table, name) for name in rule.key)
+    except InvalidSettings as error:
+        raise InvalidSettings(f"{rule} does not fit table {table.schema}.{table.name}: key: {error}") from error

@@ -63,14 +63,14 @@ class Topics:
             await self._create(topic, 1, {"cleanup.policy": "compact", "max.message.bytes": str(_DEAD_LETTER_BYTES)})
         return topic
 
-    async def ensure(self, topic: str) -> None:
-        """Create a topic of changes unless it exists; an existing one is left as it is.
+    async def ensure(self, topic: str, partitions: int | None = None) -> None:
+        """Create a topic of changes unless it exists, by default as configured; an existing one is left as it is.
 
         Who may not create topics may still write to them.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher
-            await self._create(topic, publisher.partitions or 1, publisher.topic_settings)
+            await self._create(topic, partitions or publisher.partitions or 1, publisher.topic_settings)
 
     async def limit(self, topic: str) -> Limit:
         """Tell what an existing topic takes."""

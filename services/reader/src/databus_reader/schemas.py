@@ -10,15 +10,15 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from databus import metrics
+from databus.ddl.apply import apply
+from databus.ddl.dialect import Dialect
+from databus.ddl.statement import Name
 from databus.declared import described_by
 from databus.errors import CannotApply, SchemaMismatch
 from databus.events import SchemaDefinition, Table
+from databus.fitting import completed, same_columns
 from databus.kafka_history import SchemaHistory
 from databus_binlog import TableMap
-from databus_reader.ddl.apply import apply
-from databus_reader.ddl.dialect import Dialect
-from databus_reader.ddl.statement import Name
-from databus_reader.fitting import completed, same_columns
 
 log = logging.getLogger("databus.reader")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from databus import metrics
 from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
+from databus.ddl.dialect import dialect_of
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SchemaMismatch, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
@@ -21,7 +22,6 @@ from databus_binlog import Event as BinlogEvent
 from databus_binlog import Position, Stream
 from databus_binlog import events as binlog
 from databus_reader.baseline import begin
-from databus_reader.ddl.dialect import dialect_of
 from databus_reader.entries import EntryWriter
 from databus_reader.schemas import Schemas
 from databus_reader.source.hosts import Hosts, Place

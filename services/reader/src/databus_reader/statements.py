@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from sqlglot.errors import TokenError
 
+from databus.ddl.statement import Name, Statement, TableChange, read
 from databus.errors import START_AFRESH, FatalError, StatementFormat
 from databus.events import Action
 from databus.settings import Source
 from databus_binlog import events as binlog
-from databus_reader.ddl.statement import Name, Statement, TableChange, read
 from databus_reader.schemas import Schemas
 
 

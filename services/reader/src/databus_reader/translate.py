@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from databus.ddl.statement import Name, TableChange
 from databus.errors import START_AFRESH, FatalError
 from databus.events import (
     Action,
@@ -20,7 +21,6 @@ from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import GtidSet, Server, TableMap
 from databus_binlog import events as binlog
-from databus_reader.ddl.statement import Name, TableChange
 from databus_reader.schemas import Schemas
 from databus_reader.statements import Statements, text_of
 
@@ -52,6 +52,8 @@ class Translator:
         self._gtid: binlog.Gtid | None = None
         self._in_group = False
         self._begun = False
+        #: of the BEGIN, which MariaDB does not send
+        self._thread = 0
         self._row = 0
         self._query: bytes | None = None
         #: file and offset where the last group without captured changes ended; None where a Commit tells or will tell
@@ -144,6 +146,7 @@ class Translator:
         words = event.query[:32].upper().split()
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
             self._in_group = True
+            self._thread = event.thread_id
             return
         if words[:1] == [b"ROLLBACK"]:
             self._refuse("ROLLBACK", event)
@@ -193,7 +196,7 @@ class Translator:
         self._transaction += 1
         gtid, committed = (self._gtid.gtid, self._gtid.commit_time_us) if self._gtid else ("", 0)
         self.time_us = committed or event.time * 1_000_000
-        thread = event.thread_id if isinstance(event, binlog.Query) else 0
+        thread = event.thread_id if isinstance(event, binlog.Query) else self._thread
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
@@ -215,3 +218,4 @@ class Translator:
             self._moved = event.file, event.end
         self._gtid = self._query = None
         self._in_group = self._begun = False
+        self._thread = 0

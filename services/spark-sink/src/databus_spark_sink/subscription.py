@@ -9,9 +9,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import names
 from databus.connections import kafka_errors
-from databus.errors import ChangesLost
+from databus.errors import ChangesLost, InvalidSettings
 from databus.kafka_client import running
 from databus.manifest import Manifest
+from databus.routing.rules import DEFAULT_OUTPUT
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
 
@@ -21,7 +22,13 @@ _EARLIEST = -2
 
 def topic_pattern(settings: Settings) -> str:
     """Build the regular expression of the topics to subscribe to; a table created later has one that matches."""
-    return names.table_topics(settings.publisher.topic, settings.name, settings.spark.tables)
+    rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
+    templates = [rule.topic for rule in rules if rule.format == "databus"]
+    if not templates:
+        raise InvalidSettings(
+            "publisher.routes: no rule of output default has format databus, which the lake is made of"
+        )
+    return names.table_topics(templates, settings.name, settings.spark.tables)
 
 
 async def starting_offsets(settings: Settings, place: Lake, manifest: Manifest) -> str:

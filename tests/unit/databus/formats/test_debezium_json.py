@@ -102,7 +102,7 @@ def test_each_row_is_a_record_with_its_number_in_the_event() -> None:
 
 
 def test_a_part_of_an_event_keeps_the_numbers_of_its_rows() -> None:
-    part = replace(change(Action.INSERT, ANNE, ANNE, first=10), ordinals=(11, 14))
+    part = msgspec.structs.replace(change(Action.INSERT, ANNE, ANNE, first=10), ordinals=(11, 14))
     assert [value(record)["source"]["row"] for record in plain().change(part)] == [1, 4]
 
 
@@ -257,8 +257,8 @@ def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
     format_ = plain(provide_transaction_metadata=True)
     assert not list(format_.begin(gtid))
     whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
-    odd = replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
-    even = replace(whole, ordinals=(1,), rows=whole.rows[1:2])
+    odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
+    even = msgspec.structs.replace(whole, ordinals=(1,), rows=whole.rows[1:2])
     events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=gtid, first=3)]
     events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=gtid, first=4))
     begin, *records = [record for event in events for record in format_.change(event)]

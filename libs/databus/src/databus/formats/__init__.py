@@ -26,6 +26,6 @@ def find(name: str) -> type[AnyFormat]:
         raise InvalidSettings(f"format {name} is not known: use one of {', '.join(known())}")
     try:
         loaded: type[AnyFormat] = next(iter(found)).load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise InvalidSettings(f"format {name} cannot be used: {error}") from error
     return loaded

@@ -1,7 +1,8 @@
 """What a message format is: it makes Kafka records of changes.
 
 A format is made once for a route and a generation of the pipe, and is told all that happens there in order:
-`begin`, then `change` and `statement`, then `end` for each source transaction, `heartbeat` between them. It may keep
+`begin`, then `change`, then `end` for each source transaction with changes for it, `statement` (which has a transaction
+of its own, without `begin` and `end`) and `heartbeat` between them. A change may be told again in halves. It may keep
 state for the length of a transaction; what it keeps longer must follow from the configuration and the events alone,
 for after a crash it is told everything again from the last commit.
 """
@@ -11,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ConfigDict
 
-from databus.events import Action, Begin, Row, Table
+from databus.events import Action, Begin, Row, RowsEvent, Table
 from databus_binlog import Flavor, Position
 
 Headers = Sequence[tuple[str, bytes]]
@@ -47,6 +49,14 @@ class Source:
     port: int
 
 
+class ClaimCheck(NamedTuple):
+    """Where a value is that its topic does not take."""
+
+    url: str
+    bytes: int
+    sha256: str
+
+
 class End(NamedTuple):
     """The end of a source transaction."""
 
@@ -58,9 +68,8 @@ class End(NamedTuple):
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Rows of one binlog event that go to one partition."""
+class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made for each rows event
+    """Rows of one binlog event that go to one partition, as far as the route tells of them."""
 
     table: Table
     begin: Begin
@@ -68,7 +77,8 @@ class Change:
     #: offsets of the binlog event
     start: int
     end: int
-    #: ordinal in the transaction of the event's first row, from 0
+    #: ordinal in the transaction of the event's first row, from 0. Formats with `frames` or `needs_end` are told
+    #: ordinals that count what they are told, all others those of what was captured
     first: int
     #: of the rows, in their transaction; an update has one for both images
     ordinals: Sequence[int]
@@ -128,6 +138,11 @@ class Format(ABC, Generic[OptionsT]):
         self.source = source
         self.options = options
 
+    @property
+    def frames(self) -> bool:
+        """Whether `begin` or `end` has something to say; where options silence them, override it: it costs time."""
+        return type(self).begin is not Format.begin or type(self).end is not Format.end
+
     def topics(self) -> Iterable[str]:
         """Name the topics, of one partition each, that records go to beside that of the route."""
         return ()
@@ -140,6 +155,13 @@ class Format(ABC, Generic[OptionsT]):
     def change(self, change: Change) -> Iterable[Record]:
         """Make the records of rows, all for one partition."""
 
+    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
+        """Make key and value of an event that goes to one partition as it is, as `change` would, but with less ado.
+
+        Only for formats that make one record of it, without headers, and keep nothing of it: it may be told again.
+        """
+        raise NotImplementedError
+
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the records of a statement, for each partition of its table."""
         return ()
@@ -151,6 +173,11 @@ class Format(ABC, Generic[OptionsT]):
     def heartbeat(self, time_us: int) -> Iterable[Record]:
         """Make the records that tell that all up to this time was passed on; only for topics of the format's own."""
         return ()
+
+    def claim_check(self, change: Change | Statement, check: ClaimCheck) -> bytes:
+        """Make the value that stands for one that is stored elsewhere."""
+        table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
+        return msgspec.json.encode(table | {"claim_check": check._asdict()})
 
     @abstractmethod
     def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:

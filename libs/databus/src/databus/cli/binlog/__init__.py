@@ -1,32 +1,41 @@
 """`databus binlog`: decode binlog files offline, with no server."""
 
 import argparse
+import json
 import sys
+from functools import partial
 from pathlib import Path
 
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from databus.cli.binlog.files import STANDARD_INPUT, read_files
-from databus.cli.binlog.lines import FORMATS, LineFormat
+from databus.cli.binlog.lines import Json, LineFormat
+from databus.cli.binlog.messages import NAME, Messages
 from databus.cli.binlog.summary import Summary
 from databus.cli.binlog.tables import Completion, Selection
 from databus.cli.terminal import byte_progress, tell
+from databus.errors import DatabusError, InvalidSettings
+from databus.formats import known
 from databus_binlog import BinlogError, Query
 
 _DESCRIPTION = """\
 Decode binlog files of MySQL and MariaDB, with no server: JSON lines on standard output, then a summary on standard
 error.
 """
-_EPILOG = """\
+_JSON = "json"
+_EPILOG = f"""\
 formats:
   json     one line for each row, with its file, start and end offset, time, server_id and gtid:
-             {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
+             {{"type": "insert", "schema": …, "table": …, …, "row": {{"id": "1", "name": null}}}}
            "delete" has "row" too, "update" has "before" and "after"; every statement but BEGIN and COMMIT is
-             {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
-           rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
-           A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
+             {{"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}}
+           rows above --row-limit are {{"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}}
+           A value is its exact text, NULL is null, a binary value is {{"base64": "…"}}; a column that the row image
            does not hold is left out. A column that the file does not name is @1, @2, …
-  databus  {"key": …, "value": …}: the messages that the publisher writes for rows
+  others   the records that the publisher writes, of rows and of DDL on tables that the files describe:
+             {{"topic": …, "key": …, "value": …, "headers": {{…}}}}
+           topic only of the format's own topics, headers only where there are some; what is no text is
+           {{"base64": "…"}}. The pipeline is named {NAME}.
 
 examples:
   databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
@@ -44,7 +53,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in their order; - is standard input")
-    parser.add_argument("--format", choices=FORMATS, default="json", help="of the output (default: %(default)s)")
+    parser.add_argument(
+        "--format", choices=[_JSON, *known()], default=_JSON, help="of the output (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--option",
+        dest="options",
+        action="append",
+        type=_assignment,
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the format, as in a route's options, a list as JSON; can be repeated",
+    )
     parser.add_argument(
         "--from",
         dest="start",
@@ -71,6 +91,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=run)
 
 
+def _assignment(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    if not value.startswith("["):
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
+
+
 def _offset(text: str) -> int:
     if not text.isdecimal() or int(text) < 4:
         raise argparse.ArgumentTypeError(f"{text!r} is no offset of an event; the first one is at 4")
@@ -94,16 +126,24 @@ def _size_of(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Print what the files hold; what comes before a failure is printed, too."""
-    lines, summary = FORMATS[options.format](), Summary()
+    lines, summary = _lines(options), Summary()
     try:
         _print(options, lines, summary)
     except BrokenPipeError:
         raise
-    except (BinlogError, OSError):
+    except (BinlogError, DatabusError, OSError):
         _report(options, lines, summary)
         raise
     _report(options, lines, summary)
     return 0
+
+
+def _lines(options: argparse.Namespace) -> LineFormat:
+    if options.format != _JSON:
+        return Messages(options.format, dict(options.options), Selection(options.tables).table)
+    if options.options:
+        raise InvalidSettings("--option is for the publisher's formats; json has none")
+    return Json()
 
 
 def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
@@ -117,6 +157,7 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
         events = read_files(
             options.files,
             start=options.start,
+            skip_head=partial(setattr, lines, "head"),
             count=count,
             warn=tell,
             wanted=selection.table,
@@ -133,7 +174,7 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
 
 
 def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    for what, count in lines.left_out.items():
+    for what, count in lines.finish().items():
         tell(f"{what} left out: {count}; this format has no message for them, --format json shows them")
     if summary and not options.quiet:
         sys.stderr.write(str(summary))

@@ -13,6 +13,7 @@ from databus_binlog import (
     BinlogError,
     Decoder,
     Events,
+    FormatDescription,
     InvalidPosition,
     MissingMetadata,
     Rotate,
@@ -41,18 +42,19 @@ def read_files(
     paths: Sequence[str],
     *,
     start: int | None = None,
+    skip_head: Callable[[FormatDescription], None] = lambda _: None,
     count: Callable[[int], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     **options: Unpack[DecoderOptions],
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
     """Decode files one after the other; yield each event with the tables it may refer to.
 
-    `start` is an offset in the first file; `count` is told how many bytes were read. Raises OSError, and BinlogError
-    after the events that come before the failure.
+    `start` is an offset in the first file, whose head `skip_head` is told then; `count` is told how many bytes were
+    read. Raises OSError, and BinlogError after the events that come before the failure.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None
-        for events in _read_file(path, start, count, options):
+        for events in _read_file(path, start, skip_head, count, options):
             for event in events:
                 if isinstance(event, Rotate) and not event.artificial:
                     next_file = event.next_file
@@ -62,7 +64,13 @@ def read_files(
         start = None
 
 
-def _read_file(path: str, start: int | None, count: Callable[[int], None], options: DecoderOptions) -> Iterator[Events]:
+def _read_file(
+    path: str,
+    start: int | None,
+    skip_head: Callable[[FormatDescription], None],
+    count: Callable[[int], None],
+    options: DecoderOptions,
+) -> Iterator[Events]:
     begun = start is None
     try:
         with _open(path) as stream:
@@ -72,7 +80,7 @@ def _read_file(path: str, start: int | None, count: Callable[[int], None], optio
                 count(len(piece))
                 return piece
 
-            for events in read_file(read, _decoder(stream, path, start, options)):
+            for events in read_file(read, _decoder(stream, path, start, skip_head, options)):
                 begun = begun or len(events) > 0
                 yield events
     except MissingMetadata as error:
@@ -86,7 +94,13 @@ def _read_file(path: str, start: int | None, count: Callable[[int], None], optio
         ) from error
 
 
-def _decoder(stream: BinaryIO, path: str, start: int | None, options: DecoderOptions) -> Decoder:
+def _decoder(
+    stream: BinaryIO,
+    path: str,
+    start: int | None,
+    skip_head: Callable[[FormatDescription], None],
+    options: DecoderOptions,
+) -> Decoder:
     """Make the decoder for a stream and move the stream to `start`."""
     name = _name(path)
     if start is None or start == _MAGIC:
@@ -95,7 +109,9 @@ def _decoder(stream: BinaryIO, path: str, start: int | None, options: DecoderOpt
     size = int.from_bytes(head[_MAGIC + _SIZE_AT :][:4], "little")
     head += stream.read(max(0, min(size, _DESCRIPTION_LIMIT) - _HEADER))
     first = Decoder(file=name)
-    first.feed_file(head)
+    for event in first.feed_file(head):
+        if isinstance(event, FormatDescription):
+            skip_head(event)
     if first.pending or start < len(head):
         raise InvalidPosition(f"the first two events start at {_MAGIC} and {len(head)}")
     if not _skip(stream, start - len(head)):

@@ -1,4 +1,4 @@
-"""The lines that are printed, by the name of their format."""
+"""The lines that are printed: what all kinds of them have in common, and those for people and their tools."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -6,9 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from databus.declared import described_by
-from databus.events import Action, RowsEvent, Table
-from databus.formats.databus import Encoder
 from databus_binlog import (
     ABSENT,
     AnyEvent,
@@ -18,7 +15,6 @@ from databus_binlog import (
     FormatDescription,
     Gtid,
     OversizedRows,
-    PartialRowImage,
     Query,
     Rows,
     TableMap,
@@ -34,8 +30,13 @@ class LineFormat(ABC):
     """Turns the events of files, in their order, into lines."""
 
     def __init__(self) -> None:
-        #: what had no line
-        self.left_out: Counter[str] = Counter()
+        #: of a file that is read from further on
+        self.head: FormatDescription | None = None
+        self._left_out: Counter[str] = Counter()
+
+    def finish(self) -> Counter[str]:
+        """Count what had no line; nothing more comes."""
+        return self._left_out
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
@@ -94,51 +95,6 @@ class Json(LineFormat):
             "server_id": event.server_id,
             "gtid": self._gtid,
         }
-
-
-class Messages(LineFormat):
-    """The key and value of each message that the publisher writes.
-
-    It tells a table's definition as it is after a DDL statement, which no binlog says: statements have no line.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._encoder = Encoder()
-        self._tables: dict[str, Table] = {}
-
-    def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
-        """Give the one line of a rows event."""
-        match event:
-            case Rows():
-                key, value = self._encoder.rows(self._table(event, tables), event.file, _rows_event(event))
-                return (b'{"key":%b,"value":%b}\n' % (key, value),)
-            case Query() if event.query not in _FRAMES:
-                self.left_out["statements"] += 1
-            case OversizedRows():
-                self.left_out["rows above --row-limit"] += 1
-        return ()
-
-    def _table(self, event: Rows, tables: Mapping[str, TableMap]) -> Table:
-        table_map = tables[event.table]
-        if not event.complete:
-            raise PartialRowImage(
-                f"rows of {table_map.schema}.{table_map.name} at {event.file}:{event.start} lack columns "
-                "(binlog_row_image is not FULL), which this format cannot tell; use --format json"
-            )
-        table = self._tables.get(event.table)
-        if table is None:
-            table = self._tables[event.table] = described_by(table_map)
-        return table
-
-
-FORMATS: dict[str, type[LineFormat]] = {"json": Json, "databus": Messages}
-
-
-def _rows_event(event: Rows) -> RowsEvent:
-    return RowsEvent(
-        table=event.table, action=Action(event.action), row=0, start=event.start, end=event.end, rows=event.rows
-    )
 
 
 def _row(columns: list[tuple[str, bool]], image: list[Value]) -> dict[str, object]:

@@ -33,7 +33,8 @@ class Letter:
     def summary(self) -> dict[str, object]:
         """Tell everything but the value."""
         told: dict[str, object] = msgspec.to_builtins(self.told, builtin_types=[bytes])
-        return told | {"id": self.id.decode(), "key": self.told.key.decode(errors="replace"), "value": self.has_value}
+        key = self.told.key.decode(errors="replace") if self.told.key is not None else None
+        return told | {"id": self.id.decode(), "key": key, "value": self.has_value}
 
 
 class Letters:

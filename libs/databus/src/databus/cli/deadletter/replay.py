@@ -37,7 +37,7 @@ class Replay:
             more = f"--row-limit {told.size // 2**20 + 1}MiB"
             return (
                 "its value was not kept; the binlog has it: "
-                f"databus binlog {told.file} {more} --tables {told.schema}.{told.table} --format databus"
+                f"databus binlog {told.file} {more} --tables {told.schema}.{told.table} --format {told.format}"
             )
         topic = self._to or told.topic
         partitions = await self._count(topic)

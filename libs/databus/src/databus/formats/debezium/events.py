@@ -47,6 +47,11 @@ class Debezium(Format[OptionsT]):
         #: the statement that makes the changes
         self._query: str | None = None
 
+    @property
+    def frames(self) -> bool:
+        """Whether transactions are told of, or statements, each of which ends with its transaction."""
+        return self.options.provide_transaction_metadata or self.options.include_query
+
     def topics(self) -> Iterable[str]:
         """Name the topics of schema changes, transactions and heartbeats, as far as they are wanted."""
         if self.options.include_schema_changes:

@@ -1,9 +1,9 @@
 """Data types: all the names a statement may use, and how information_schema prints what they mean."""
 
+from databus.ddl.dialect import Dialect
+from databus.ddl.words import Words
 from databus.declared import character_width
 from databus.errors import CannotApply
-from databus_reader.ddl.dialect import Dialect
-from databus_reader.ddl.words import Words
 
 #: DATA_TYPE → what statements call it beside that
 _SYNONYMS = {

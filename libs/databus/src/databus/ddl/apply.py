@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from databus.catalog import charset_of
+from databus.ddl.alteration import Alteration
+from databus.ddl.columns import read_charset, read_collation
+from databus.ddl.creation import create_table
+from databus.ddl.dialect import Dialect
+from databus.ddl.draft import Draft
+from databus.ddl.statement import Name
+from databus.ddl.words import Words
 from databus.errors import CannotApply
 from databus.events import Table
-from databus_reader.ddl.alteration import Alteration
-from databus_reader.ddl.columns import read_charset, read_collation
-from databus_reader.ddl.creation import create_table
-from databus_reader.ddl.dialect import Dialect
-from databus_reader.ddl.draft import Draft
-from databus_reader.ddl.statement import Name
-from databus_reader.ddl.words import Words
 
 
 @dataclass

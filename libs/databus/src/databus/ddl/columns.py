@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field, replace
 
 from databus.catalog import charset_name, charset_of
+from databus.ddl.datatype import LABELLED, NUMBERS, TEXT, declared, read_type, spelled
+from databus.ddl.dialect import Dialect
+from databus.ddl.words import Words
 from databus.errors import CannotApply
 from databus.events import Column
-from databus_reader.ddl.datatype import LABELLED, NUMBERS, TEXT, declared, read_type, spelled
-from databus_reader.ddl.dialect import Dialect
-from databus_reader.ddl.words import Words
 
 _NATIONAL = "utf8mb3"
 _BEFORE_NUMBERS = {"-", "+", "."}

@@ -7,8 +7,8 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from databus.catalog import unescaped
+from databus.ddl.tokens import keyword, tokenize
 from databus.errors import CannotApply
-from databus_reader.ddl.tokens import keyword, tokenize
 
 _LITERALS = {TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.NATIONAL_STRING}
 _NAME = re.compile(r"[\w$]+")

@@ -1,12 +1,12 @@
 """CREATE TABLE."""
 
 from databus.catalog import charset_of
+from databus.ddl.columns import Definition, read_charset, read_collation, read_column
+from databus.ddl.dialect import Dialect
+from databus.ddl.draft import Draft
+from databus.ddl.keys import Key, read_key
+from databus.ddl.words import Words
 from databus.errors import CannotApply
-from databus_reader.ddl.columns import Definition, read_charset, read_collation, read_column
-from databus_reader.ddl.dialect import Dialect
-from databus_reader.ddl.draft import Draft
-from databus_reader.ddl.keys import Key, read_key
-from databus_reader.ddl.words import Words
 
 _QUERY = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE", "("}
 

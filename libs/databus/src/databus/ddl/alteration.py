@@ -1,11 +1,11 @@
 """ALTER TABLE."""
 
 from databus.catalog import charset_of
+from databus.ddl.columns import Definition, read_charset, read_collation, read_column, read_definition
+from databus.ddl.draft import Draft
+from databus.ddl.keys import Key, read_key
+from databus.ddl.words import Words
 from databus.errors import CannotApply
-from databus_reader.ddl.columns import Definition, read_charset, read_collation, read_column, read_definition
-from databus_reader.ddl.draft import Draft
-from databus_reader.ddl.keys import Key, read_key
-from databus_reader.ddl.words import Words
 
 #: what begins options of a table that change none of its columns; a character set may follow
 _OPTIONS = {

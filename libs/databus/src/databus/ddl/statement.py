@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from sqlglot.tokens import Token, TokenType
 
+from databus.ddl.tokens import keyword, tokenize
 from databus.events import Action
-from databus_reader.ddl.tokens import keyword, tokenize
 
 _ACTIONS = {
     "CREATE": Action.CREATE,

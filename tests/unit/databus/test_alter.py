@@ -2,10 +2,10 @@
 
 import pytest
 
+from databus.ddl.apply import Outcome, apply
+from databus.ddl.dialect import Dialect
 from databus.errors import CannotApply
 from databus.events import Column, Table
-from databus_reader.ddl.apply import Outcome, apply
-from databus_reader.ddl.dialect import Dialect
 
 MARIADB = Dialect(flavor="mariadb", integer_widths=True)
 TABLES = {

@@ -7,9 +7,9 @@ import pytest
 
 from databus.errors import SchemaMismatch
 from databus.events import Column, Index, Table
+from databus.fitting import completed
 from databus_binlog import ColumnMap, FieldType, TableMap
 from databus_binlog.table_map import NOT_LOGGED
-from databus_reader.fitting import completed
 
 T = FieldType
 

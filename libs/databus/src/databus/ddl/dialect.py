@@ -29,6 +29,11 @@ class Dialect:
         return (schema.lower(), table.lower()) if self.folds_names else (schema, table)
 
 
+def prints_widths(flavor: Flavor, version: str) -> bool:
+    """Say whether a server's information_schema prints display widths."""
+    return flavor == "mariadb" or release(version) < _NO_WIDTHS_SINCE
+
+
 async def dialect_of(session: Session) -> Dialect:
     """Ask a server for its dialect."""
     server: Server = session.server
@@ -37,7 +42,7 @@ async def dialect_of(session: Session) -> Dialect:
     values = {str(name): str(value) for name, value in rows}
     return Dialect(
         flavor=server.flavor,
-        integer_widths=server.flavor == "mariadb" or release(server.version) < _NO_WIDTHS_SINCE,
+        integer_widths=prints_widths(server.flavor, server.version),
         explicit_timestamps=values.get("explicit_defaults_for_timestamp") == "ON",
         charset=charset_of(values["collation_server"]),
         folds_names=values["lower_case_table_names"] != "0",

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from databus.ddl.columns import Definition
+from databus.ddl.datatype import TEXT, enlarged
+from databus.ddl.dialect import Dialect
 from databus.declared import character_width
 from databus.errors import CannotApply
 from databus.events import Column, Index, Table
-from databus_reader.ddl.columns import Definition
-from databus_reader.ddl.datatype import TEXT, enlarged
-from databus_reader.ddl.dialect import Dialect
 
 _PRIMARY = "PRIMARY"
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from databus_reader.ddl.columns import skip_check, skip_reference
-from databus_reader.ddl.draft import Draft
-from databus_reader.ddl.words import Words
+from databus.ddl.columns import skip_check, skip_reference
+from databus.ddl.draft import Draft
+from databus.ddl.words import Words
 
 _STARTERS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 

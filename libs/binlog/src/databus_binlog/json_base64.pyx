@@ -1,0 +1,139 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Packed rows as JSON arrays of base64, compiled: no Python object is made of a value."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.string cimport memcpy
+
+cdef const char* DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+#: two digits for each twelve bits
+cdef char pairs[8192]
+for _bits in range(4096):
+    pairs[2 * _bits] = DIGITS[_bits >> 6]
+    pairs[2 * _bits + 1] = DIGITS[_bits & 63]
+
+cdef struct Cursor:
+    const unsigned char* at
+    const unsigned char* end
+
+
+def json_base64(const unsigned char[::1] rows not None):
+    """See json_base64.pyi."""
+    cdef Cursor cursor
+    cdef bytes text
+    if not rows.shape[0]:
+        raise ValueError("the rows are cut off")
+    cursor.at, cursor.end = &rows[0], &rows[0] + rows.shape[0]
+    text = PyBytes_FromStringAndSize(NULL, measure(cursor))
+    write(cursor, PyBytes_AS_STRING(text))
+    return text
+
+
+def count_rows(const unsigned char[::1] rows not None):
+    """See json_base64.pyi."""
+    cdef Cursor cursor
+    if not rows.shape[0]:
+        raise ValueError("the rows are cut off")
+    cursor.at, cursor.end = &rows[0], &rows[0] + rows.shape[0]
+    return array(&cursor)
+
+
+cdef Py_ssize_t measure(Cursor cursor) except -1:
+    """Count the bytes of the text, and see that the rows are as they must be."""
+    cdef Py_ssize_t count = array(&cursor), cells, size, length
+    size = 2 + max(count - 1, 0)
+    for _ in range(count):
+        cells = array(&cursor)
+        size += 2 + max(cells - 1, 0)
+        for _ in range(cells):
+            length = cell(&cursor)
+            size += 4 if length < 0 else 2 + (length + 2) // 3 * 4
+            cursor.at += max(length, 0)
+    if cursor.at != cursor.end:
+        raise ValueError("there is something behind the rows")
+    return size
+
+
+cdef void write(Cursor cursor, char* out) noexcept:
+    cdef Py_ssize_t count = array(&cursor), cells, length, row, column
+    out[0] = b"["
+    out += 1
+    for row in range(count):
+        if row:
+            out[0] = b","
+            out += 1
+        out[0] = b"["
+        out += 1
+        cells = array(&cursor)
+        for column in range(cells):
+            if column:
+                out[0] = b","
+                out += 1
+            length = cell(&cursor)
+            if length < 0:
+                memcpy(out, b"null", 4)
+                out += 4
+            else:
+                out = quoted(cursor.at, length, out)
+                cursor.at += length
+        out[0] = b"]"
+        out += 1
+    out[0] = b"]"
+
+
+cdef inline char* quoted(const unsigned char* data, Py_ssize_t left, char* out) noexcept:
+    cdef unsigned int bits
+    out[0] = b'"'
+    out += 1
+    while left >= 3:
+        bits = data[0] << 16 | data[1] << 8 | data[2]
+        memcpy(out, pairs + 2 * (bits >> 12), 2)
+        memcpy(out + 2, pairs + 2 * (bits & 4095), 2)
+        data += 3
+        left -= 3
+        out += 4
+    if left:
+        bits = data[0] << 16 | (data[1] << 8 if left == 2 else 0)
+        memcpy(out, pairs + 2 * (bits >> 12), 2)
+        out[2] = DIGITS[bits >> 6 & 63] if left == 2 else b"="
+        out[3] = b"="
+        out += 4
+    out[0] = b'"'
+    return out + 1
+
+
+cdef Py_ssize_t array(Cursor* cursor) except -1:
+    """Read the head of a msgpack array: how many elements follow."""
+    cdef unsigned char head = number(cursor, 1)
+    if head & 0xF0 == 0x90:
+        return head & 0x0F
+    if head == 0xDC:
+        return number(cursor, 2)
+    if head == 0xDD:
+        return number(cursor, 4)
+    raise ValueError("rows are arrays of arrays")
+
+
+cdef Py_ssize_t cell(Cursor* cursor) except -2:
+    """Read the head of a cell: how many bytes follow, all of them there; -1 for NULL."""
+    cdef unsigned char head = number(cursor, 1)
+    cdef Py_ssize_t length
+    if head == 0xC0:
+        return -1
+    if not 0xC4 <= head <= 0xC6:
+        raise ValueError("a cell is bytes or NULL")
+    length = number(cursor, 1 << (head - 0xC4))
+    if length > cursor.end - cursor.at:
+        raise ValueError("the rows are cut off")
+    return length
+
+
+cdef inline Py_ssize_t number(Cursor* cursor, int size) except -1:
+    """Read a big-endian number."""
+    cdef Py_ssize_t value = 0
+    if cursor.end - cursor.at < size:
+        raise ValueError("the rows are cut off")
+    for _ in range(size):
+        value = value << 8 | cursor.at[0]
+        cursor.at += 1
+    return value

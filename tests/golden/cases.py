@@ -1,0 +1,89 @@
+"""What every format makes of the binlogs here, without what is of the hour: the lines of `databus binlog --format`."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+from databus.cli.binlog.files import read_files
+from databus.cli.binlog.messages import Messages
+from databus_binlog import AnyEvent, TableMap
+from devstack import Kind
+from golden.registry import registry
+
+FOLDER = Path(__file__).parent
+KINDS: tuple[Kind, ...] = ("mariadb", "mysql")
+
+
+class Case(NamedTuple):
+    """A format with its options; its files are named for both."""
+
+    format: str
+    options: tuple[tuple[str, str], ...] = ()
+    #: no other than this table
+    table: str = ""
+
+    def __str__(self) -> str:
+        return ",".join([self.format, *map("=".join, self.options)])
+
+
+_NO_SCHEMAS, _PRECISE = ("schemas_enable", "false"), ("bigint_unsigned", "precise")
+CASES = [
+    Case("databus"),
+    Case("databus", (("compat", "strict"),)),
+    Case("canal-json"),
+    Case("canal-protobuf"),
+    Case("debezium-json", table="items"),
+    Case("debezium-json", (_NO_SCHEMAS, _PRECISE, ("provide_transaction_metadata", "true"))),
+    Case("debezium-avro", (_PRECISE,)),
+    Case("maxwell-json", (("output_ddl", "true"), ("output_xoffset", "true"))),
+    Case("tdsql"),
+    Case("dip"),
+]
+
+#: members that tell when a record was made, or what was drawn for it
+_OF_THE_HOUR = {
+    "canal-json": [(re.compile(rb'(?<="ts":)\d+(?=,"type")'), b"0")],
+    "debezium-json": [
+        (re.compile(rb'"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(?=}[,}\n])'), b'"ts_ms":0,"ts_us":0,"ts_ns":0'),
+        (re.compile(rb'"ts_ms":\d+(?=,"databaseName")'), b'"ts_ms":0'),
+    ],
+    "maxwell-json": [(re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"), b"random")],
+}
+
+
+def path(kind: Kind, case: Case) -> Path:
+    """Name the golden file of a case."""
+    return FOLDER / kind / f"{case}.jsonl"
+
+
+def records(kind: Kind, case: Case) -> bytes:
+    """Give the lines of a case."""
+
+    def wanted(_: str, table: str) -> bool:
+        return case.table in {"", table}
+
+    with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
+        options = dict(case.options) | ({"schema_registry_url": url} if url else {})
+        lines = Messages(case.format, options, wanted)
+        with patch("time.time_ns", return_value=0):  # bytes cannot be made timeless afterwards
+            told = b"".join(line for event in events(kind, wanted) for line in lines.of(*event))
+    schema_lines = (json.dumps({"id": number, "schema": schema}) + "\n" for number, schema in enumerate(schemas, 1))
+    return timeless(case, told) + "".join(schema_lines).encode()
+
+
+def timeless(case: Case, lines: bytes) -> bytes:
+    """Replace what is of the hour."""
+    for pattern, constant in _OF_THE_HOUR.get(case.format, ()):
+        lines = pattern.sub(constant, lines)
+    return lines
+
+
+def events(
+    kind: Kind, wanted: Callable[[str, str], bool] | None = None
+) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
+    """Read the events of a binlog here, with the rows of wanted tables."""
+    return read_files([str(FOLDER / f"{kind}.bin")], wanted=wanted)

@@ -1,0 +1,51 @@
+"""`make golden`: binlogs of new servers, and what every format makes of them, into this folder and the guide."""
+
+import argparse
+import asyncio
+import shutil
+from itertools import product
+from pathlib import Path
+
+from devstack import Kind, Stack
+from golden.binlogs import write
+from golden.cases import CASES, FOLDER, KINDS, path, records
+from golden.guide import GUIDE, with_examples
+from support import printing
+
+
+async def log(kind: Kind, stack: Stack) -> None:
+    """Let a new server log the statements into a file of their own, and keep it."""
+    async with printing(stack.start(kind)) as run:
+        await run("FLUSH BINARY LOGS")
+        await write(kind, run, same_gtids=True)
+        [*_, [name, *_]] = await run("SHOW BINARY LOGS")
+        [[base]] = await run("SELECT @@log_bin_basename")
+        await run("FLUSH BINARY LOGS")
+        assert name and base
+        shutil.copyfile(Path(base.decode()).with_name(name.decode()), FOLDER / f"{kind}.bin")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--keep", action="store_true", help="the binlogs: only write what the formats make of them")
+    if not options.parse_args().keep:
+        write_logs()
+    for kind, case in product(KINDS, CASES):
+        path(kind, case).parent.mkdir(exist_ok=True)
+        path(kind, case).write_bytes(records(kind, case))
+    GUIDE.write_text(with_examples(GUIDE.read_text()))
+
+
+def write_logs() -> None:
+    home = Path(".devstack/golden")
+    shutil.rmtree(home, ignore_errors=True)
+    stack = Stack(home, own=True)
+    for kind in KINDS:
+        try:
+            asyncio.run(log(kind, stack))
+        finally:
+            stack.stop(kind)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Routing on a real Redis and Kafka: a change goes several ways, each as much of it as its rule tells."""
+
+import json
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from databus.errors import InvalidSettings
+from databus.events import Action, Commit, OversizedRow, QueryEvent, TableDefinition
+from databus.settings import Settings
+from databus_publisher import held
+from devstack import Server
+from publisher_support import ITEMS, TIME, Publisher, Run
+from support import Consume
+
+Read = Callable[[str, int], Awaitable[list[Any]]]
+
+
+@pytest.fixture
+def read(kafka: Server) -> Read:
+    async def records(topic: str, count: int) -> list[Any]:
+        """Read the first committed records of a topic's first partition."""
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        await consumer.start()
+        try:
+            consumer.assign([TopicPartition(topic, 0)])
+            return [await consumer.getone() for _ in range(count)]
+        finally:
+            await consumer.stop()
+
+    return records
+
+
+@pytest.fixture
+def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a third party's format."""
+    package = tmp_path / "site" / "rowwise-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: rowwise\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[databus.formats]\nrowwise = rowwise:Rowwise\n")
+    monkeypatch.syspath_prepend(package.parent)
+
+
+async def test_a_change_goes_two_ways_each_in_its_own_shape(
+    configured: Callable[..., Settings], run: Run, read: Read
+) -> None:
+    settings = configured(
+        salt="pepper",
+        routes=[
+            {"match": ["shop.*"], "mask": ["text"], "rename": {"id": "number"}},
+            {"match": ["*.*"], "output": "audit", "topic": "{name}.audit", "hash": ["id"],
+             "columns": {"include": ["id"]}},
+        ],
+    )  # fmt: skip
+    _, source = await run(settings)
+    await source.commit(source.rows(Action.INSERT, [b"1", b"secret"], [b"2", None]))
+    await source.commit(QueryEvent(ITEMS.fingerprint, Action.ALTER, b"ALTER TABLE items", 4, 99))
+    masked, altered = [json.loads(record.value) for record in await read(f"{settings.name}.shop.items", 2)]
+    assert [column["Name"] for column in masked["Table"]["Columns"]] == ["number", "text"]
+    assert cells(masked) == [[b"1", b"***"], [b"2", None]]
+    assert altered["Table"] == masked["Table"]
+    audited, _ = [json.loads(record.value) for record in await read(f"{settings.name}.audit", 2)]
+    assert [(column["Name"], column["RawType"]) for column in audited["Table"]["Columns"]] == [("id", "char(64)")]
+    (one,), (two,) = cells(audited)
+    assert len(one) == len(two) == 64
+    assert one != two
+
+
+async def test_an_update_into_and_out_of_a_filter_is_an_insert_and_a_delete(
+    configured: Callable[..., Settings], run: Run, read: Read
+) -> None:
+    settings = configured(routes=[{"match": ["*.*"], "where": [{"column": "text", "in": ["a", "b"]}]}])
+    _, source = await run(settings)
+    images = [
+        [b"%d" % n, text] for n, pair in enumerate(["ab", "ax", "xb", "xy"]) for text in (c.encode() for c in pair)
+    ]
+    await source.commit(source.rows(Action.UPDATE, *images))
+    await source.commit(source.rows(Action.DELETE, [b"7", b"x"], [b"8", b"b"]))
+    messages = [json.loads(record.value) for record in await read(f"{settings.name}.shop.items", 4)]
+    assert [(message["Action"], cells(message)) for message in messages] == [
+        ("update", [[b"0", b"a"], [b"0", b"b"]]),
+        ("delete", [[b"1", b"a"]]),
+        ("insert", [[b"2", b"b"]]),
+        ("delete", [[b"8", b"b"]]),
+    ]
+
+
+async def test_rows_are_spread_by_the_columns_a_rule_chooses(
+    configured: Callable[..., Settings], run: Run, changes: Consume
+) -> None:
+    settings = configured(routes=[{"match": ["*.*"], "key": ["text"]}])
+    consumer = await changes(f"{settings.name}.shop.items", partitions=4)
+    _, source = await run(settings)
+    texts = [b"1", b"4", b"5"]
+    await source.commit(source.rows(Action.INSERT, *([b"%d" % n, texts[n % 3]] for n in range(30))))
+    messages = await consumer.until(3)
+    assert sum(len(message["Rows"]) for message in messages) == 30
+    found = {(message["Partition"], row[1]) for message in messages for row in message["Rows"]}
+    assert found == {(3, b"1"), (0, b"4"), (2, b"5")}
+
+
+async def test_what_no_rule_publishes_goes_nowhere_and_the_progress_passes_it(
+    configured: Callable[..., Settings], run: Run, read: Read
+) -> None:
+    settings = configured(routes=[{"match": ["shop.items"], "drop": True}, {"match": ["shop.*"]}])
+    kept = msgspec.structs.replace(ITEMS, name="kept")
+    _, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    rows = msgspec.structs.replace(source.insert((2, 9)), table=kept.fingerprint)
+    await source.commit(TableDefinition(kept), rows)
+    (record,) = await read(f"{settings.name}.shop.kept", 1)
+    assert json.loads(record.value)["Table"]["Name"] == "kept"
+
+
+@pytest.mark.parametrize("memory", [10, 2**20])
+async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
+    configured: Callable[..., Settings],
+    run: Run,
+    read: Read,
+    rowwise: None,
+    monkeypatch: pytest.MonkeyPatch,
+    memory: int,
+) -> None:
+    monkeypatch.setattr(held, "_MEMORY", memory)
+    settings = configured(
+        routes=[
+            {"match": ["*.*"], "output": "rows", "format": "rowwise", "topic": "{name}.rows",
+             "where": [{"column": "id", "not_in": [2]}]},
+            {"match": ["*.*"]},
+        ]
+    )  # fmt: skip
+    _, source = await run(settings)
+    first = msgspec.structs.replace(
+        source.insert((1, 1), (2, 1), (3, 1)), query=b"INSERT INTO items VALUES (2, 'secret')"
+    )
+    await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
+    await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
+    await source.commit(source.insert((2, 1)))  # of which nothing is told
+    await source.commit(source.insert((6, 1)))
+    records = await read(f"{settings.name}.rows", 5 + 3)
+    assert [msgspec.json.decode(record.value) for record in records] == [
+        "begin",
+        ["items", "insert", "1", 0, False, None],
+        ["items", "insert", "3", 1, False, None],
+        ["items", "update", "5", 2, True, None],
+        "end",
+        "begin",
+        ["items", "insert", "6", 0, True, None],
+        "end",
+    ]
+    assert [record.headers for record in records[1:4]] == [(("xid", b"77"),)] * 3
+    told = [record.value.decode() for record in await read(f"{settings.name}.transactions", 7)]
+    time = str(TIME)
+    assert told == ["1 begins", "1 ends with 3", time, time, "3 begins", "3 ends with 1", time]
+
+
+async def test_dead_letters_of_each_way_are_kept_apart_and_name_topic_and_format(
+    configured: Callable[..., Settings], run: Run, read: Read, rowwise: None, dead_letters: Any
+) -> None:
+    settings = configured(
+        topic_settings={"max.message.bytes": 20_000},
+        routes=[
+            {"match": ["*.*"], "topic": "{name}.{schema}.{table}"},
+            {"match": ["*.*"], "output": "copy", "topic": "{name}.copy"},
+            {"match": ["*.*"], "output": "rows", "topic": "{name}.rows", "format": "rowwise"},
+        ],
+    )
+    _, source = await run(settings)
+    unread = OversizedRow(ITEMS.fingerprint, Action.INSERT, 2, 4, 104, 200_000_000)
+    await source.commit(source.insert((1, 30_000), (2, 9)), unread)
+    await read(f"{settings.name}.rows", 4)
+    _, letters, _ = await dead_letters("list", "--json")
+    found = {(letter["topic"].removeprefix(settings.name), letter["format"], letter["reason"]) for letter in letters}
+    large = {(".shop.items", "databus", "too_large"), (".copy", "databus", "too_large")}
+    lost = {
+        (topic, kind, "unread")
+        for topic, kind in [(".shop.items", "databus"), (".copy", "databus"), (".rows", "rowwise")]
+    }
+    assert found == large | lost
+    assert len(letters) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"mask": ["txet"]}, "there is no column txet"),
+        ({"mask": ["id"]}, "column id is of the primary key"),
+        ({"columns": {"exclude": ["id"]}}, "columns: id is of the primary key: keep it, or hash it"),
+        ({"where": [{"column": "id", "equals": "many"}]}, "'many' is no value of column id, int"),
+        ({"key": ["nowhere"]}, "key: there is no column nowhere"),
+        ({"rename": {"text": "ID"}}, "rename: two columns would have the same name"),
+        ({"truncate": {"id": 3}, "hash": ["id"], "key": ["id"], "columns": {"include": ["id"]}}, None),
+    ],
+)
+async def test_a_rule_that_does_not_fit_a_table_stops_and_nothing_is_laid_open(
+    configured: Callable[..., Settings], run: Run, read: Read, rule: dict[str, Any], said: str | None
+) -> None:
+    settings = configured(salt="x", routes=[{"match": ["other.*"]}, {"match": ["shop.*"]} | rule])
+    publisher, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    if said is None:
+        assert len(await read(f"{settings.name}.shop.items", 1)) == 1
+        return
+    failure = await publisher.failure()
+    assert isinstance(failure, InvalidSettings)
+    assert str(failure) == f"publisher.routes: rule 2 does not fit table shop.items: {said}" or said in str(failure)
+
+
+async def test_two_ways_into_one_topic_are_refused(configured: Callable[..., Settings], run: Run) -> None:
+    settings = configured(routes=[{"match": ["*.*"]}, {"match": ["shop.*"], "output": "again"}])
+    publisher, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    assert "rule 2: shop.items goes to" in str(await publisher.failure())
+
+
+async def test_an_unknown_format_is_refused_at_the_start_with_its_rule(configured: Callable[..., Settings]) -> None:
+    publisher = Publisher(configured(routes=[{"match": ["*.*"]}, {"match": ["a.b"], "format": "morse"}]))
+    failure = await publisher.failure()
+    assert isinstance(failure, InvalidSettings)
+    assert str(failure).startswith("publisher.routes: rule 2: format morse is not known: use one of ")
+
+
+def cells(message: dict[str, Any]) -> list[list[Any]]:
+    return [[None if cell is None else b64decode(cell) for cell in row] for row in message["Rows"]]

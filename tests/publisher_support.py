@@ -1,0 +1,109 @@
+"""The publisher in this process, and what feeds it as a reader would."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from databus.events import (
+    Action,
+    Begin,
+    Column,
+    Commit,
+    Event,
+    Row,
+    RowsEvent,
+    Start,
+    Table,
+    TableDefinition,
+    encode_events,
+)
+from databus.pipe import ReaderEnd
+from databus.runtime import Health
+from databus.settings import Settings
+from databus_binlog import Position
+from databus_publisher import service
+
+#: of all commits, µs since the epoch
+TIME = 1_700_000_000_000_000
+
+ITEMS = Table(
+    schema="shop",
+    name="items",
+    columns=(Column(name="id", type="int", raw_type="int"), Column(name="text", type="text", raw_type="text")),
+    primary_key=(0,),
+)
+
+
+class Source:
+    """Plays a reader and its database: transactions of events, each with its place in the log."""
+
+    def __init__(self, pipe: ReaderEnd) -> None:
+        self._pipe = pipe
+        self._transaction = 0
+        self._offset = 4
+
+    async def claim(self) -> None:
+        async with asyncio.timeout(30):
+            while (progress := await self._pipe.claim()) is None:  # noqa: ASYNC110  # another process opens it
+                await asyncio.sleep(0.02)
+        position = progress.position or Position("", "log.1", self._offset)
+        self._transaction = progress.transaction
+        await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
+
+    async def commit(self, *events: Event) -> None:
+        await self.begin(*events)
+        await self.append(Commit("", "log.1", self._next(), None))
+
+    async def begin(self, *events: Event) -> None:
+        self._transaction += 1
+        opening = Begin(
+            transaction=self._transaction,
+            gtid="",
+            file="log.1",
+            server_id=1,
+            thread_id=1,
+            time_us=1_700_000_000_000_000,
+        )
+        await self.append(opening, *events)
+
+    async def append(self, *events: Event) -> None:
+        await self._pipe.append(encode_events(events))
+
+    async def taken(self) -> None:
+        """Wait until the publisher has sent all that was appended."""
+        async with asyncio.timeout(30):
+            while await self._pipe.backlog():  # noqa: ASYNC110  # only Redis knows
+                await asyncio.sleep(0.02)
+
+    def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
+        raw = msgspec.Raw(msgspec.msgpack.encode(rows))
+        start = self._offset
+        return RowsEvent(table=ITEMS.fingerprint, action=action, row=first, start=start, end=self._next(), rows=raw)
+
+    def insert(self, *rows: tuple[int, int], first: int = 0) -> RowsEvent:
+        """Insert rows, each a number and the size of its text."""
+        return self.rows(Action.INSERT, *([b"%d" % n, b"x" * size] for n, size in rows), first=first)
+
+    def _next(self) -> int:
+        self._offset += 100
+        return self._offset
+
+
+class Publisher:
+    """Runs the publisher in this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._task = asyncio.create_task(service.run(settings, Health()))
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def failure(self) -> BaseException | None:
+        """Wait until it stops by itself."""
+        await asyncio.wait({self._task}, timeout=30)
+        return self._task.exception()
+
+
+Run = Callable[..., Awaitable[tuple[Publisher, Source]]]

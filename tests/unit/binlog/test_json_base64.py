@@ -1,0 +1,44 @@
+"""Packed rows as JSON: the same as msgspec makes of them unpacked."""
+
+import random
+
+import msgspec
+import pytest
+
+from databus_binlog.json_base64 import count_rows, json_base64
+
+pack = msgspec.msgpack.encode
+
+
+def test_any_rows_become_what_the_library_makes_of_them() -> None:
+    draw = random.Random(4)
+    sizes = [*range(20), 31, 32, 255, 256, 65535, 65536]
+    for _ in range(300):
+        rows = [
+            [None if draw.random() < 0.2 else draw.randbytes(draw.choice(sizes)) for _ in range(draw.randrange(20))]
+            for _ in range(draw.randrange(40))
+        ]
+        packed = pack(rows)
+        assert json_base64(msgspec.Raw(packed)) == msgspec.json.encode(rows)
+        assert count_rows(packed) == len(rows)
+
+
+def test_long_arrays_are_read() -> None:
+    rows = [[b"x"] * 17] * 70_000
+    assert json_base64(pack(rows)) == msgspec.json.encode(rows)
+    assert count_rows(pack(rows)) == 70_000
+
+
+@pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
+def test_what_are_no_rows_is_refused(rows: object) -> None:
+    with pytest.raises(ValueError, match=r"arrays of arrays|bytes or NULL"):
+        json_base64(pack(rows))
+
+
+def test_cut_rows_are_refused() -> None:
+    packed = pack([[b"abc", None], [b"d" * 300, b""]])
+    for end in range(len(packed)):
+        with pytest.raises(ValueError, match="cut off"):
+            json_base64(packed[:end])
+    with pytest.raises(ValueError, match="behind"):
+        json_base64(packed + b"\x90")
