@@ -8,6 +8,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+include "base64.pxi"
 include "json_text.pxi"
 
 cdef enum Kind:

@@ -3,7 +3,6 @@
 cdef enum:
     CONTROL = 5  # bytes more that a control character takes without a letter of its own
 
-cdef const char* DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 cdef const char* HEX = b"0123456789abcdef"
 
 #: what stands behind the backslash, and how many bytes more it takes: none for bytes that stand for themselves
@@ -99,20 +98,6 @@ cdef char* put_latin_1(const uint8_t* i, size_t size, char* o) noexcept:
             o[0] = 0xC0 | i[place] >> 6
             o[1] = 0x80 | i[place] & 0x3F
             o += 2
-    return o
-
-
-cdef char* put_base64(const uint8_t* i, Py_ssize_t left, char* o) noexcept:
-    cdef unsigned int bits
-    while left > 0:
-        bits = i[0] << 16 | (i[1] << 8 if left > 1 else 0) | (i[2] if left > 2 else 0)
-        o[0] = DIGITS[bits >> 18]
-        o[1] = DIGITS[bits >> 12 & 63]
-        o[2] = DIGITS[bits >> 6 & 63] if left > 1 else 0x3D
-        o[3] = DIGITS[bits & 63] if left > 2 else 0x3D
-        i += 3
-        o += 4
-        left -= 3
     return o
 
 
