@@ -2,15 +2,10 @@
 """Packed rows as JSON arrays of base64, compiled: no Python object is made of a value."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
-cdef const char* DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-#: two digits for each twelve bits
-cdef char pairs[8192]
-for _bits in range(4096):
-    pairs[2 * _bits] = DIGITS[_bits >> 6]
-    pairs[2 * _bits + 1] = DIGITS[_bits & 63]
+include "base64.pxi"
 
 cdef struct Cursor:
     const unsigned char* at
@@ -74,32 +69,14 @@ cdef void write(Cursor cursor, char* out) noexcept:
                 memcpy(out, b"null", 4)
                 out += 4
             else:
-                out = quoted(cursor.at, length, out)
+                out[0] = b'"'
+                out = put_base64(<const uint8_t*> cursor.at, length, out + 1)
+                out[0] = b'"'
+                out += 1
                 cursor.at += length
         out[0] = b"]"
         out += 1
     out[0] = b"]"
-
-
-cdef inline char* quoted(const unsigned char* data, Py_ssize_t left, char* out) noexcept:
-    cdef unsigned int bits
-    out[0] = b'"'
-    out += 1
-    while left >= 3:
-        bits = data[0] << 16 | data[1] << 8 | data[2]
-        memcpy(out, pairs + 2 * (bits >> 12), 2)
-        memcpy(out + 2, pairs + 2 * (bits & 4095), 2)
-        data += 3
-        left -= 3
-        out += 4
-    if left:
-        bits = data[0] << 16 | (data[1] << 8 if left == 2 else 0)
-        memcpy(out, pairs + 2 * (bits >> 12), 2)
-        out[2] = DIGITS[bits >> 6 & 63] if left == 2 else b"="
-        out[3] = b"="
-        out += 4
-    out[0] = b'"'
-    return out + 1
 
 
 cdef Py_ssize_t array(Cursor* cursor) except -1:

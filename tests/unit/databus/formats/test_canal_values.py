@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from databus.events import Column
 from databus.formats.canal import CanalOptions, converter, sql_type
-from databus.formats.row_texts import RowObjects, RowTexts
+from databus.formats.row_texts import RowTexts, row_writer
 
 
 def column(raw_type: str) -> Column:
@@ -18,7 +18,7 @@ def column(raw_type: str) -> Column:
 def text(raw_type: str, cell: bytes | None, time_zone: str = "UTC") -> str | None:
     convert = converter(column(raw_type), time_zone)
     (told,) = RowTexts([convert]).of([cell])
-    (written,) = RowObjects(["c"], [convert]).whole([[cell]])
+    written = row_writer([column(raw_type)], [convert]).row([cell])
     assert json.loads(written) == {"c": told}
     return told
 

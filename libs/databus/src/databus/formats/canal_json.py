@@ -15,6 +15,7 @@ Values: see `databus.formats.canal`; types of statements: `databus.formats.canal
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from sys import maxsize
 
 import msgspec
 
@@ -22,24 +23,23 @@ from databus.events import Action, Row, Table
 from databus.formats.base import Change, Format, Record, Snapshot, Source, Statement
 from databus.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, inexpressible, pk_names, sql_type
 from databus.formats.canal_ddl import describe
-from databus.formats.row_texts import RowObjects
+from databus.formats.row_texts import row_writer
 
 _json = msgspec.json.Encoder().encode
-_NULL = msgspec.Raw(b"null")
 
 
-class _FlatMessage(msgspec.Struct, rename="camel", kw_only=True, gc=False):
-    data: msgspec.Raw = _NULL
+class _Ddl(msgspec.Struct, rename="camel", kw_only=True, gc=False):
+    data: None = None
     database: str
     es: int
     gtid: str
     id: int
-    is_ddl: bool
-    mysql_type: msgspec.Raw = _NULL
-    old: msgspec.Raw = _NULL
-    pk_names: Sequence[str] | None = None
-    sql: str = ""
-    sql_type: msgspec.Raw = _NULL
+    is_ddl: bool = True
+    mysql_type: None = None
+    old: None = None
+    pk_names: None = None
+    sql: str
+    sql_type: None = None
     table: str
     ts: int
     type: str
@@ -57,19 +57,18 @@ class CanalJson(Format[CanalOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make one message of the rows."""
-        begin = change.begin
+        begin, rows = change.begin, self._rows(change.table)
         about = begin.time_us // 1000, begin.gtid, begin.transaction, self._now()
-        return (Record(None, self._rows(change.table).message(change.action, change.rows, *about)),)
+        return (Record(None, rows.message(change.action, change.rows, *about)),)
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a statement."""
         begin, ddl = statement.begin, describe(statement)
-        message = _FlatMessage(
+        message = _Ddl(
             database=statement.table.schema,
             es=begin.time_us // 1000,
             gtid=begin.gtid,
             id=begin.transaction,
-            is_ddl=True,
             sql=ddl.sql,
             table=ddl.table,
             ts=self._now(),
@@ -99,14 +98,31 @@ class _Rows:
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table
-        self._names = [column.name for column in table.columns]
-        self._objects = RowObjects(self._names, [converter(column, time_zone) for column in table.columns])
+        self._writer = row_writer(table.columns, [converter(column, time_zone) for column in table.columns])
         self._types = [sql_type(column) for column in table.columns]
-        self._varying = [(place, kind) for place, kind in enumerate(self._types) if kind.varies]
+        #: places of those that vary, how many digits take another type at the earliest, and what `SqlType` tells
+        self._varying = [
+            (place, len(str(kind.limit)) if kind.limit else maxsize, *kind)
+            for place, kind in enumerate(self._types)
+            if kind.varies
+        ]
         #: `sqlType`, by the types of those that vary
-        self._sql_types: dict[tuple[int, ...], msgspec.Raw] = {}
-        self._mysql_type = msgspec.Raw(_json({column.name: column.raw_type for column in table.columns}))
-        self._pk_names = pk_names(table)
+        self._sql_types: dict[tuple[int, ...], bytes] = {}
+        self._messages = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
+
+    def _template(self, kind: str) -> bytes:
+        """Make a message with gaps for what is not the table's."""
+        common = (
+            self._table.schema,
+            {column.name: column.raw_type for column in self._table.columns},
+            pk_names(self._table),
+            self._table.name,
+            kind,
+        )
+        return (
+            b'{"data":%%b,"database":%b,"es":%%d,"gtid":%%b,"id":%%d,"isDdl":false,"mysqlType":%b,"old":%%b,'
+            b'"pkNames":%b,"sql":"","sqlType":%%b,"table":%b,"ts":%%d,"type":%b}'
+        ) % tuple(_json(value).replace(b"%", b"%%") for value in common)
 
     def message(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
         """Make the message of some rows, at least one. Raises PoisonError for values that do not fit their columns."""
@@ -114,44 +130,26 @@ class _Rows:
             after, old = self._images(action, rows)
             types = self._sql_type(rows[-1])
         except ValueError as error:
-            raise inexpressible(self._table, error) from error
-        message = _FlatMessage(
-            data=after,
-            database=self._table.schema,
-            es=es,
-            gtid=gtid,
-            id=number,
-            is_ddl=False,
-            mysql_type=self._mysql_type,
-            old=old,
-            pk_names=self._pk_names,
-            sql_type=types,
-            table=self._table.name,
-            ts=ts,
-            type=EVENT_TYPES[action],
-        )
-        return _json(message)
+            raise inexpressible(self._table, error) from None  # it could show the value
+        return self._messages[action] % (after, es, _json(gtid), number, old, types, ts)
 
-    def _images(self, action: Action, rows: Sequence[Row]) -> tuple[msgspec.Raw, msgspec.Raw]:
+    def _images(self, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
         """Give `data` and `old`."""
         if action is not Action.UPDATE:
-            return _array(self._objects.whole(rows)), _NULL
+            return self._writer.array(rows), b"null"
         before, after = rows[::2], rows[1::2]
-        return _array(self._objects.whole(after)), _array(self._objects.changed(before, after))
+        return self._writer.array(after), self._writer.array(before, after)
 
-    def _sql_type(self, row: Row) -> msgspec.Raw:
+    def _sql_type(self, row: Row) -> bytes:
         key = tuple(
             [
-                null if (cell := row[place]) is None else above if limit and int(cell) >= limit else usual
-                for place, (usual, null, limit, above) in self._varying  # SqlType.of, without the call
+                null if (cell := row[place]) is None else above if len(cell) >= digits and int(cell) >= limit else usual
+                for place, digits, usual, null, limit, above in self._varying  # SqlType.of, without the call
             ]
         )
         known = self._sql_types.get(key)
         if known is None:
+            names = [column.name for column in self._table.columns]
             types = map(SqlType.of, self._types, row)
-            known = self._sql_types[key] = msgspec.Raw(_json(dict(zip(self._names, types, strict=True))))
+            known = self._sql_types[key] = _json(dict(zip(names, types, strict=True)))
         return known
-
-
-def _array(objects: list[bytes]) -> msgspec.Raw:
-    return msgspec.Raw(b"[%b]" % b",".join(objects))

@@ -103,7 +103,7 @@ class _Rows:
         try:
             self._fill(change, action, rows)
         except ValueError as error:
-            raise inexpressible(self._table, error) from error
+            raise inexpressible(self._table, error) from None  # it could show the value
         header.MergeFrom(pb.Header(schemaName=self._table.schema, tableName=self._table.name, eventType=kind))
         header.props.add(key="rowsCount", value=str(len(change.rowDatas)))
         return _entry(header, pb.ROWDATA, change)

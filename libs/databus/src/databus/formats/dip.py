@@ -10,9 +10,8 @@ time in ms; `id` is 0.
 """
 
 import time
-from base64 import b64encode
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
@@ -22,12 +21,15 @@ from databus.formats.base import Change, Format, Options, Record, Snapshot, Sour
 from databus.formats.canal import inexpressible, is_binary
 from databus.formats.canal_ddl import describe
 from databus.formats.columns import label, labels
-from databus.formats.row_texts import Converter, RowObjects
+from databus.formats.row_texts import json_text
+from databus_binlog.json_rows import BASE64, RowWriter
 
 _json = msgspec.json.Encoder().encode
-_NULL = msgspec.Raw(b"null")
+_OLD = b',"OLD_VALUES":'
+#: SETs whose labels are kept ready
+_KNOWN_SETS = 1024
 _EIGHT_HOURS = 8 * 3600
-_TYPES = {Action.INSERT: "I", Action.UPDATE: "U", Action.DELETE: "D"}
+_TYPES = {Action.INSERT: b"I", Action.UPDATE: b"U", Action.DELETE: b"D"}
 
 
 class _Place(NamedTuple):
@@ -35,20 +37,6 @@ class _Place(NamedTuple):
     offset: int
     gtid: str | None
     time_us: int
-
-
-class _Row(msgspec.Struct, rename=str.upper, gc=False):
-    binlog_name: str
-    binlog_pos: int
-    database: str
-    event_server_id: None
-    global_id: str | None
-    group_id: None
-    new_values: msgspec.Raw
-    old_values: msgspec.Raw
-    table: str
-    time: str
-    type: str
 
 
 class _Ddl(msgspec.Struct, rename="camel", kw_only=True):
@@ -72,7 +60,7 @@ class Dip(Format[Options]):
 
     def __init__(self, source: Source, options: Options) -> None:
         super().__init__(source, options)
-        self._objects: dict[str, RowObjects] = {}
+        self._writers: dict[str, RowWriter] = {}
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make a message of each row change."""
@@ -92,45 +80,45 @@ class Dip(Format[Options]):
         place = _Place(position.file, position.offset, None, snapshot.time_us)
         return self._records(snapshot.table, Action.INSERT, snapshot.rows, place)
 
-    def _records(self, table: Table, action: Action, rows: Sequence[Row], place: _Place) -> Iterable[Record]:
-        about = place.file, place.offset, table.schema, None, place.gtid, None
+    def _records(self, table: Table, action: Action, rows: Sequence[Row], place: _Place) -> list[Record]:
         moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(place.time_us // 1_000_000 + _EIGHT_HOURS))
+        schema, name = _json(table.schema), _json(table.name)
+        head = (
+            b'{"BINLOG_NAME":%b,"BINLOG_POS":%d,"DATABASE":%b,"EVENT_SERVER_ID":null,"GLOBAL_ID":%b,"GROUP_ID":null,'
+            b'"NEW_VALUES":'
+        ) % (_json(place.file), place.offset, schema, _json(place.gtid))
+        tail = b',"TABLE":%b,"TIME":"%b","TYPE":"%b"}' % (name, moment.encode(), _TYPES[action])
         try:
-            images = [msgspec.Raw(image) for image in self._objects_of(table).whole(rows)]
-        except (ValueError, IndexError) as error:
-            raise inexpressible(table, error) from error
-        kind = _TYPES[action]
-        return [
-            Record(None, _json(_Row(*about, new, old, table.name, moment, kind))) for new, old in _pairs(kind, images)
-        ]
+            return [Record(None, value) for value in self._values(self._writer(table), action, rows, head, tail)]
+        except (ValueError, LookupError) as error:
+            raise inexpressible(table, error) from None  # it could show the value
 
-    def _objects_of(self, table: Table) -> RowObjects:
-        objects = self._objects.get(table.fingerprint)
-        if objects is None:
+    @staticmethod
+    def _values(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:
+        """Write new and old values between head and tail."""
+        match action:
+            case Action.INSERT:
+                return (writer.row(row, head=head, tail=_OLD + b"null" + tail) for row in rows)
+            case Action.DELETE:
+                return (writer.row(row, head=head + b"null" + _OLD, tail=tail) for row in rows)
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        return (writer.row(old, head=writer.row(new, head=head, tail=_OLD), tail=tail) for old, new in pairs)
+
+    def _writer(self, table: Table) -> RowWriter:
+        writer = self._writers.get(table.fingerprint)
+        if writer is None:
             names = [column.name for column in table.columns]
-            objects = RowObjects(names, map(_converter, table.columns))
-            self._objects[table.fingerprint] = objects
-        return objects
+            writer = self._writers[table.fingerprint] = RowWriter(names, map(_convert, table.columns))
+        return writer
 
 
-def _pairs(kind: str, images: list[msgspec.Raw]) -> Iterable[tuple[msgspec.Raw, msgspec.Raw]]:
-    """Give new and old values."""
-    match kind:
-        case "I":
-            return ((image, _NULL) for image in images)
-        case "D":
-            return ((_NULL, image) for image in images)
-        case _:
-            return zip(images[1::2], images[::2], strict=True)
-
-
-def _converter(column: Column) -> Converter | None:
+def _convert(column: Column) -> int | Callable[[bytes], str]:
     if column.type == "enum":
-        return partial(label, column)
+        return {b"%d" % index: label(column, b"%d" % index) for index in range(len(column.values) + 1)}.__getitem__
     if column.type == "set":
-        return lambda cell: ",".join(labels(column, cell))
-    return _base64 if is_binary(column) else None
+        return lru_cache(_KNOWN_SETS)(partial(_set, column))
+    return BASE64 if is_binary(column) else json_text(column)
 
 
-def _base64(cell: bytes) -> str:
-    return b64encode(cell).decode()
+def _set(column: Column, text: bytes) -> str:
+    return ",".join(labels(column, text))

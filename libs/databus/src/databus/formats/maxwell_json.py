@@ -101,28 +101,25 @@ class MaxwellJson(Format[MaxwellOptions]):
             raise _refusal(change.table, f"{change.begin.file}:{change.start}") from None
 
     def _rows(self, messages: _Messages, change: Change) -> list[Record]:
-        options, begin, end = self.options, change.begin, change.transaction_end
+        options, begin = self.options, change.begin
+        end = change.transaction_end if options.output_commit_info else None
         query = self._query_of(change) if options.output_row_query else b""
-        xid = b',"xid":%d' % end.xid if options.output_commit_info and end and end.xid is not None else b""
+        xid = b',"xid":%d' % end.xid if end and end.xid is not None else b""
         head, place = messages.head(change.action, begin.time_us, query, xid), self._place(change)
-        last = end.rows - 1 if options.output_commit_info and end else -1
-        offsets = options.output_commit_info and options.output_xoffset
+        last = end.rows - 1 if end else -1
+        offsets, nulls = options.output_xoffset and options.output_commit_info, options.output_nulls
+        writer, keys, source = messages.rows, messages.keys, self.source.name
         updates = change.action is Action.UPDATE
         rows = change.rows[1::2] if updates else change.rows
         befores = change.rows[::2] if updates else repeat(None)
         records = []
         for ordinal, row, before in zip(change.ordinals, rows, befores, strict=False):
             commit = b',"commit":true' if ordinal == last else b',"xoffset":%d' % ordinal if offsets else b""
-            key = messages.rows.values(messages.key_places, row)
-            old = messages.rows.changed(before, row, options.output_nulls) if before else None
-            value = messages.rows.row(
-                row,
-                options.output_nulls,
-                b"%b%b%b%b" % (head, commit, place, messages.data(key)),
-                b',"old":%b}' % old if old else b"}",
-            )
-            identity = (self.source.name, begin.transaction, ordinal)
-            records.append(Record(messages.keys.of_row(key, *identity), value))
+            key = writer.values(messages.key_places, row)
+            old = writer.changed(before, row, nulls) if before else None
+            tail = b',"old":%b}' % old if old else b"}"
+            value = writer.row(row, nulls, head + commit + place + messages.data(key), tail)
+            records.append(Record(keys.of_row(key, source, begin.transaction, ordinal), value))
         return records
 
     def statement(self, statement: Statement) -> Iterable[Record]:

@@ -13,8 +13,8 @@ import msgspec
 
 from databus.events import Column, Table
 from databus.formats import columns
-from databus.formats.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 from databus.formats.wkt import well_known_text
+from databus_binlog.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 
 _Convert: TypeAlias = int | Callable[[bytes], bytes | None]
 

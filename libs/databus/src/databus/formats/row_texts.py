@@ -1,4 +1,4 @@
-"""Rows as text: the strings of a row's values, and the JSON objects of these."""
+"""Rows as text: the strings of a row's values, and what writes the JSON objects of these."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,17 +7,17 @@ from operator import methodcaller
 from struct import pack, unpack
 from typing import TypeAlias
 
-import msgspec
-
-from databus.events import Row
-from databus_binlog.row_json import objects
+from databus.events import Column, Row
+from databus.formats.columns import TEXT as TEXTS
+from databus_binlog import json_rows
+from databus_binlog.json_rows import PLAIN, TEXT, RowWriter
 
 #: Makes the text of a value from the canonical one. Raises ValueError for one that is none of its column's.
 Converter: TypeAlias = Callable[[bytes], str]
 #: for bytes that become U+0000…U+00FF
 LATIN_1: Converter = methodcaller("decode", "latin-1")
 
-_json = msgspec.json.Encoder().encode
+_WORDS = TEXTS | {"json"}
 
 
 @dataclass(frozen=True)
@@ -60,26 +60,20 @@ class RowTexts:
         return [cell.decode() if isinstance(cell, bytes) else cell for cell in cells]
 
 
-class RowObjects:
-    """Makes JSON objects, of strings and nulls, of a table's rows."""
-
-    def __init__(self, names: Sequence[str], converters: Iterable[Converter | None]) -> None:
-        self._converters = list(converters)
-        self._members = [_json(name) + b":" for name in names]
-        self._kinds = bytes(map(_kind, self._converters))
-
-    def whole(self, rows: Sequence[Row]) -> list[bytes]:
-        """Make an object of each row. Raises ValueError as converters do."""
-        return objects(self._members, self._kinds, self._converters, rows)
-
-    def changed(self, before: Sequence[Row], after: Sequence[Row]) -> list[bytes]:
-        """Make an object of each row's values that are others afterwards, as they were before."""
-        return objects(self._members, self._kinds, self._converters, before, after)
+def row_writer(columns: Sequence[Column], converters: Iterable[Converter | None]) -> RowWriter:
+    """Make the writer of a table's rows as JSON objects of strings and nulls."""
+    return RowWriter([column.name for column in columns], map(_json_of, columns, converters))
 
 
-def _kind(convert: Converter | None) -> int:
+def json_text(column: Column) -> int:
+    """Tell how a string is written of a text that is the canonical one: that of numbers and times needs no escapes."""
+    return TEXT if column.type in _WORDS else PLAIN
+
+
+def _json_of(column: Column, convert: Converter | None) -> "int | Converter | tuple[int, Converter]":
     if convert is None:
-        return ord("t")
+        return json_text(column)
     if convert is LATIN_1:
-        return ord("l")
-    return ord("f") if isinstance(convert, JavaFloat) else ord("c")
+        return json_rows.LATIN_1
+    # JavaFloat leaves short decimals as they are
+    return (PLAIN, convert) if isinstance(convert, JavaFloat) else convert

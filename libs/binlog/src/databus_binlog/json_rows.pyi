@@ -1,0 +1,41 @@
+"""Rows as JSON objects: what message formats of one object a row spend most of their time with."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias, final
+
+_Row: TypeAlias = list[bytes | None]
+_Convert: TypeAlias = Callable[[bytes], bytes | str | None]
+
+#: the value's text as it is: it is JSON
+RAW: Final[int]
+#: the text in quotes: it has nothing to escape
+PLAIN: Final[int]
+#: a string of UTF-8 text
+TEXT: Final[int]
+#: a string of bytes that are characters U+0000…U+00FF
+LATIN_1: Final[int]
+#: a string of bytes in base64
+BASE64: Final[int]
+
+@final
+class RowWriter:
+    """Writes the rows of a table as JSON objects.
+
+    For each column it is told the name and how a value's text becomes JSON: one of the constants, or what makes JSON
+    (bytes) or a string of it; None is null. Of a pair, the constant is for decimals of one to seven digits before the
+    point that are not under 0.1, and the other for all else. What is written may leave out nulls. All raise ValueError
+    for text that is not UTF-8 and rows of another length, and what a conversion raises.
+    """
+
+    def __init__(self, names: Iterable[str], converts: Iterable[int | _Convert | tuple[int, _Convert]]) -> None: ...
+    def row(self, row: _Row, nulls: bool = True, head: bytes = b"", tail: bytes = b"") -> bytes:
+        """Write a row, between what stands before and behind it."""
+
+    def array(self, rows: Sequence[_Row], others: Sequence[_Row] | None = None) -> bytes:
+        """Write rows as an array, of each only what is not equal in the other of its place, if there is one."""
+
+    def changed(self, before: _Row, after: _Row, nulls: bool = True) -> bytes | None:
+        """Write those values before an update that it changed; None if there are none."""
+
+    def values(self, places: tuple[int, ...], row: _Row) -> list[bytes]:
+        """Write some of a row's values."""

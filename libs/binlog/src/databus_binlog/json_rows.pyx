@@ -1,0 +1,227 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Rows as JSON objects: what message formats of one object a row spend most of their time with."""
+
+from cython cimport final
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
+from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+include "base64.pxi"
+include "json_text.pxi"
+
+cdef enum Kind:
+    AS_IT_IS
+    IN_QUOTES
+    UTF8
+    CHARACTERS
+    BYTES
+    CALLED
+    SHORT = 8  # with one of the others: that is for short decimals, all else is converted
+
+RAW, PLAIN, TEXT, LATIN_1, BASE64 = AS_IT_IS, IN_QUOTES, UTF8, CHARACTERS, BYTES
+
+cdef enum:
+    KEPT = 4 << 20  # bytes of memory that are kept for the next rows
+
+
+@final
+cdef class RowWriter:
+    cdef tuple _members, _converts
+    cdef uint8_t* _kinds
+    cdef char* _data
+    cdef size_t _size, _capacity
+
+    def __cinit__(self, names, converts):
+        self._members = tuple([self._name(name) for name in names])
+        converts = [convert if isinstance(convert, tuple) else (None, convert) for convert in converts]
+        if len(self._members) != len(converts):
+            raise ValueError("there must be as many conversions as names")
+        self._converts = tuple([convert for _, convert in converts])
+        self._kinds = <uint8_t*> PyMem_Malloc(len(converts) + 1)
+        if self._kinds == NULL:
+            raise MemoryError
+        for place, (short, convert) in enumerate(converts):
+            if short is not None:
+                self._kinds[place] = short | SHORT
+            else:
+                self._kinds[place] = convert if isinstance(convert, int) else CALLED
+
+    def __dealloc__(self):
+        PyMem_Free(self._data)
+        PyMem_Free(self._kinds)
+
+    def row(self, list row not None, bint nulls=True, bytes head not None=b"", bytes tail not None=b""):
+        self._size = 0
+        self._bytes(head)
+        self._object(row, None, nulls)
+        self._bytes(tail)
+        return self._taken()
+
+    def changed(self, list before not None, list after not None, bint nulls=True):
+        self._size = 0
+        return self._taken() if self._object(before, after, nulls) else None
+
+    def array(self, rows not None, others=None):
+        cdef Py_ssize_t place
+        cdef list row
+        if others is not None and len(others) != len(rows):
+            raise ValueError("there must be as many other rows")
+        self._size = 0
+        self._append(b"[", 1)
+        for place, row in enumerate(rows):
+            if place:
+                self._append(b",", 1)
+            self._object(row, None if others is None else <list?> others[place], True)
+        self._append(b"]", 1)
+        return self._taken()
+
+    def values(self, tuple places not None, list row not None):
+        cdef Py_ssize_t place
+        cdef list values = []
+        self._require(row)
+        for place in places:
+            if not 0 <= place < len(row):
+                raise IndexError("there is no such column")
+            self._size = 0
+            self._member(place, None, row[place], True)
+            values.append(self._taken())
+        return values
+
+    cdef int _require(self, list row) except -1:
+        if len(row) != len(self._members):
+            raise ValueError("a row has another number of values than its table has columns")
+        return 0
+
+    cdef bytes _name(self, str name):
+        cdef bytes text = name.encode()
+        self._size = 0
+        self._text(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+        self._append(b":", 1)
+        return self._taken()
+
+    cdef bint _object(self, list row, list other, bint nulls) except -1:
+        """Write a row's values, or only those that are not the other's; say whether there are any of these."""
+        cdef Py_ssize_t place
+        cdef size_t start
+        cdef bint some = other is None
+        self._require(row)
+        if other is not None:
+            self._require(other)
+        self._append(b"{", 1)
+        start = self._size
+        for place in range(len(row)):
+            if other is None or not same(row[place], other[place]):
+                some = True
+                self._member(place, <bytes> self._members[place], row[place], nulls)
+        if self._size > start:
+            self._data[self._size - 1] = 0x7D  # in place of the last comma
+            return some
+        self._append(b"}", 1)
+        return some
+
+    cdef int _member(self, Py_ssize_t place, bytes name, object value, bint nulls) except -1:
+        """Write a value, behind its name if it gets one and before a comma then."""
+        cdef int kind = self._kinds[place]
+        if value is not None and kind >= CALLED:
+            if kind == CALLED or not is_short(<bytes?> value):
+                value, kind = self._converts[place](value), CALLED
+            kind &= ~SHORT
+        if value is None and not nulls:
+            return 0
+        if name is not None:
+            self._bytes(name)
+        self._value(kind, value)
+        if name is not None:
+            self._append(b",", 1)
+        return 0
+
+    cdef int _value(self, int kind, object value) except -1:
+        cdef const char* text
+        cdef Py_ssize_t size
+        cdef char* o
+        if value is None:
+            return self._append(b"null", 4)
+        if kind == CALLED and PyUnicode_Check(value):
+            text = PyUnicode_AsUTF8AndSize(value, &size)
+            return self._text(text, size)
+        if not PyBytes_Check(value):
+            raise TypeError("a value is bytes or None")
+        text, size = PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)
+        if kind == UTF8:
+            return self._text(text, size)
+        if kind == AS_IT_IS or kind == CALLED:
+            return self._append(text, size)
+        self._append(b'"', 1)
+        if kind == IN_QUOTES:
+            self._append(text, size)
+        elif kind == CHARACTERS:
+            o = self._room(latin_1_size(<const uint8_t*> text, size))
+            self._size = put_latin_1(<const uint8_t*> text, size, o) - self._data
+        else:
+            o = self._room((size + 2) // 3 * 4)
+            self._size = put_base64(<const uint8_t*> text, size, o) - self._data
+        return self._append(b'"', 1)
+
+    cdef int _text(self, const char* text, Py_ssize_t size) except -1:
+        cdef const uint8_t* i = <const uint8_t*> text
+        cdef Py_ssize_t place
+        cdef uint8_t seen = 0, special = 0
+        cdef char* o
+        for place in range(size):  # without an exit, for the compiler to do many at once
+            seen |= i[place]
+            special |= (i[place] < 0x20) | (i[place] == 0x22) | (i[place] == 0x5C)
+        if seen & 0x80 and not is_utf8(i, size):
+            raise ValueError("text is not UTF-8")
+        o = self._room((escaped_size(i, size) if special else size) + 2)
+        o[0] = 0x22
+        if special:
+            o = put_escaped(i, size, o + 1)
+        else:
+            memcpy(o + 1, i, size)
+            o += 1 + size
+        o[0] = 0x22
+        self._size = o + 1 - self._data
+        return 0
+
+    cdef inline int _bytes(self, bytes text) except -1:
+        return self._append(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
+
+    cdef inline int _append(self, const char* text, size_t size) except -1:
+        memcpy(self._room(size), text, size)
+        self._size += size
+        return 0
+
+    cdef inline char* _room(self, size_t size) except NULL:
+        """Return where to write the next `size` bytes. Moves earlier pointers."""
+        if self._data == NULL or self._size + size > self._capacity:
+            self._grow(self._size + size)
+        return self._data + self._size
+
+    cdef int _grow(self, size_t size) except -1:
+        cdef size_t capacity = max(<size_t> 4096, self._capacity)
+        cdef char* data
+        while capacity < size:
+            capacity *= 2
+        data = <char*> PyMem_Realloc(self._data, capacity)
+        if data == NULL:
+            raise MemoryError
+        self._data, self._capacity = data, capacity
+        return 0
+
+    cdef bytes _taken(self):
+        cdef bytes taken = PyBytes_FromStringAndSize(self._data, self._size)
+        if self._capacity > KEPT:
+            PyMem_Free(self._data)
+            self._data, self._capacity = <char*> NULL, 0
+        return taken
+
+
+cdef bint same(object a, object b) except -1:
+    if a is None or b is None:
+        return a is b
+    return (
+        PyBytes_GET_SIZE(<bytes?> a) == PyBytes_GET_SIZE(<bytes?> b)
+        and memcmp(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), PyBytes_GET_SIZE(a)) == 0
+    )

@@ -1,0 +1,109 @@
+"""The compiled writer of rows: what it writes is what Python's encoder does, whatever the values hold."""
+
+import json
+import random
+from base64 import b64encode
+
+import pytest
+
+from databus_binlog.json_rows import BASE64, LATIN_1, PLAIN, RAW, TEXT, RowWriter
+
+ALPHABET = [*map(chr, range(0x90)), *'""\\\\', "é", "東", "\u2028", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff"]
+#: the borders of what UTF-8 allows
+EDGES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c1 c2 df e0 e1 ed ef f0 f4 f5")
+
+
+def plain(text: bytes) -> str:
+    return f"<{text.decode()}>"
+
+
+def test_text_of_any_characters_is_what_pythons_encoder_writes() -> None:
+    draw, writer = random.Random(5), RowWriter(["c"], [TEXT])
+    for size in [*range(60), *[25] * 2000, 5000, 100_000]:
+        text = "".join(draw.choices(ALPHABET, k=size))
+        assert writer.row([text.encode()]).decode() == '{"c":' + json.dumps(text, ensure_ascii=False) + "}"
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_each_character_is_escaped_wherever_it_stands(place: int) -> None:
+    writer = RowWriter(["t", "l"], [TEXT, LATIN_1])
+    for character in map(chr, range(0x80)):
+        text = "x" * place + character + "y" * (20 - place)
+        told = json.dumps({"t": text, "l": text}, ensure_ascii=False, separators=(",", ":"))
+        assert writer.row([text.encode(), text.encode()]).decode() == told
+
+
+def test_text_is_refused_exactly_where_it_is_not_utf8() -> None:
+    draw, writer = random.Random(6), RowWriter(["c"], [TEXT])
+    for _ in range(50_000):
+        text = draw.choice([b"", b"a" * 40]) + bytes(draw.choices(EDGES, k=draw.randrange(1, 6)))
+        try:
+            expected = text.decode()
+        except UnicodeDecodeError:
+            with pytest.raises(ValueError, match="not UTF-8"):
+                writer.row([text])
+        else:
+            assert json.loads(writer.row([text])) == {"c": expected}
+
+
+def test_bytes_are_characters_or_base64() -> None:
+    draw, writer = random.Random(5), RowWriter(["l", "b"], [LATIN_1, BASE64])
+    for size in [*range(60), 10_000]:
+        data = draw.randbytes(size)
+        told = {"l": data.decode("latin-1"), "b": b64encode(data).decode()}
+        assert json.loads(writer.row([data, data])) == told
+
+
+def test_each_column_is_written_in_its_way() -> None:
+    writer = RowWriter(['a"b', "d", "e", "f"], [RAW, PLAIN, {b"x": b"[1]", b"y": None}.__getitem__, plain])
+    assert writer.row([b"1", b"2021", b"x", b'"']) == b'{"a\\"b":1,"d":"2021","e":[1],"f":"<\\">"}'
+    assert writer.row([None, b"", b"y", None]) == b'{"a\\"b":null,"d":"","e":null,"f":null}'
+    assert writer.row([None, b"", b"y", None], False, b"[", b"]") == b'[{"d":""}]'
+    assert writer.row([None, None, None, None], False) == b"{}"
+    assert writer.values((2, 0), [b"1", None, b"x", None]) == [b"[1]", b"1"]
+
+
+@pytest.mark.parametrize("text", [b"0.1", b"-1234567.5", b"10.0", b"1.05"])
+def test_short_decimals_stay_as_they_are(text: bytes) -> None:
+    written = RowWriter(["r", "p", "c"], [(RAW, plain), (PLAIN, plain), plain]).row([text] * 3)
+    assert written == b'{"r":%b,"p":"%b","c":"<%b>"}' % (text, text, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"-", b"1", b"1.", b".5", b"0.05", b"-0.01", b"12345678.5", b"1.5e-7", b"1e20", b"1.5\x00", b"1\x00.5"],
+)
+def test_other_numbers_are_converted(text: bytes) -> None:
+    assert json.loads(RowWriter(["c"], [(PLAIN, plain)]).row([text])) == {"c": plain(text)}
+
+
+def test_only_what_changed_is_told() -> None:
+    writer = RowWriter(["a", "b", "c"], [RAW, TEXT, TEXT])
+    before, after = [b"1", b"x", None], [b"1", b"y", b""]
+    assert writer.changed(before, after) == b'{"b":"x","c":null}'
+    assert writer.changed(before, after, False) == b'{"b":"x"}'
+    assert writer.changed(before, before.copy()) is None
+
+
+def test_rows_are_an_array_whole_or_of_what_changed() -> None:
+    writer = RowWriter(["a", "b"], [RAW, TEXT])
+    rows, others = [[b"1", b"x"], [b"2", None], [None, b"y"]], [[b"1", b"z"], [b"2", None], [b"3", None]]
+    assert writer.array(rows) == b'[{"a":1,"b":"x"},{"a":2,"b":null},{"a":null,"b":"y"}]'
+    assert writer.array(rows, others) == b'[{"b":"x"},{},{"a":null,"b":"y"}]'
+    assert writer.array([]) == b"[]"
+
+
+def test_what_is_no_row_of_the_table_is_refused() -> None:
+    writer = RowWriter(["a", "b"], [RAW, RAW])
+    with pytest.raises(ValueError, match="another number of values"):
+        writer.row([b"1"])
+    with pytest.raises(ValueError, match="another number of values"):
+        writer.array([[b"1", b"2"]], [[b"1"]])
+    with pytest.raises(ValueError, match="as many other rows"):
+        writer.array([[b"1", b"2"]], [])
+    with pytest.raises(IndexError):
+        writer.values((2,), [b"1", b"2"])
+    with pytest.raises(ValueError, match="as many conversions"):
+        RowWriter(["a"], [])
+    with pytest.raises(TypeError):
+        writer.row([b"1", "2"])  # type: ignore[list-item]  # that it is no bytes is what is tested
