@@ -16,15 +16,29 @@ TEXT: Final[int]
 LATIN_1: Final[int]
 #: a string of bytes in base64
 BASE64: Final[int]
+#: in base64, the unscaled value of a decimal of up to 18 digits: two's complement, big endian, as short as it can be
+DECIMAL: Final[int]
+#: the days since 1970 of a DATE
+DAYS: Final[int]
+#: the milliseconds since 1970 of a DATETIME, rounded down
+MILLISECONDS: Final[int]
+#: the microseconds since 1970 of a DATETIME
+MICROSECONDS: Final[int]
+#: the microseconds of a TIME
+TIME: Final[int]
+#: a TIMESTAMP, which is in UTC, with T and Z
+ZONED: Final[int]
 
 @final
 class RowWriter:
     """Writes the rows of a table as JSON objects.
 
     For each column it is told the name and how a value's text becomes JSON: one of the constants, or what makes JSON
-    (bytes) or a string of it; None is null. Of a pair, the constant is for decimals of one to seven digits before the
-    point that are not under 0.1, and the other for all else. What is written may leave out nulls. All raise ValueError
-    for text that is not UTF-8 and rows of another length, and what a conversion raises.
+    (bytes) or a string of it; None is null. Of a pair, the constant is for usual texts, and the other for all else.
+    Usual are decimals of one to seven digits before the point that are not under 0.1, for constants from DECIMAL on,
+    which are always of a pair, what they name; for dates and times it is what exists, from the year 1 on. What is
+    written may leave out nulls. All raise ValueError for text that is not UTF-8 and rows of another length, and what a
+    conversion raises.
     """
 
     def __init__(self, names: Iterable[str], converts: Iterable[int | _Convert | tuple[int, _Convert]]) -> None: ...

@@ -5,11 +5,12 @@ from cython cimport final
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 include "base64.pxi"
 include "json_text.pxi"
+include "json_usual.pxi"
 
 cdef enum Kind:
     AS_IT_IS
@@ -17,10 +18,18 @@ cdef enum Kind:
     UTF8
     CHARACTERS
     BYTES
+    UNSCALED  # from here on they are only for usual texts
+    DAYS_OF
+    MILLISECONDS_OF
+    MICROSECONDS_OF
+    MICROSECONDS_OF_TIME
+    IN_ZONE
     CALLED
-    SHORT = 8  # with one of the others: that is for short decimals, all else is converted
+    USUAL = 16  # with one of the others: that is for usual texts, all else is converted
 
 RAW, PLAIN, TEXT, LATIN_1, BASE64 = AS_IT_IS, IN_QUOTES, UTF8, CHARACTERS, BYTES
+DECIMAL, DAYS, MILLISECONDS, MICROSECONDS = UNSCALED, DAYS_OF, MILLISECONDS_OF, MICROSECONDS_OF
+TIME, ZONED = MICROSECONDS_OF_TIME, IN_ZONE
 
 cdef enum:
     KEPT = 4 << 20  # bytes of memory that are kept for the next rows
@@ -42,11 +51,15 @@ cdef class RowWriter:
         self._kinds = <uint8_t*> PyMem_Malloc(len(converts) + 1)
         if self._kinds == NULL:
             raise MemoryError
-        for place, (short, convert) in enumerate(converts):
-            if short is not None:
-                self._kinds[place] = short | SHORT
+        for place, (usual, convert) in enumerate(converts):
+            if usual is not None:
+                self._kinds[place] = usual | USUAL
+            elif not isinstance(convert, int):
+                self._kinds[place] = CALLED
+            elif convert < UNSCALED:
+                self._kinds[place] = convert
             else:
-                self._kinds[place] = convert if isinstance(convert, int) else CALLED
+                raise ValueError("what is only for usual texts needs a conversion for others")
 
     def __dealloc__(self):
         PyMem_Free(self._data)
@@ -124,15 +137,19 @@ cdef class RowWriter:
     cdef int _member(self, Py_ssize_t place, bytes name, object value, bint nulls) except -1:
         """Write a value, behind its name if it gets one and before a comma then."""
         cdef int kind = self._kinds[place]
+        cdef int64_t number = 0
         if value is not None and kind >= CALLED:
-            if kind == CALLED or not is_short(<bytes?> value):
+            if kind == CALLED or not is_usual(kind & ~USUAL, <bytes?> value, &number):
                 value, kind = self._converts[place](value), CALLED
-            kind &= ~SHORT
+            kind &= ~USUAL
         if value is None and not nulls:
             return 0
         if name is not None:
             self._bytes(name)
-        self._value(kind, value)
+        if value is not None and UNSCALED <= kind < IN_ZONE:
+            self._number(kind, number)
+        else:
+            self._value(kind, value)
         if name is not None:
             self._append(b",", 1)
         return 0
@@ -156,6 +173,11 @@ cdef class RowWriter:
         self._append(b'"', 1)
         if kind == IN_QUOTES:
             self._append(text, size)
+        elif kind == IN_ZONE:
+            self._append(text, 10)
+            self._append(b"T", 1)
+            self._append(text + 11, size - 11)
+            self._append(b"Z", 1)
         elif kind == CHARACTERS:
             o = self._room(latin_1_size(<const uint8_t*> text, size))
             self._size = put_latin_1(<const uint8_t*> text, size, o) - self._data
@@ -163,6 +185,18 @@ cdef class RowWriter:
             o = self._room((size + 2) // 3 * 4)
             self._size = put_base64(<const uint8_t*> text, size, o) - self._data
         return self._append(b'"', 1)
+
+    cdef int _number(self, int kind, int64_t number) except -1:
+        cdef char* o = self._room(24)
+        if kind == UNSCALED:
+            o[0] = 0x22
+            o = put_big_endian(number, o + 1)
+            o[0] = 0x22
+            o += 1
+        else:
+            o = put_integer(number // 1000 if kind == MILLISECONDS_OF else number, o)
+        self._size = o - self._data
+        return 0
 
     cdef int _text(self, const char* text, Py_ssize_t size) except -1:
         cdef const uint8_t* i = <const uint8_t*> text
@@ -225,3 +259,20 @@ cdef bint same(object a, object b) except -1:
         PyBytes_GET_SIZE(<bytes?> a) == PyBytes_GET_SIZE(<bytes?> b)
         and memcmp(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), PyBytes_GET_SIZE(a)) == 0
     )
+
+
+cdef bint is_usual(int kind, bytes value, int64_t* number) noexcept:
+    """Tell whether a text is one that a kind is for; kinds that write a number are given it."""
+    cdef const char* text = PyBytes_AS_STRING(value)
+    cdef const char* end = text + PyBytes_GET_SIZE(value)
+    if kind == UNSCALED:
+        return read_unscaled(text, end, number)
+    if kind == DAYS_OF:
+        return end == text + 10 and read_day(text, number)
+    if kind == MICROSECONDS_OF_TIME:
+        return read_time(text, end, number)
+    if kind == IN_ZONE:
+        return text[0] != 0x30 and read_moment(text, end, number)
+    if kind == MILLISECONDS_OF or kind == MICROSECONDS_OF:
+        return read_moment(text, end, number)
+    return is_short(value)

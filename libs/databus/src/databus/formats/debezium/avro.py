@@ -12,7 +12,8 @@ from typing import Any
 from databus.errors import PoisonError
 from databus.formats.base import Source
 from databus.formats.debezium.avro_schemas import avro_name, avro_schema
-from databus.formats.debezium.codec import Codec, EncodeCell
+from databus.formats.debezium.avro_rows import AvroRows, EncodeCell
+from databus.formats.debezium.codec import Codec, RowEncoder
 from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import AvroOptions
 from databus.formats.debezium.registry import SchemaRegistry
@@ -49,12 +50,9 @@ class AvroCodec(Codec):
         """Give nothing: fields follow one another."""
         return [b""] * (len(schema.fields) + 1)
 
-    def cell(self, column: ColumnType) -> EncodeCell:
-        """Encode the value."""
-        convert, encode = column.convert, _encoder(column.schema)
-        if column.few:
-            return lru_cache(4096)(lambda text: encode(convert(text)))
-        return lambda text: encode(convert(text))
+    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
+        """Encode column by column."""
+        return AvroRows([(_cell(column), column.schema.optional) for column in columns], self.null, head, tail)
 
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Encode the value."""
@@ -63,6 +61,13 @@ class AvroCodec(Codec):
     def integer(self, number: int) -> bytes:
         """Encode an int or a long, which look the same."""
         return _integer(number)
+
+
+def _cell(column: ColumnType) -> EncodeCell:
+    convert, encode = column.convert, _encoder(column.schema)
+    if column.few:
+        return lru_cache(4096)(lambda text: encode(convert(text)))
+    return lambda text: encode(convert(text))
 
 
 def _encoder(schema: Schema) -> Callable[[Any], bytes]:

@@ -5,13 +5,24 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, ClassVar, TypeAlias
 
+from databus.events import Row
 from databus.formats.debezium.schemas import Schema
 from databus.formats.debezium.types import ColumnType
 
-#: makes the bytes of a cell that is not NULL; None: they are its text
-EncodeCell: TypeAlias = Callable[[bytes], bytes] | None
 #: encoded fields of some rows, column by column
 Columns: TypeAlias = Sequence[Sequence[bytes]]
+
+
+class RowEncoder(ABC):
+    """Encodes rows of a table, or parts of them, as structs."""
+
+    @abstractmethod
+    def encode(self, rows: Sequence[Row]) -> list[bytes]:
+        """Encode rows, at least one."""
+
+    def encode_updates(self, before: Sequence[Row], after: Sequence[Row]) -> tuple[list[bytes], list[bytes]]:
+        """Encode rows before and after their updates."""
+        return self.encode(before), self.encode(after)
 
 
 class Codec(ABC):
@@ -30,8 +41,8 @@ class Codec(ABC):
         """Give what stands before the first field of a struct, before each other one, and behind the last."""
 
     @abstractmethod
-    def cell(self, column: ColumnType) -> EncodeCell:
-        """Make the encoder of a column's cells, from their text."""
+    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
+        """Make the encoder of rows of these columns, with what stands before and behind each."""
 
     @abstractmethod
     def data(self, schema: Schema) -> Callable[[Any], bytes]:

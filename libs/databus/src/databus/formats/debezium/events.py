@@ -130,10 +130,10 @@ class Debezium(Format[OptionsT]):
         done = 0
         for marker, same in groupby(_markers(snapshot)):
             count = len(list(same))
-            columns = plan.encode(snapshot.rows[done : done + count])
+            rows = snapshot.rows[done : done + count]
             event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
-            images = plan.images(columns)
-            yield from map(Record, plan.keys(columns), self._envelope.values("r", event, [0] * count, after=images))
+            images = plan.images(rows)
+            yield from map(Record, plan.keys(rows), self._envelope.values("r", event, [0] * count, after=images))
             done += count
 
     def _plan(self, table: Table) -> TablePlan:
@@ -154,11 +154,10 @@ class Debezium(Format[OptionsT]):
         numbers = [place - change.first for place in change.ordinals]
         if change.action is Action.UPDATE:
             return self._updates(plan, event, change.rows, numbers, blocks)
-        columns = plan.encode(change.rows)
-        images, keys = plan.images(columns), plan.keys(columns)
+        images, keys = plan.images(change.rows), plan.keys(change.rows)
         if change.action is Action.INSERT:
             return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
-        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=False)
+        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=True)
         return [record for key, value in deletes for record in self._delete(key, value)]
 
     def _updates(
@@ -170,22 +169,20 @@ class Debezium(Format[OptionsT]):
         blocks: Sequence[bytes] | None,
     ) -> list[Record]:
         before, after = rows[::2], rows[1::2]
-        old = plan.encode(before)
-        new = plan.encode_changed(before, old, after)
-        if not plan.moved(old, new):
-            images = {"before": plan.images(old), "after": plan.images(new)}
-            return list(
-                map(Record, plan.keys(new), self._envelope.values("u", event, numbers, **images, blocks=blocks))
-            )
+        old_keys, new_keys = plan.keys(before), plan.keys(after)
+        if old_keys == new_keys:
+            old, new = plan.images_of_updates(before, after)
+            values = self._envelope.values("u", event, numbers, before=old, after=new, blocks=blocks)
+            return list(map(Record, new_keys, values))
         if len(numbers) > 1:  # one at a time, some may keep their key
             singles = (
                 (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
                 for place in range(len(numbers))
             )
             return [record for single in singles for record in self._updates(plan, event, *single)]
-        old_key, new_key = *plan.keys(old), *plan.keys(new)
-        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(old), blocks=blocks)
-        (created,) = self._envelope.values("c", event, numbers, after=plan.images(new), blocks=blocks)
+        (old_key,), (new_key,) = old_keys, new_keys
+        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(before), blocks=blocks)
+        (created,) = self._envelope.values("c", event, numbers, after=plan.images(after), blocks=blocks)
         return [
             *self._delete(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),

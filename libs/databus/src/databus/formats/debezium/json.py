@@ -2,18 +2,44 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
+from databus.events import Row
 from databus.formats.base import Source
-from databus.formats.debezium.codec import Codec, EncodeCell
+from databus.formats.debezium.codec import Codec, RowEncoder
 from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import JsonOptions
 from databus.formats.debezium.schemas import Schema
 from databus.formats.debezium.types import ColumnType
+from databus_binlog.json_rows import (
+    BASE64,
+    DAYS,
+    DECIMAL,
+    MICROSECONDS,
+    MILLISECONDS,
+    RAW,
+    TEXT,
+    TIME,
+    ZONED,
+    RowWriter,
+)
 
 _json = msgspec.json.Encoder().encode
+
+_Cell: TypeAlias = "int | Callable[[bytes], bytes] | tuple[int, Callable[[bytes], bytes]]"
+#: how the compiled writer has usual values of a schema
+_USUAL = {
+    "org.apache.kafka.connect.data.Decimal": DECIMAL,
+    "org.apache.kafka.connect.data.Date": DAYS,
+    "org.apache.kafka.connect.data.Timestamp": MILLISECONDS,
+    "io.debezium.time.Date": DAYS,
+    "io.debezium.time.Timestamp": MILLISECONDS,
+    "io.debezium.time.MicroTimestamp": MICROSECONDS,
+    "io.debezium.time.MicroTime": TIME,
+    "io.debezium.time.ZonedTimestamp": ZONED,
+}
 
 
 class DebeziumJson(Debezium[JsonOptions]):
@@ -45,16 +71,9 @@ class JsonCodec(Codec):
         names = [_json(name) + b":" for name, _ in schema.fields]
         return [b"{" + names[0], *(b"," + name for name in names[1:]), b"}"]
 
-    def cell(self, column: ColumnType) -> EncodeCell:
-        """Encode the value, unless the text is JSON already."""
-        convert = column.convert
-        if convert is int:
-            return None
-        if convert is float:
-            return _real
-        if column.few:
-            return lru_cache(4096)(lambda text: _json(convert(text)))
-        return lambda text: _json(convert(text))
+    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
+        """Write them with the compiled writer."""
+        return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell, columns)), head, tail)
 
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Encode as it is."""
@@ -63,6 +82,37 @@ class JsonCodec(Codec):
     def integer(self, number: int) -> bytes:
         """Give the digits."""
         return b"%d" % number
+
+
+class JsonRows(RowEncoder):
+    """Encodes rows as objects."""
+
+    def __init__(self, writer: RowWriter, head: bytes, tail: bytes) -> None:
+        self._writer, self._head, self._tail = writer, head, tail
+
+    def encode(self, rows: Sequence[Row]) -> list[bytes]:
+        """Encode each."""
+        write, head, tail = self._writer.row, self._head, self._tail
+        return [write(row, True, head, tail) for row in rows]
+
+
+def _cell(column: ColumnType) -> _Cell:
+    """Tell how a value becomes JSON: where the writer knows how, and else, by Connect's value."""
+    convert = column.convert
+    if convert is int:
+        return RAW
+    if convert is float:
+        return RAW, _real
+    if convert is bytes:
+        return BASE64
+    if convert == bytes.decode:
+        return TEXT
+
+    def encode(text: bytes) -> bytes:
+        return _json(convert(text))
+
+    usual = _USUAL.get(column.schema.name or "")
+    return (usual, encode) if usual is not None else lru_cache(4096)(encode) if column.few else encode
 
 
 def _real(text: bytes) -> bytes:
