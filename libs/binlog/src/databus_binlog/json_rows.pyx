@@ -179,8 +179,8 @@ cdef class RowWriter:
             self._append(text + 11, size - 11)
             self._append(b"Z", 1)
         elif kind == CHARACTERS:
-            o = self._room(latin_1_size(<const uint8_t*> text, size))
-            self._size = put_latin_1(<const uint8_t*> text, size, o) - self._data
+            o = self._room(room_for(<const uint8_t*> text, size, character_sizes))
+            self._size = put_characters(<const uint8_t*> text, size, o) - self._data
         else:
             o = self._room((size + 2) // 3 * 4)
             self._size = put_base64(<const uint8_t*> text, size, o) - self._data
@@ -208,7 +208,7 @@ cdef class RowWriter:
             special |= (i[place] < 0x20) | (i[place] == 0x22) | (i[place] == 0x5C)
         if seen & 0x80 and not is_utf8(i, size):
             raise ValueError("text is not UTF-8")
-        o = self._room((escaped_size(i, size) if special else size) + 2)
+        o = self._room((room_for(i, size, escaped_sizes) if special else size) + 2)
         o[0] = 0x22
         if special:
             o = put_escaped(i, size, o + 1)

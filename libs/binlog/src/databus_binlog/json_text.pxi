@@ -1,20 +1,26 @@
 # Values as JSON's text, written where there is room for them.
 
 cdef enum:
-    CONTROL = 5  # bytes more that a control character takes without a letter of its own
+    LONGEST_ESCAPE = 6
+    SHORT = 4096  # bytes of text for which so much room is taken as it could need at most
 
-cdef const char* HEX = b"0123456789abcdef"
+#: how a byte is written in a string, and in how many bytes: one of UTF-8, and a character by its number
+cdef uint64_t escaped[256]
+cdef uint64_t characters[256]
+cdef uint8_t escaped_sizes[256]
+cdef uint8_t character_sizes[256]
 
-#: what stands behind the backslash, and how many bytes more it takes: none for bytes that stand for themselves
-cdef uint8_t letters[256]
-cdef uint8_t more[256]
-for _byte in range(256):
-    letters[_byte] = b"u"[0]
-    more[_byte] = CONTROL if _byte < 0x20 else 0
-for _byte, _letter in zip(b'\b\f\n\r\t"\\', b'bfnrt"\\'):
-    letters[_byte] = _letter
-    more[_byte] = 1
 
+def _fill_tables():
+    short = dict(zip(b'\b\f\n\r\t"\\', (b"\\b", b"\\f", b"\\n", b"\\r", b"\\t", b'\\"', b"\\\\")))
+    for byte in range(256):
+        text = short.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes([byte]))
+        escaped[byte], escaped_sizes[byte] = int.from_bytes(text, "little"), len(text)
+        text = text if byte < 0x80 else chr(byte).encode()
+        characters[byte], character_sizes[byte] = int.from_bytes(text, "little"), len(text)
+
+
+_fill_tables()
 
 cdef extern from * nogil:
     """
@@ -34,22 +40,18 @@ cdef extern from * nogil:
         hit &= ones * 0x80;
         return hit ? __builtin_ctzll(hit) >> 3 : 8;
     }
-    static inline bool ascii_of_eight(const uint8_t* i) {
-        uint64_t w;
-        std::memcpy(&w, i, 8);
-        return !(w & 0x8080808080808080u);
-    }
     """
     int plain_of_eight(const uint8_t* i, char* o)
-    bint ascii_of_eight(const uint8_t* i)
 
 
-cdef size_t escaped_size(const uint8_t* i, size_t size) noexcept:
-    """Say how much room `put_escaped` needs."""
-    cdef size_t grown = size + 8, place  # it copies eight bytes at once
+cdef size_t room_for(const uint8_t* i, size_t size, const uint8_t* sizes) noexcept:
+    """Say how much room text needs, with eight bytes more: so many are written at once."""
+    cdef size_t needed = 8, place
+    if size < SHORT:
+        return size * LONGEST_ESCAPE + 8
     for place in range(size):
-        grown += more[i[place]]
-    return grown
+        needed += sizes[i[place]]
+    return needed
 
 
 cdef char* put_escaped(const uint8_t* i, size_t size, char* o) noexcept:
@@ -63,41 +65,18 @@ cdef char* put_escaped(const uint8_t* i, size_t size, char* o) noexcept:
             o += plain
             if plain == 8:
                 continue
-        o = put_one(i[0], o)
+        memcpy(o, &escaped[i[0]], 8)
+        o += escaped_sizes[i[0]]
         i += 1
     return o
 
 
-cdef inline char* put_one(uint8_t byte, char* o) noexcept:
-    if more[byte] == 0:
-        o[0] = byte
-        return o + 1
-    o[0] = 0x5C
-    o[1] = letters[byte]
-    if more[byte] == CONTROL:
-        o[2] = o[3] = 0x30
-        o[4] = HEX[byte >> 4]
-        o[5] = HEX[byte & 15]
-    return o + more[byte] + 1
-
-
-cdef size_t latin_1_size(const uint8_t* i, size_t size) noexcept:
-    cdef size_t grown = size, place
-    for place in range(size):
-        grown += more[i[place]] + (i[place] >> 7)
-    return grown
-
-
-cdef char* put_latin_1(const uint8_t* i, size_t size, char* o) noexcept:
+cdef char* put_characters(const uint8_t* i, size_t size, char* o) noexcept:
     """Write each byte as the character of its number."""
     cdef size_t place
     for place in range(size):
-        if i[place] < 0x80:
-            o = put_one(i[place], o)
-        else:
-            o[0] = 0xC0 | i[place] >> 6
-            o[1] = 0x80 | i[place] & 0x3F
-            o += 2
+        memcpy(o, &characters[i[place]], 8)
+        o += character_sizes[i[place]]
     return o
 
 
@@ -121,40 +100,48 @@ cdef bint is_short(bytes number) noexcept:
     return point == end
 
 
+#: of each byte, where it leads from each state: a state is the number of the bit at which the next one is told. What
+#: comes next decides the state (table 3-7 of the Unicode standard): any character, nothing as the text is refused, one
+#: to three bytes, two or three of which the first has not the whole range
+cdef uint64_t leads[256]
+
+cdef enum:
+    STATE_BITS = 6
+    STATE = 63
+
+
+def _fill_leads():
+    character, refused, one, two, three, after_e0, after_ed, after_f0, after_f4 = range(0, 9 * STATE_BITS, STATE_BITS)
+    steps = [
+        (character, 0x00, 0x7F, character),
+        (character, 0xC2, 0xDF, one),
+        (character, 0xE0, 0xE0, after_e0),
+        (character, 0xE1, 0xEF, two),
+        (character, 0xED, 0xED, after_ed),
+        (character, 0xF0, 0xF0, after_f0),
+        (character, 0xF1, 0xF3, three),
+        (character, 0xF4, 0xF4, after_f4),
+        (one, 0x80, 0xBF, character),
+        (two, 0x80, 0xBF, one),
+        (three, 0x80, 0xBF, two),
+        (after_e0, 0xA0, 0xBF, one),
+        (after_ed, 0x80, 0x9F, one),
+        (after_f0, 0x90, 0xBF, two),
+        (after_f4, 0x80, 0x8F, two),
+    ]
+    for byte in range(256):
+        led = {state: refused for state in range(0, 9 * STATE_BITS, STATE_BITS)}
+        led.update({state: to for state, first, last, to in steps if first <= byte <= last})
+        leads[byte] = sum(to << state for state, to in led.items())
+
+
+_fill_leads()
+
+
 cdef bint is_utf8(const uint8_t* i, Py_ssize_t size) noexcept:
-    """Tell whether text is well-formed (table 3-7 of the Unicode standard)."""
-    cdef const uint8_t* end = i + size
-    cdef uint8_t low, high
-    cdef Py_ssize_t following
-    while i < end:
-        if end - i >= 8 and ascii_of_eight(i):
-            i += 8
-            continue
-        if i[0] < 0x80:
-            i += 1
-            continue
-        low, high = 0x80, 0xBF
-        if 0xC2 <= i[0] <= 0xDF:
-            following = 1
-        elif 0xE0 <= i[0] <= 0xEF:
-            following = 2
-            if i[0] == 0xE0:
-                low = 0xA0
-            elif i[0] == 0xED:
-                high = 0x9F
-        elif 0xF0 <= i[0] <= 0xF4:
-            following = 3
-            if i[0] == 0xF0:
-                low = 0x90
-            elif i[0] == 0xF4:
-                high = 0x8F
-        else:
-            return False
-        if end - i <= following or not low <= i[1] <= high:
-            return False
-        if following > 1 and i[2] & 0xC0 != 0x80:
-            return False
-        if following > 2 and i[3] & 0xC0 != 0x80:
-            return False
-        i += following + 1
-    return True
+    """Tell whether text is well-formed; without a branch, for text of several languages leaves nothing to predict."""
+    cdef uint64_t state = 0
+    cdef Py_ssize_t place
+    for place in range(size):
+        state = leads[i[place]] >> (state & STATE)
+    return state & STATE == 0

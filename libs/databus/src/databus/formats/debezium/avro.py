@@ -11,8 +11,8 @@ from typing import Any
 
 from databus.errors import PoisonError
 from databus.formats.base import Source
-from databus.formats.debezium.avro_schemas import avro_name, avro_schema
 from databus.formats.debezium.avro_rows import AvroRows, EncodeCell
+from databus.formats.debezium.avro_schemas import avro_name, avro_schema
 from databus.formats.debezium.codec import Codec, RowEncoder
 from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import AvroOptions
