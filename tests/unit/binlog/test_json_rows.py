@@ -6,7 +6,21 @@ from base64 import b64encode
 
 import pytest
 
-from databus_binlog.json_rows import BASE64, LATIN_1, PLAIN, RAW, TEXT, RowWriter
+from databus_binlog.json_rows import (
+    BASE64,
+    DAYS,
+    DECIMAL,
+    JSON,
+    LATIN_1,
+    MICROSECONDS,
+    MILLISECONDS,
+    PLAIN,
+    RAW,
+    TEXT,
+    TIME,
+    ZONED,
+    RowWriter,
+)
 
 ALPHABET = [*map(chr, range(0x90)), *'""\\\\', "é", "東", "\u2028", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff"]
 #: the borders of what UTF-8 allows
@@ -77,6 +91,44 @@ def test_other_numbers_are_converted(text: bytes) -> None:
     assert json.loads(RowWriter(["c"], [(PLAIN, plain)]).row([text])) == {"c": plain(text)}
 
 
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (DECIMAL, b"-19.99", '"+DE="'),
+        (DECIMAL, b"999999999999999999", '"DeC2s6dj//8="'),
+        (DECIMAL, b"1999999999999999999", "other"),
+        (DECIMAL, b"1e3", "other"),
+        (DAYS, b"1969-12-31", "-1"),
+        (DAYS, b"2000-02-29", "11016"),
+        (DAYS, b"1900-02-29", "other"),
+        (DAYS, b"0000-01-01", "other"),
+        (DAYS, b"2024-01-01 00:00:00", "other"),
+        (MILLISECONDS, b"1969-12-31 23:59:59.999999", "-1"),
+        (MICROSECONDS, b"9999-12-31 23:59:59.5", "253402300799500000"),
+        (MICROSECONDS, b"2024-01-01 24:00:00", "other"),
+        (TIME, b"-838:59:59.000001", "-3020399000001"),
+        (TIME, b"7:00:00", "other"),
+        (ZONED, b"2024-01-02 03:04:05.60", '"2024-01-02T03:04:05.60Z"'),
+        (ZONED, b"0000-00-00 00:00:00", "other"),
+        (
+            JSON,
+            b' {"a" : [1, -2.5e+3 , {}, [ ]], "b c": "d, \\\\ \\" e"} ',
+            r'"{\"a\":[1,-2.5e+3,{},[]],\"b c\":\"d, \\\\ \\\" e\"}"',
+        ),
+        (JSON, b"[" * 64 + b"]" * 64, '"' + "[" * 64 + "]" * 64 + '"'),
+        (JSON, b"[" * 65 + b"]" * 65, "other"),
+        (JSON, rb'"\u0041"', "other"),
+        (JSON, b'"\xff"', "other"),
+        *(
+            (JSON, text, "other")
+            for text in (b"", b"01", b"1.", b"-", b"[1,]", b'{"a":1,}', b"{1:2}", b"[1}", b"1 2", b'"')
+        ),
+    ],
+)
+def test_what_is_not_usual_is_converted(kind: int, text: bytes, expected: str) -> None:
+    assert RowWriter(["c"], [(kind, lambda _: b"other")]).row([text]).decode() == f'{{"c":{expected}}}'
+
+
 def test_only_what_changed_is_told() -> None:
     writer = RowWriter(["a", "b", "c"], [RAW, TEXT, TEXT])
     before, after = [b"1", b"x", None], [b"1", b"y", b""]
@@ -105,5 +157,7 @@ def test_what_is_no_row_of_the_table_is_refused() -> None:
         writer.values((2,), [b"1", b"2"])
     with pytest.raises(ValueError, match="as many conversions"):
         RowWriter(["a"], [])
+    with pytest.raises(ValueError, match="needs a conversion"):
+        RowWriter(["a"], [DECIMAL])
     with pytest.raises(TypeError):
         writer.row([b"1", "2"])  # type: ignore[list-item]  # that it is no bytes is what is tested

@@ -28,17 +28,19 @@ MICROSECONDS: Final[int]
 TIME: Final[int]
 #: a TIMESTAMP, which is in UTC, with T and Z
 ZONED: Final[int]
+#: a string of the JSON that the text is, without white space between its tokens
+JSON: Final[int]
 
 @final
 class RowWriter:
     """Writes the rows of a table as JSON objects.
 
-    For each column it is told the name and how a value's text becomes JSON: one of the constants, or what makes JSON
-    (bytes) or a string of it; None is null. Of a pair, the constant is for usual texts, and the other for all else.
-    Usual are decimals of one to seven digits before the point that are not under 0.1, for constants from DECIMAL on,
-    which are always of a pair, what they name; for dates and times it is what exists, from the year 1 on. What is
-    written may leave out nulls. All raise ValueError for text that is not UTF-8 and rows of another length, and what a
-    conversion raises.
+    For each column it is told the name and how a value's text becomes JSON: one of the constants, or what makes
+    JSON (bytes) or a string of it; None is null. Of a pair, the constant is for usual texts, and the other for all
+    else. Usual are decimals of one to seven digits before the point that are not under 0.1. Constants from DECIMAL
+    on are always of a pair, and usual is what they name: dates and times that exist, from the year 1 on, and JSON
+    that is valid, without escapes by number and of at most 64 levels. What is written may leave out nulls. All
+    raise ValueError for text that is not UTF-8 and rows of another length, and what a conversion raises.
     """
 
     def __init__(self, names: Iterable[str], converts: Iterable[int | _Convert | tuple[int, _Convert]]) -> None: ...

@@ -6,10 +6,11 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringA
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, strchr, strncmp
 
 include "base64.pxi"
 include "json_text.pxi"
+include "json_compact.pxi"
 include "json_usual.pxi"
 
 cdef enum Kind:
@@ -24,12 +25,13 @@ cdef enum Kind:
     MICROSECONDS_OF
     MICROSECONDS_OF_TIME
     IN_ZONE
+    DOCUMENT
     CALLED
     USUAL = 16  # with one of the others: that is for usual texts, all else is converted
 
 RAW, PLAIN, TEXT, LATIN_1, BASE64 = AS_IT_IS, IN_QUOTES, UTF8, CHARACTERS, BYTES
 DECIMAL, DAYS, MILLISECONDS, MICROSECONDS = UNSCALED, DAYS_OF, MILLISECONDS_OF, MICROSECONDS_OF
-TIME, ZONED = MICROSECONDS_OF_TIME, IN_ZONE
+TIME, ZONED, JSON = MICROSECONDS_OF_TIME, IN_ZONE, DOCUMENT
 
 cdef enum:
     KEPT = 4 << 20  # bytes of memory that are kept for the next rows
@@ -173,6 +175,9 @@ cdef class RowWriter:
         self._append(b'"', 1)
         if kind == IN_QUOTES:
             self._append(text, size)
+        elif kind == DOCUMENT:
+            o = self._room(2 * size + 8)
+            self._size = put_compact(<const uint8_t*> text, size, o) - self._data
         elif kind == IN_ZONE:
             self._append(text, 10)
             self._append(b"T", 1)
@@ -271,6 +276,8 @@ cdef bint is_usual(int kind, bytes value, int64_t* number) noexcept:
         return end == text + 10 and read_day(text, number)
     if kind == MICROSECONDS_OF_TIME:
         return read_time(text, end, number)
+    if kind == DOCUMENT:
+        return is_usual_json(text, end) and is_utf8(<const uint8_t*> text, end - text)
     if kind == IN_ZONE:
         return text[0] != 0x30 and read_moment(text, end, number)
     if kind == MILLISECONDS_OF or kind == MICROSECONDS_OF:

@@ -17,6 +17,7 @@ from databus_binlog.json_rows import (
     BASE64,
     DAYS,
     DECIMAL,
+    JSON,
     MICROSECONDS,
     MILLISECONDS,
     RAW,
@@ -39,6 +40,7 @@ _USUAL = {
     "io.debezium.time.MicroTimestamp": MICROSECONDS,
     "io.debezium.time.MicroTime": TIME,
     "io.debezium.time.ZonedTimestamp": ZONED,
+    "io.debezium.data.Json": JSON,
 }
 
 
