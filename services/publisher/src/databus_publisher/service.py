@@ -114,7 +114,7 @@ async def _came(coming: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
     for entry in entries:
         await publication.add(decode_events(entry.payload), len(entry.payload))
-    await pipe.trim()
+    await pipe.trim(entries)
 
 
 async def check(settings: Settings, _: Health) -> None:
