@@ -191,6 +191,16 @@ def statement(action: Action, query: bytes, table: Table = T1) -> Statement:
     return Statement(table, BEGIN, action, query, 484, 560)
 
 
+def test_a_value_that_is_none_of_its_columns_type_is_poison_and_not_quoted() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(UnicodeDec"):
+        list(plain().change(change(Action.INSERT, [b"1", b"\xe4secret"])))
+
+
+def test_ddl_that_is_no_utf8_is_told() -> None:
+    (record,) = plain().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'"))
+    assert value(record)["ddl"] == "alter table t1 comment 'f\ufffdr'"
+
+
 def test_ddl_goes_to_the_topic_of_schema_changes() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
     ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
