@@ -123,10 +123,10 @@ class Publication:
                 await self._start(event)
 
     async def _start(self, event: Start) -> None:
-        self._reach.start(event)
         outputs = await open_outputs(self._settings, self._plans, event, self._producer, self._topics)
         self._finder = Routes(self._settings, self._producer, self._topics, outputs)
         self._writer = Writer(self._outlet, outputs.values())
+        self._reach.start(event)  # from here on there is something to commit, and a first one has to be whole
         if self.committed.position is None:
             await self.begin()
 
