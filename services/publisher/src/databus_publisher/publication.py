@@ -44,6 +44,9 @@ class Publication:
         self._history = History(producer, settings.name)
         self._outlet = Outlet(settings, producer, topics)
         self._tables: dict[str, Table] = {}
+        #: fingerprints by name, and what a name's fingerprint was before it became this one
+        self._named: dict[tuple[str, str], str] = {}
+        self._former: dict[str, str] = {}
         self._routes: dict[str, tuple[Route, ...]] = {}
         self._finder = Routes(settings, producer, topics, {})  # until the start tells what formats are made of
         self._writer = Writer(self._outlet, ())
@@ -106,13 +109,15 @@ class Publication:
         """Do what is to be done for what comes seldom."""
         match event:
             case TableDefinition():
-                self._tables[event.table.fingerprint] = event.table
+                self._define(event.table)
                 await self._history.table(event.table)
             case SchemaDefinition():
                 await self._history.schema(event)
             case QueryEvent():
+                former = self._routes.get(self._former.get(event.table, ""), ())
+                before = {route.output: route.table for route in former}
                 for route in await self._find(event.table):
-                    await self._writer.statement(route, self._opened(), event)
+                    await self._writer.statement(route, self._opened(), event, before.get(route.output))
             case OversizedRow():
                 for route in await self._find(event.table):
                     await self._writer.unread(route, self._opened(), event)
@@ -121,6 +126,13 @@ class Publication:
                 await self._writer.passed(event.time_us)
             case Start():
                 await self._start(event)
+
+    def _define(self, table: Table) -> None:
+        name = table.schema, table.name
+        if name in self._named:
+            self._former[table.fingerprint] = self._named[name]
+        self._named[name] = table.fingerprint
+        self._tables[table.fingerprint] = table
 
     async def _start(self, event: Start) -> None:
         outputs = await open_outputs(self._settings, self._plans, event, self._producer, self._topics)

@@ -102,7 +102,7 @@ class Statement:
     query: bytes
     start: int
     end: int
-    #: the table as it was; None where it was not there or is not known
+    #: the table as it was; None where it was not there, or had no change yet that would make it known
     before: Table | None = None
 
 
