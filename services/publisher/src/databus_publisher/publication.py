@@ -114,7 +114,7 @@ class Publication:
             case SchemaDefinition():
                 await self._history.schema(event)
             case QueryEvent():
-                former = self._routes.get(self._former.get(event.table, ""), ())
+                former = self._routes.get(self._former.pop(event.table, ""), ())  # once: the next one finds it as it is
                 before = {route.output: route.table for route in former}
                 for route in await self._find(event.table):
                     await self._writer.statement(route, self._opened(), event, before.get(route.output))
