@@ -8,7 +8,7 @@ from databus.formats.base import Statement
 
 #: TRUNCATE is none to Maxwell
 _TYPES = {Action.CREATE: "table-create", Action.ALTER: "table-alter", Action.DROP: "table-drop"}
-_WITH_DIGITS = frozenset({"time", "timestamp", "datetime"})
+_WITH_DIGITS = columns.TEMPORAL - {"date"}
 _STRINGS = columns.TEXT | columns.BINARY
 
 
@@ -27,7 +27,7 @@ def description(statement: Statement) -> dict[str, Any] | None:
     if statement.action is not Action.DROP:
         told["def"] = _definition(statement.table)
     told["ts"] = statement.begin.time_us // 1000
-    told["sql"] = statement.query.decode(errors="replace")
+    told["sql"] = statement.sql
     return told
 
 
@@ -53,5 +53,5 @@ def _column(column: Column) -> dict[str, Any]:
     elif column.values:
         told["enum-values"] = column.values
     elif column.type in _WITH_DIGITS:
-        told["column-length"] = next(iter(columns.arguments(column)), 0)
+        told["column-length"] = columns.fraction_digits(column)
     return told

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from databus.events import Action, Begin, Row, Table
 from databus.formats.base import Change, End, Format, Headers, Record, Snapshot, Source, Statement
+from databus.formats.columns import misfit
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
 from databus.formats.debezium.envelope import EnvelopeEncoder, Event
@@ -74,9 +75,12 @@ class Debezium(Format[OptionsT]):
             return []
         plan = self._plan(change.table)
         event = self._event(plan, change.table, change.begin, change.start, self._query)
-        if not self.options.provide_transaction_metadata:
-            return self._rows(plan, event, change, None)
-        return self._in_transaction(plan, event, change)
+        try:
+            if not self.options.provide_transaction_metadata:
+                return self._rows(plan, event, change, None)
+            return self._in_transaction(plan, event, change)
+        except (ValueError, LookupError) as error:
+            raise misfit(change.table, error) from None  # it could show the value
 
     def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> list[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
@@ -105,7 +109,7 @@ class Debezium(Format[OptionsT]):
                 "ts_ms": self.clock() // 1_000_000,
                 "databaseName": table.schema,
                 "schemaName": None,
-                "ddl": statement.query.decode(),
+                "ddl": statement.sql,
                 "tableChanges": changes.table_changes(statement),
             }
             yield self._schema_changes.record({"databaseName": table.schema}, told)
@@ -130,7 +134,10 @@ class Debezium(Format[OptionsT]):
         done = 0
         for marker, same in groupby(_markers(snapshot)):
             count = len(list(same))
-            columns = plan.encode(snapshot.rows[done : done + count])
+            try:
+                columns = plan.encode(snapshot.rows[done : done + count])
+            except (ValueError, LookupError) as error:
+                raise misfit(snapshot.table, error) from None
             event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
             images = plan.images(columns)
             yield from map(Record, plan.keys(columns), self._envelope.values("r", event, [0] * count, after=images))
