@@ -221,11 +221,11 @@ def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
         column("geomcollection"),
     )
     encoder = maxwell(output_ddl=True, ddl_kafka_topic="ddl", output_binlog_position=True)
-    before = Table(schema="test", name="t0", columns=kinds)
+    before = Table(schema="test", name="t1", columns=kinds)
     (record,) = encoder.statement(alter(before=before))
     assert list(encoder.topics()) == [record.topic] == ["ddl"]
     assert values([record]) == [
-        '{"type":"table-alter","database":"test","table":"t0","old":{"database":"test","charset":null,"table":"t0",'
+        '{"type":"table-alter","database":"test","table":"t1","old":{"database":"test","charset":null,"table":"t1",'
         '"columns":[{"type":"bigint","name":"c","signed":false},{"type":"datetime","name":"c","column-length":6},'
         '{"type":"blob","name":"c","charset":"binary"},{"type":"enum","name":"c","enum-values":["a","b"]},'
         '{"type":"geometrycollection","name":"c"}],"primary-key":[]},'

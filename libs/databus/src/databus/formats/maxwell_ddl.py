@@ -15,17 +15,17 @@ _STRINGS = columns.TEXT | columns.BINARY
 def description(statement: Statement) -> dict[str, Any] | None:
     """Describe what a statement does to a table; None for what Maxwell has no message for.
 
-    A table that is renamed is told by its old name, with its new one in `def`. `old` is left out where the definition
-    before the statement is not known.
+    A table that is renamed is told twice: by its old name, as it was, and by its new one, without `old`. That is left
+    out, too, where the definition before the statement is not known.
     """
     if statement.action not in _TYPES:
         return None
-    named = statement.before or statement.table
-    told: dict[str, Any] = {"type": _TYPES[statement.action], "database": named.schema, "table": named.name}
+    table = statement.table
+    told: dict[str, Any] = {"type": _TYPES[statement.action], "database": table.schema, "table": table.name}
     if statement.action is Action.ALTER and statement.before:
         told["old"] = _definition(statement.before)
     if statement.action is not Action.DROP:
-        told["def"] = _definition(statement.table)
+        told["def"] = _definition(table)
     told["ts"] = statement.begin.time_us // 1000
     told["sql"] = statement.sql
     return told
