@@ -309,6 +309,13 @@ def test_a_poisonous_change_does_not_swallow_the_begin_of_its_transaction() -> N
     assert value(begin)["status"] == "BEGIN"
 
 
+def test_what_is_not_utf8_is_poison_and_not_shown() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(\w+\)$"):
+        plain().change(change(Action.INSERT, (b"1", b"\xff")))
+    with pytest.raises(PoisonError, match=r"^a statement on test\.t1 is not in UTF-8$"):
+        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
+
+
 def test_heartbeats_come_once_an_interval() -> None:
     format_ = plain(heartbeat_interval_ms=10_000)
     (record,) = format_.heartbeat(1_700_000_000_000_000)

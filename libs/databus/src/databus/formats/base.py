@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from databus.errors import PoisonError
 from databus.events import Action, Begin, Row, RowsEvent, Table
 from databus_binlog import Flavor, Position
 
@@ -104,6 +105,15 @@ class Statement:
     end: int
     #: the table as it was; None where it was not there, or had no change yet that would make it known
     before: Table | None = None
+
+    @property
+    def sql(self) -> str:
+        """Give the query as text. Raises PoisonError for one that is not UTF-8."""
+        try:
+            return self.query.decode()
+        except UnicodeDecodeError as error:
+            name = f"{self.table.schema}.{self.table.name}"
+            raise PoisonError(f"a statement on {name} is not in UTF-8") from error
 
 
 @dataclass(frozen=True, slots=True)
