@@ -3,7 +3,7 @@
 import time
 
 from databus import metrics
-from databus.errors import GenerationLost, PoisonError
+from databus.errors import GenerationLost, InvalidSettings, PoisonError
 from databus.events import (
     Begin,
     Commit,
@@ -21,7 +21,7 @@ from databus.progress import Progress
 from databus.settings import Settings
 from databus_publisher.batches import Lane
 from databus_publisher.history import History
-from databus_publisher.outputs import open_outputs, plan
+from databus_publisher.outputs import Output, open_outputs, plan
 from databus_publisher.oversize import Outlet
 from databus_publisher.producer import Producer
 from databus_publisher.reach import Reach
@@ -44,9 +44,6 @@ class Publication:
         self._history = History(producer, settings.name)
         self._outlet = Outlet(settings, producer, topics)
         self._tables: dict[str, Table] = {}
-        #: fingerprints by name, and what a name's fingerprint was before it became this one
-        self._named: dict[tuple[str, str], str] = {}
-        self._former: dict[str, str] = {}
         self._routes: dict[str, tuple[Route, ...]] = {}
         self._finder = Routes(settings, producer, topics, {})  # until the start tells what formats are made of
         self._writer = Writer(self._outlet, ())
@@ -109,13 +106,12 @@ class Publication:
         """Do what is to be done for what comes seldom."""
         match event:
             case TableDefinition():
-                self._define(event.table)
+                self._tables[event.table.fingerprint] = event.table
                 await self._history.table(event.table)
             case SchemaDefinition():
                 await self._history.schema(event)
             case QueryEvent():
-                former = self._routes.get(self._former.pop(event.table, ""), ())  # once: the next one finds it as it is
-                before = {route.output: route.table for route in former}
+                before = await self._told_before(event)
                 for route in await self._find(event.table):
                     await self._writer.statement(route, self._opened(), event, before.get(route.output))
             case OversizedRow():
@@ -127,13 +123,6 @@ class Publication:
             case Start():
                 await self._start(event)
 
-    def _define(self, table: Table) -> None:
-        name = table.schema, table.name
-        if name in self._named:
-            self._former[table.fingerprint] = self._named[name]
-        self._named[name] = table.fingerprint
-        self._tables[table.fingerprint] = table
-
     async def _start(self, event: Start) -> None:
         outputs = await open_outputs(self._settings, self._plans, event, self._producer, self._topics)
         self._finder = Routes(self._settings, self._producer, self._topics, outputs)
@@ -141,6 +130,13 @@ class Publication:
         self._reach.start(event)  # from here on there is something to commit, and a first one has to be whole
         if self.committed.position is None:
             await self.begin()
+
+    async def _told_before(self, event: QueryEvent) -> dict[Output, Table]:
+        """Give a statement's table as it was, as outputs told it; rules may fit only what it is now."""
+        try:
+            return {route.output: route.table for route in await self._find(event.before)} if event.before else {}
+        except InvalidSettings:
+            return {}
 
     async def _find(self, fingerprint: str) -> tuple[Route, ...]:
         """Find the routes of a table, once in a generation."""

@@ -103,7 +103,7 @@ class Statement:
     query: bytes
     start: int
     end: int
-    #: the table as it was; None where it was not there, or had no change yet that would make it known
+    #: the table as it was; None where it was not there, or is not known
     before: Table | None = None
 
     @property
