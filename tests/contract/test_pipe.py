@@ -1,5 +1,6 @@
 """The pipe on a real Redis: who may append, what the publisher notices, and what a Redis without memory does."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 
@@ -8,9 +9,12 @@ from redis.asyncio import Redis
 
 from databus import names
 from databus.errors import GenerationLost, RedisUnavailable
+from databus.events import Heartbeat
 from databus.pipe import PublisherEnd, ReaderEnd
 from databus.progress import Progress
+from databus.runtime import Health
 from databus_binlog import Position
+from databus_reader.entries import EntryWriter
 from devstack import Server
 
 START = Progress(Position("0-1-7", "binlog.000002", 4711), 12, 1_700_000_000_000_000)
@@ -37,19 +41,51 @@ def reader(redis: Redis, pipeline: str) -> ReaderEnd:
     return ReaderEnd(redis, pipeline)
 
 
-async def test_entries_arrive_in_order_and_are_forgotten_when_taken(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_entries_arrive_in_order_and_are_forgotten_when_published(
+    publisher: PublisherEnd, reader: ReaderEnd
+) -> None:
     assert await reader.claim() is None
     await publisher.open(START)
     assert await reader.claim() == START
     assert [await reader.append(payload) for payload in (b"one", b"two", b"three")] == [3, 6, 11]
     first = await publisher.take(count=2, block_ms=None)
     assert [entry.payload for entry in first] == [b"one", b"two"]
-    await publisher.trim()
+    await publisher.trim(first)
     assert await reader.backlog() == 5
-    assert [entry.payload for entry in await publisher.take(count=9, block_ms=1000)] == [b"three"]
-    await publisher.trim()
+    last = await publisher.take(count=9, block_ms=1000)
+    assert [entry.payload for entry in last] == [b"three"]
+    await publisher.trim(last)
     assert await reader.backlog() == 0
     assert await publisher.take(count=9, block_ms=1) == []
+
+
+async def test_entries_taken_ahead_are_not_forgotten_before_they_are_published(
+    publisher: PublisherEnd, reader: ReaderEnd
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"one")
+    first = await publisher.take(count=9, block_ms=None)
+    assert await publisher.take(count=9, block_ms=1) == []  # the next ones, while `first` is being published
+    await reader.append(b"two")
+    assert await reader.backlog() == 6
+    ahead = await publisher.take(count=9, block_ms=None)
+    await publisher.trim(first)
+    assert await reader.backlog() == 3
+    await publisher.trim(ahead)
+    assert await reader.backlog() == 0
+
+
+async def test_a_refused_entry_is_noticed_though_no_other_follows(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    async with asyncio.timeout(10), EntryWriter(reader, 2**20, Health()) as entries:
+        await entries.write([Heartbeat("", "binlog.000002", 4711, 0)])
+        await publisher.open(START)
+        with pytest.raises(GenerationLost):
+            while True:
+                await entries.flush()
+                await asyncio.sleep(0)
 
 
 async def test_of_large_entries_few_are_taken_at_once(publisher: PublisherEnd, reader: ReaderEnd) -> None:
@@ -57,10 +93,11 @@ async def test_of_large_entries_few_are_taken_at_once(publisher: PublisherEnd, r
     await reader.claim()
     for payload in (b"small", b"large" * 2**19, b"large" * 2**19, b"small"):
         await reader.append(payload)
-    assert len(await publisher.take(count=1, block_ms=None)) == 1
-    await publisher.trim()
-    assert [len(await publisher.take(count=9, block_ms=None)) for _ in range(4)] == [1, 1, 1, 0]
-    await publisher.trim()
+    await publisher.trim(await publisher.take(count=1, block_ms=None))
+    for payload in (b"large" * 2**19, b"large" * 2**19, b"small"):
+        entries = await publisher.take(count=9, block_ms=None)
+        assert [entry.payload for entry in entries] == [payload]
+        await publisher.trim(entries)
     for _ in range(3):
         await reader.append(b"small")
     await publisher.trim()
@@ -178,8 +215,9 @@ async def test_what_makes_room_works_when_redis_has_no_memory_left(
     try:
         with pytest.raises(RedisUnavailable):
             await reader.append(b"two")
-        assert [entry.payload for entry in await publisher.take(count=9, block_ms=None)] == [b"one"]
-        await publisher.trim()
+        entries = await publisher.take(count=9, block_ms=None)
+        assert [entry.payload for entry in entries] == [b"one"]
+        await publisher.trim(entries)
         assert await reader.backlog() == 0
         await publisher.open(START)
         assert await reader.claim() == START

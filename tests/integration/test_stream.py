@@ -1,8 +1,10 @@
 """From the database to Kafka: reader and publisher as processes, on MariaDB and MySQL."""
 
 import asyncio
+import json
 
 import pytest
+from aiokafka import AIOKafkaConsumer
 from asyncmy.errors import IntegrityError
 
 from devstack import Server
@@ -184,6 +186,29 @@ async def test_an_alter_in_two_phases_is_published_once_and_a_failed_one_never(
     await execute("INSERT INTO t VALUES (3, 7, 7)")
     messages = await (await changes(f"{pipeline.name}.{schema}.t")).until(3)
     assert [message["Action"] for message in messages] == ["insert", "alter", "insert"]
+
+
+async def test_a_statement_is_told_with_its_table_as_it_was(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server
+) -> None:
+    options = {"output_ddl": True}
+    pipeline = make_pipeline(source, schema, publisher={"format": "maxwell-json", "options": options})
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    start(pipeline)
+    await execute("ALTER TABLE t ADD COLUMN a INT")
+    await execute("ALTER TABLE t DROP COLUMN a")
+    async with (
+        AIOKafkaConsumer(
+            f"{pipeline.name}.{schema}.t",
+            bootstrap_servers=kafka.url,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+        ) as consumer,
+        asyncio.timeout(60),
+    ):
+        added, dropped = [json.loads((await consumer.getone()).value) for _ in range(2)]
+    names = [[[c["name"] for c in told[of]["columns"]] for of in ("old", "def")] for told in (added, dropped)]
+    assert names == [[["id"], ["id", "a"]], [["id", "a"], ["id"]]]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
         for entry in entries:
             await publication.add(decode_events(entry.payload), _ENTRY_BYTES)
         if entries:
-            await pipe.trim()
+            await pipe.trim(entries)
         if pipe.drained and publication.committable:
             await publication.commit()
             await pipe.trim()

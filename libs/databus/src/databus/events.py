@@ -126,6 +126,8 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     query: bytes
     start: int
     end: int
+    #: fingerprint of the table as it was; empty where it was not there or is not known
+    before: str = ""
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):

@@ -41,7 +41,7 @@ local function backlog(keys, args) -- token, claim
   return tonumber(generation[3]) - tonumber(generation[4])
 end
 
-local function trim(keys, args) -- token, number of the first entry to keep, bytes taken so far
+local function trim(keys, args) -- token, number of the first entry to keep, bytes before it
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
   redis.call('HSET', keys[1], 'taken', args[3])

@@ -125,15 +125,16 @@ class ReaderEnd(_End):
         return cast(int, backlog)
 
     async def backlog(self) -> int:
-        """Bytes in the stream that the publisher has not taken yet. Raises GenerationLost as `append` does."""
+        """Bytes in the stream that the publisher has not published yet. Raises GenerationLost as `append` does."""
         return cast(int, await self._call("backlog", self._token, self._claim))
 
 
 class PublisherEnd(_End):
-    """Opens generations and takes their entries."""
+    """Opens generations, takes their entries and forgets them."""
 
     _acceptance = Acceptance(b"")
-    _taken = 0
+    #: entries that were forgotten, and their bytes
+    _forgotten = _bytes = 0
     #: size of the largest entry that was waiting at the last trim
     _largest = 0
     #: whether the last `take` got all there was
@@ -143,7 +144,8 @@ class PublisherEnd(_End):
         """Begin a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
         await self._call("open", token, encode_progress(progress))
-        self._acceptance, self._taken, self._largest = Acceptance(token), 0, 0
+        self._acceptance = Acceptance(token)
+        self._forgotten = self._bytes = self._largest = 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
         """Take up to `count` entries, fewer of large ones; empty if none came within `block_ms` (None: do not wait).
@@ -163,15 +165,16 @@ class PublisherEnd(_End):
         ]
         for entry in entries:
             self._acceptance.accept(entry)
-            self._taken += len(entry.payload)
         self.drained = len(entries) < count
         if not entries and block_ms is not None:
             await self.trim()
         return entries
 
-    async def trim(self) -> None:
-        """Forget the entries taken so far. Raises GenerationLost if another generation is open."""
-        largest = await self._call("trim", self._acceptance.token, self._acceptance.next, self._taken)
+    async def trim(self, entries: Sequence[Entry] = ()) -> None:
+        """Forget entries, the next ones of those taken: they are published. Raises GenerationLost as `take` does."""
+        self._forgotten += len(entries)
+        self._bytes += sum(len(entry.payload) for entry in entries)
+        largest = await self._call("trim", self._acceptance.token, self._forgotten, self._bytes)
         self._largest = cast(int, largest)
 
 

@@ -3,7 +3,7 @@
 import time
 
 from databus import metrics
-from databus.errors import GenerationLost, PoisonError
+from databus.errors import GenerationLost, InvalidSettings, PoisonError
 from databus.events import (
     Begin,
     Commit,
@@ -21,7 +21,7 @@ from databus.progress import Progress
 from databus.settings import Settings
 from databus_publisher.batches import Lane
 from databus_publisher.history import History
-from databus_publisher.outputs import open_outputs, plan
+from databus_publisher.outputs import Output, open_outputs, plan
 from databus_publisher.oversize import Outlet
 from databus_publisher.producer import Producer
 from databus_publisher.reach import Reach
@@ -111,8 +111,9 @@ class Publication:
             case SchemaDefinition():
                 await self._history.schema(event)
             case QueryEvent():
+                before = await self._told_before(event)
                 for route in await self._find(event.table):
-                    await self._writer.statement(route, self._opened(), event)
+                    await self._writer.statement(route, self._opened(), event, before.get(route.output))
             case OversizedRow():
                 for route in await self._find(event.table):
                     await self._writer.unread(route, self._opened(), event)
@@ -123,12 +124,19 @@ class Publication:
                 await self._start(event)
 
     async def _start(self, event: Start) -> None:
-        self._reach.start(event)
         outputs = await open_outputs(self._settings, self._plans, event, self._producer, self._topics)
         self._finder = Routes(self._settings, self._producer, self._topics, outputs)
         self._writer = Writer(self._outlet, outputs.values())
+        self._reach.start(event)  # from here on there is something to commit, and a first one has to be whole
         if self.committed.position is None:
             await self.begin()
+
+    async def _told_before(self, event: QueryEvent) -> dict[Output, Table]:
+        """Give a statement's table as it was, as outputs told it; rules may fit only what it is now."""
+        try:
+            return {route.output: route.table for route in await self._find(event.before)} if event.before else {}
+        except InvalidSettings:
+            return {}
 
     async def _find(self, fingerprint: str) -> tuple[Route, ...]:
         """Find the routes of a table, once in a generation."""

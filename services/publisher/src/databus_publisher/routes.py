@@ -120,7 +120,7 @@ class Routes:
             lanes = [lane]
         elif not key or count == 1:
             lane = lanes[partitions.of_table(table, count)]
-        hides = any(other.filters for other in self._rules if other.output == rule.output)
+        hides = any(other.filters or other.drop for other in self._rules if other.output == rule.output)
         direct = None if filtered or output.frames else lane
         single = direct if output.single else None
         return Route(output, told, filtered, hides, lane, lanes, key, direct, single)

@@ -77,7 +77,8 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
         while True:
             health.beat()
             entries, drained = await _came(coming)
-            coming = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
+            if not drained:
+                coming = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
             if entries:
                 heard = time.monotonic()
                 await uninterrupted(_step(pipe, publication, entries))
@@ -89,6 +90,8 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
             if drained and publication.committable:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # which tells how large the entries are that came meanwhile
+            if drained:
+                coming = asyncio.create_task(_take(pipe))  # not sooner: what comes during a commit is taken together
     except asyncio.CancelledError:
         if publication.committable:
             await uninterrupted(publication.commit())
@@ -114,7 +117,7 @@ async def _came(coming: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[
 async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entry]) -> None:
     for entry in entries:
         await publication.add(decode_events(entry.payload), len(entry.payload))
-    await pipe.trim()
+    await pipe.trim(entries)
 
 
 async def check(settings: Settings, _: Health) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from databus.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent
+from databus.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent, Table
 from databus.formats.base import Change, End, Statement
 from databus_publisher.held import Held
 from databus_publisher.messages import Message
@@ -35,9 +35,9 @@ class Writer:
             else:
                 await self._change(route, change)
 
-    async def statement(self, route: Route, begin: Begin, event: QueryEvent) -> None:
-        """Write a statement to all partitions of its table."""
-        statement = Statement(route.table, begin, event.action, event.query, event.start, event.end)
+    async def statement(self, route: Route, begin: Begin, event: QueryEvent, before: Table | None) -> None:
+        """Write a statement to all partitions of its table, which was this one before as far as this generation saw."""
+        statement = Statement(route.table, begin, event.action, event.query, event.start, event.end, before)
         await self._outlet.statement(route.output, route.lanes, statement)
 
     async def unread(self, route: Route, begin: Begin, event: OversizedRow) -> None:

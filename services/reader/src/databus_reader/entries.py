@@ -48,16 +48,18 @@ class EntryWriter:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Send what is collected on its way, behind what is. Raises GenerationLost when the pipe refused that."""
+        """Send what is collected on its way, behind what is. Raises what that failed with."""
         if not self._events:
+            if self._appending and self._appending.done():
+                await self._appending  # nothing may follow that would tell
             return
         payload = b"".join((_ARRAY32, self._events.to_bytes(4, "big"), *self._encoded))
         self._encoded, self._events, self._size = [], 0, 0
         await self._appended()
         self._appending = asyncio.create_task(self._append(payload))
 
-    async def taken(self) -> None:
-        """Wait until the publisher has taken all that was flushed."""
+    async def published(self) -> None:
+        """Wait until the publisher has published all that was flushed."""
         await self._appended()
         await self._until(0, await self._pipe.backlog())
 

@@ -120,6 +120,10 @@ class Schemas:
         key = self._dialect.name(schema, name)
         return self._tables.get(key) or self._gone.get(key) or Table(schema=schema, name=name, columns=())
 
+    def existing(self, schema: str, name: str) -> Table | None:
+        """Give a table that is known and not gone."""
+        return self._tables.get(self._dialect.name(schema, name))
+
     def tables_of(self, schema: str) -> list[str]:
         """List the tables of a schema that are known."""
         return [name for its_schema, name in self._tables if its_schema == schema]

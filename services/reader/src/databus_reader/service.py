@@ -92,7 +92,8 @@ async def _read(
         await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
         await entries.flush()
         if progress.position is None:
-            await entries.taken()  # or `latest` could be another place after a crash, though we said that we are ready
+            # or `latest` could be another place after a crash, though we said that we are ready
+            await entries.published()
         log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
         schemas = Schemas(
             history,

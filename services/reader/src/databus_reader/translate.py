@@ -168,24 +168,26 @@ class Translator:
         effects = self._statements.read(event)
         if effects.is_dml:
             return
+        before = {change.table: self._schemas.existing(*change.table) for change in effects.changes}
         definitions = await self._schemas.follow(text_of(event), event.schema, effects.tables, whole=effects.whole)
         if definitions or effects.changes:
             self._begin(event, out)
         for change in effects.changes:
-            self._ddl(change, event, out)
+            self._ddl(change, before[change.table], event, out)
         for definition in definitions:
             if isinstance(definition, Table):
                 self._announce(definition, out)
             else:
                 out.append(definition)
 
-    def _ddl(self, change: TableChange, event: binlog.Query, out: list[Event]) -> None:
+    def _ddl(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
+        if before is not None:
+            self._announce(before, out)
         table = self._schemas.table(change.schema, change.name)
         self._announce(table, out)
         query = change.query.encode("utf-8", "surrogateescape")
-        out.append(
-            QueryEvent(table=table.fingerprint, action=change.action, query=query, start=event.start, end=event.end)
-        )
+        old = before.fingerprint if before is not None else ""
+        out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
     def _begin(self, event: binlog.Rows | binlog.OversizedRows | binlog.Query, out: list[Event]) -> None:
         if self._begun:

@@ -36,8 +36,6 @@ def statement(action: Action, query: bytes, name: str = "t") -> Statement:
         (Action.ALTER, "ALTER TABLE s.t RENAME COLUMN a TO b", "ALTER"),
         (Action.ALTER, "ALTER TABLE s.a RENAME s.t", "RENAME"),
         (Action.ALTER, "ALTER TABLE s.a ADD c INT, RENAME TO s.t", "RENAME"),
-        (Action.ALTER, "CREATE UNIQUE INDEX i ON t (a)", "CINDEX"),
-        (Action.ALTER, "DROP INDEX i ON t", "DINDEX"),
     ],
 )
 def test_a_statement_has_the_type_of_its_words(action: Action, sql: str, expected: str) -> None:

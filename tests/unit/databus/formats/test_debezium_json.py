@@ -191,6 +191,16 @@ def statement(action: Action, query: bytes, table: Table = T1) -> Statement:
     return Statement(table, BEGIN, action, query, 484, 560)
 
 
+def test_a_value_that_is_none_of_its_columns_type_is_poison_and_not_quoted() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(ValueError"):
+        list(plain().change(change(Action.INSERT, [b"1", b"\xe4secret"])))
+
+
+def test_ddl_that_is_no_utf8_is_poison() -> None:
+    with pytest.raises(PoisonError, match="not in UTF-8"):
+        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'")))
+
+
 def test_ddl_goes_to_the_topic_of_schema_changes() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
     ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
@@ -297,6 +307,13 @@ def test_a_poisonous_change_does_not_swallow_the_begin_of_its_transaction() -> N
         format_.change(change(Action.INSERT, [b"-01:00:00"], table=time))
     begin, _ = format_.change(change(Action.INSERT, [b"01:00:00"], table=time, first=1))
     assert value(begin)["status"] == "BEGIN"
+
+
+def test_what_is_not_utf8_is_poison_and_not_shown() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(\w+\)$"):
+        plain().change(change(Action.INSERT, [b"1", b"\xff"]))
+    with pytest.raises(PoisonError, match=r"^a statement on test\.t1 is not in UTF-8$"):
+        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
 
 
 def test_heartbeats_come_once_an_interval() -> None:

@@ -156,7 +156,6 @@ def test_without_a_primary_key_each_row_has_a_uuid_that_a_repetition_keeps() -> 
         (column("double"), b"1e20", "1e20"),
         (column("bit", "bit(64)"), b"18446744073709551615", "18446744073709551615"),
         (column("varchar", charset="latin1"), 'né "😀"\\\n\x01'.encode(), '"né \\"😀\\"\\\\\\n\\u0001"'),
-        (column("text", charset="binary"), b"ab", '"YWI="'),
         (column("binary", "binary(3)"), b"\x00\xff\x10", '"AP8Q"'),
         (column("blob"), b"", '""'),
         (column("vector"), b"\0\0\x80?", '"AACAPw=="'),
@@ -191,10 +190,15 @@ def test_zero_dates_can_be_null() -> None:
 
 @pytest.mark.parametrize(
     ("of", "value"),
-    [(column("varchar", charset="utf8mb4"), b"\xff"), (column("point"), b"\0\0\0\0\x01"), (column("enum"), b"3")],
+    [
+        (column("varchar", charset="utf8mb4"), b"\xff"),
+        (column("point"), b"\0\0\0\0\x01"),
+        (column("enum"), b"3"),
+        (column("set"), b"1"),
+    ],
 )
 def test_what_is_no_value_of_its_column_is_poison_and_not_shown(of: Column, value: bytes) -> None:
-    with pytest.raises(PoisonError, match=r"^a value of s\.t in mariadb-bin\.000003:400 is none of its column's type$"):
+    with pytest.raises(PoisonError, match=r"^a row of s\.t has a value that does not fit its column \(\w+\)$"):
         one_cell(of, value)
 
 
@@ -217,11 +221,11 @@ def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
         column("geomcollection"),
     )
     encoder = maxwell(output_ddl=True, ddl_kafka_topic="ddl", output_binlog_position=True)
-    before = Table(schema="test", name="t0", columns=kinds)
+    before = Table(schema="test", name="t1", columns=kinds)
     (record,) = encoder.statement(alter(before=before))
     assert list(encoder.topics()) == [record.topic] == ["ddl"]
     assert values([record]) == [
-        '{"type":"table-alter","database":"test","table":"t0","old":{"database":"test","charset":null,"table":"t0",'
+        '{"type":"table-alter","database":"test","table":"t1","old":{"database":"test","charset":null,"table":"t1",'
         '"columns":[{"type":"bigint","name":"c","signed":false},{"type":"datetime","name":"c","column-length":6},'
         '{"type":"blob","name":"c","charset":"binary"},{"type":"enum","name":"c","enum-values":["a","b"]},'
         '{"type":"geometrycollection","name":"c"}],"primary-key":[]},'

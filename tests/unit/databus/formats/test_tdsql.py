@@ -150,5 +150,10 @@ def test_values_are_sql_literals(of: Column, value: bytes, tool: str, mysql: str
 
 
 def test_text_that_is_none_is_poison_and_not_shown() -> None:
-    with pytest.raises(PoisonError, match=r"^a value of testdb\.testtable in bin\.000001:400 is none of its"):
+    with pytest.raises(PoisonError, match=r"^a row of testdb\.testtable has a value that does not fit its column"):
         list(tdsql().change(change(Action.INSERT, [b"1", b"\xff"])))
+
+
+def test_a_statement_that_is_not_utf8_is_poison_before_its_gtid_is_told() -> None:
+    with pytest.raises(PoisonError, match=r"^a statement on testdb\.testtable is not in UTF-8$"):
+        next(iter(tdsql().statement(Statement(TABLE, begin("mysql"), Action.CREATE, b"create table \xff", 300, 400))))

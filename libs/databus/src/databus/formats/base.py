@@ -15,6 +15,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from databus.errors import PoisonError
 from databus.events import Action, Begin, Row, RowsEvent, Table
 from databus_binlog import Flavor, Position
 
@@ -102,8 +103,17 @@ class Statement:
     query: bytes
     start: int
     end: int
-    #: the table as it was; None where it was not there or is not known
+    #: the table as it was; None where it was not there, or is not known
     before: Table | None = None
+
+    @property
+    def sql(self) -> str:
+        """Give the query as text. Raises PoisonError for one that is not UTF-8."""
+        try:
+            return self.query.decode()
+        except UnicodeDecodeError as error:
+            name = f"{self.table.schema}.{self.table.name}"
+            raise PoisonError(f"a statement on {name} is not in UTF-8") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,20 +14,18 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
-from databus.errors import PoisonError
 from databus.events import Action, Column, Table
 from databus.formats.base import Options
-from databus.formats.columns import FLOATS
+from databus.formats.columns import FLOATS, TEXT
 from databus.formats.row_texts import LATIN_1, Converter, JavaFloat
 
 EVENT_TYPES = {Action.INSERT: "INSERT", Action.UPDATE: "UPDATE", Action.DELETE: "DELETE"}
 
-_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
 #: java.sql.Types; what is not here is BLOB
 _SQL_TYPES = {
     "tinyint": -6, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "decimal": 3, "float": 7, "double": 8,
     "bit": -7, "enum": 4, "set": -7, "year": 12, "date": 91, "time": 92, "datetime": 93, "timestamp": 93,
-    "char": 1, "varchar": 12, "json": 12, **dict.fromkeys(_TEXTS, 2005),
+    **dict.fromkeys(TEXT, 2005), "char": 1, "varchar": 12, "json": 12,
 }  # fmt: skip
 _BLOB = 2004
 _NULL_JSON = 1111
@@ -105,10 +103,3 @@ def _local(zone: ZoneInfo, cell: bytes) -> str:
 def pk_names(table: Table) -> list[str] | None:
     """Name the primary key's columns, in the table's order."""
     return [table.columns[place].name for place in sorted(table.primary_key)] or None
-
-
-def inexpressible(table: Table, error: Exception) -> PoisonError:
-    """Make the error for rows that are not what their table tells. It does not quote them."""
-    return PoisonError(
-        f"a row of {table.schema}.{table.name} has a value that does not fit its column ({type(error).__name__})"
-    )

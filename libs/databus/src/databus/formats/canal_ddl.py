@@ -1,14 +1,16 @@
 """What canal calls a DDL statement, told by its leading words and, for ALTER TABLE, by those of its items.
 
 A statement is told once for each captured table that it names, by that table's name: RENAME TABLE for the old name and
-for the new one. Canal tells it once, for the new name or the first table.
+for the new one. Canal tells it once, for the new name or the first table. CREATE INDEX and DROP INDEX, which are no
+statements on tables to the reader, are not told.
 """
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from databus.errors import PoisonError
+import msgspec
+
 from databus.events import Action
 from databus.formats.base import Statement
 
@@ -19,12 +21,13 @@ _WORD = re.compile(
     re.DOTALL,
 )
 _INDEXES = {"UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL"}
+_json = msgspec.json.Encoder().encode
 #: items of ALTER TABLE that change nothing
 _HOW = {"ALGORITHM", "LOCK", "WAIT", "NOWAIT"}
 
 
 class Ddl(NamedTuple):
-    """What messages tell of a statement."""
+    """What canal tells of a statement."""
 
     type: str
     #: empty for a statement about a whole schema
@@ -32,13 +35,45 @@ class Ddl(NamedTuple):
     sql: str
 
 
+class _Flat(msgspec.Struct, rename="camel", kw_only=True, gc=False):
+    data: None = None
+    database: str
+    es: int
+    gtid: str | msgspec.UnsetType
+    id: int
+    is_ddl: bool = True
+    mysql_type: None = None
+    old: None = None
+    pk_names: None = None
+    sql: str
+    sql_type: None = None
+    table: str
+    ts: int
+    type: str
+
+
+def flat_message(
+    statement: Statement, *, ts: int | None = None, number: int = 0, gtid: str | msgspec.UnsetType = msgspec.UNSET
+) -> bytes:
+    """Write a statement's flat message; `ts` is the commit's time if it is not given. Raises PoisonError."""
+    ddl, es = describe(statement), statement.begin.time_us // 1000
+    return _json(
+        _Flat(
+            database=statement.table.schema,
+            es=es,
+            gtid=gtid,
+            id=number,
+            sql=ddl.sql,
+            table=ddl.table,
+            ts=es if ts is None else ts,
+            type=ddl.type,
+        )
+    )
+
+
 def describe(statement: Statement) -> Ddl:
     """Classify a statement. Raises PoisonError for one that is not UTF-8."""
-    name = statement.table.name
-    try:
-        sql = statement.query.decode()
-    except UnicodeDecodeError as error:
-        raise PoisonError(f"a statement on {statement.table.schema}.{name} is not in UTF-8") from error
+    name, sql = statement.table.name, statement.sql
     words = list(_words(sql))
     match statement.action:
         case Action.CREATE:
@@ -63,13 +98,8 @@ def _words(sql: str) -> Iterator[str]:
 
 
 def _alteration(words: list[str]) -> str:
-    match words:
-        case ["RENAME", *_]:
-            return "RENAME"
-        case ["CREATE", *_]:
-            return "CINDEX"
-        case ["DROP", *_]:
-            return "DINDEX"
+    if words[:1] == ["RENAME"]:
+        return "RENAME"
     types = {_item_type(item) for item in _items(words) if item and item[0] not in _HOW}
     if "RENAME" in types:
         return "RENAME"

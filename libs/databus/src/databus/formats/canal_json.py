@@ -21,28 +21,12 @@ import msgspec
 
 from databus.events import Action, Row, Table
 from databus.formats.base import Change, Format, Record, Snapshot, Source, Statement
-from databus.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, inexpressible, pk_names, sql_type
-from databus.formats.canal_ddl import describe
+from databus.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, pk_names, sql_type
+from databus.formats.canal_ddl import flat_message
+from databus.formats.columns import misfit
 from databus.formats.row_texts import row_writer
 
 _json = msgspec.json.Encoder().encode
-
-
-class _Ddl(msgspec.Struct, rename="camel", kw_only=True, gc=False):
-    data: None = None
-    database: str
-    es: int
-    gtid: str
-    id: int
-    is_ddl: bool = True
-    mysql_type: None = None
-    old: None = None
-    pk_names: None = None
-    sql: str
-    sql_type: None = None
-    table: str
-    ts: int
-    type: str
 
 
 class CanalJson(Format[CanalOptions]):
@@ -63,18 +47,8 @@ class CanalJson(Format[CanalOptions]):
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a statement."""
-        begin, ddl = statement.begin, describe(statement)
-        message = _Ddl(
-            database=statement.table.schema,
-            es=begin.time_us // 1000,
-            gtid=begin.gtid,
-            id=begin.transaction,
-            sql=ddl.sql,
-            table=ddl.table,
-            ts=self._now(),
-            type=ddl.type,
-        )
-        return (Record(None, _json(message)),)
+        begin = statement.begin
+        return (Record(None, flat_message(statement, ts=self._now(), number=begin.transaction, gtid=begin.gtid)),)
 
     def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
         """Make one message of the rows, as of an INSERT."""
@@ -130,7 +104,7 @@ class _Rows:
             after, old = self._images(action, rows)
             types = self._sql_type(rows[-1])
         except ValueError as error:
-            raise inexpressible(self._table, error) from None  # it could show the value
+            raise misfit(self._table, error) from None  # it could show the value
         return self._messages[action] % (after, es, _json(gtid), number, old, types, ts)
 
     def _images(self, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:

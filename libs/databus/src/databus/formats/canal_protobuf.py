@@ -6,8 +6,8 @@ three. An entry has the rows of one binlog event.
 
 Where canal leaves a choice, or tells what is not known here: `batch_id`, `gtid` and `executeTime` are `id`, `gtid` and
 `es` of `canal-json`; TRANSACTIONBEGIN has no offset and TRANSACTIONEND that of the transaction's end; `tableId` is left
-out; of a MySQL transaction's props only `curtGtid` is told. Statements that made rows (`binlog_rows_query_log_events`)
-have no entry. The same events always give the same bytes.
+out; of a MySQL transaction's props only `curtGtid` is told; `ddlSchemaName` is the table's schema. Statements that made
+rows (`binlog_rows_query_log_events`) have no entry. The same events always give the same bytes.
 
 Values: see `databus.formats.canal`. The messages: `canal_protocol.proto`, beside this file.
 """
@@ -17,8 +17,9 @@ from collections.abc import Iterable, MutableSequence, Sequence
 from databus.events import Action, Begin, Row, Table
 from databus.formats import canal_protocol_pb2 as pb
 from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement
-from databus.formats.canal import EVENT_TYPES, CanalOptions, converter, inexpressible, sql_type
+from databus.formats.canal import EVENT_TYPES, CanalOptions, converter, sql_type
 from databus.formats.canal_ddl import describe
+from databus.formats.columns import misfit
 from databus.formats.row_texts import RowTexts
 
 
@@ -103,7 +104,7 @@ class _Rows:
         try:
             self._fill(change, action, rows)
         except ValueError as error:
-            raise inexpressible(self._table, error) from None  # it could show the value
+            raise misfit(self._table, error) from None  # it could show the value
         header.MergeFrom(pb.Header(schemaName=self._table.schema, tableName=self._table.name, eventType=kind))
         header.props.add(key="rowsCount", value=str(len(change.rowDatas)))
         return _entry(header, pb.ROWDATA, change)

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from databus.errors import PoisonError
 from databus.events import Column, Table
-from databus.formats.columns import PACKED, TEXT, arguments
+from databus.formats.columns import PACKED, TEXT, fraction_digits
 from databus.formats.go_json import marshal
 from databus_binlog import charsets
 
@@ -59,8 +59,8 @@ def _text(column: Column) -> Text:
         size = _set_size(len(column.values))
         return partial(_swapped, size) if size > 1 else None
     if column.type == "time":
-        return _TIMES.get(next(iter(arguments(column)), 0), _midnight)
-    if column.type in TEXT and column.charset not in {"", "binary", *charsets.UTF8}:
+        return _TIMES.get(fraction_digits(column), _midnight)
+    if column.type in TEXT and column.charset not in {"", *charsets.UTF8}:
         return partial(_in_charset, column.charset)
     return _TEXTS.get(column.type)
 

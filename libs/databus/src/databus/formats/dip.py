@@ -11,23 +11,20 @@ time in ms; `id` is 0.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, partial
 from typing import NamedTuple
 
 import msgspec
 
 from databus.events import Action, Column, Row, Table
 from databus.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement
-from databus.formats.canal import inexpressible, is_binary
-from databus.formats.canal_ddl import describe
-from databus.formats.columns import label, labels
+from databus.formats.canal import is_binary
+from databus.formats.canal_ddl import flat_message
+from databus.formats.columns import LABELLED, labelled, misfit
 from databus.formats.row_texts import json_text
 from databus_binlog.json_rows import BASE64, RowWriter
 
 _json = msgspec.json.Encoder().encode
 _OLD = b',"OLD_VALUES":'
-#: SETs whose labels are kept ready
-_KNOWN_SETS = 1024
 _EIGHT_HOURS = 8 * 3600
 _TYPES = {Action.INSERT: b"I", Action.UPDATE: b"U", Action.DELETE: b"D"}
 
@@ -37,22 +34,6 @@ class _Place(NamedTuple):
     offset: int
     gtid: str | None
     time_us: int
-
-
-class _Ddl(msgspec.Struct, rename="camel", kw_only=True):
-    data: None = None
-    database: str
-    es: int
-    id: int = 0
-    is_ddl: bool = True
-    mysql_type: None = None
-    old: None = None
-    pk_names: None = None
-    sql: str
-    sql_type: None = None
-    table: str
-    ts: int
-    type: str
 
 
 class Dip(Format[Options]):
@@ -70,9 +51,7 @@ class Dip(Format[Options]):
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a statement."""
-        es, ddl = statement.begin.time_us // 1000, describe(statement)
-        message = _Ddl(database=statement.table.schema, es=es, sql=ddl.sql, table=ddl.table, ts=es, type=ddl.type)
-        return (Record(None, _json(message)),)
+        return (Record(None, flat_message(statement)),)
 
     def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
         """Make a message of each row, as of an insert."""
@@ -91,7 +70,7 @@ class Dip(Format[Options]):
         try:
             return [Record(None, value) for value in self._values(self._writer(table), action, rows, head, tail)]
         except (ValueError, LookupError) as error:
-            raise inexpressible(table, error) from None  # it could show the value
+            raise misfit(table, error) from None  # it could show the value
 
     @staticmethod
     def _values(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:
@@ -113,12 +92,6 @@ class Dip(Format[Options]):
 
 
 def _convert(column: Column) -> int | Callable[[bytes], str]:
-    if column.type == "enum":
-        return {b"%d" % index: label(column, b"%d" % index) for index in range(len(column.values) + 1)}.__getitem__
-    if column.type == "set":
-        return lru_cache(_KNOWN_SETS)(partial(_set, column))
+    if column.type in LABELLED:
+        return labelled(column, str, ",".join)
     return BASE64 if is_binary(column) else json_text(column)
-
-
-def _set(column: Column, text: bytes) -> str:
-    return ",".join(labels(column, text))

@@ -8,26 +8,26 @@ from databus.formats.base import Statement
 
 #: TRUNCATE is none to Maxwell
 _TYPES = {Action.CREATE: "table-create", Action.ALTER: "table-alter", Action.DROP: "table-drop"}
-_WITH_DIGITS = frozenset({"time", "timestamp", "datetime"})
+_WITH_DIGITS = columns.TEMPORAL - {"date"}
 _STRINGS = columns.TEXT | columns.BINARY
 
 
 def description(statement: Statement) -> dict[str, Any] | None:
     """Describe what a statement does to a table; None for what Maxwell has no message for.
 
-    A table that is renamed is told by its old name, with its new one in `def`. `old` is left out where the definition
-    before the statement is not known.
+    A table that is renamed is told twice: by its old name, as it was, and by its new one, without `old`. That is left
+    out, too, where the definition before the statement is not known.
     """
     if statement.action not in _TYPES:
         return None
-    named = statement.before or statement.table
-    told: dict[str, Any] = {"type": _TYPES[statement.action], "database": named.schema, "table": named.name}
+    table = statement.table
+    told: dict[str, Any] = {"type": _TYPES[statement.action], "database": table.schema, "table": table.name}
     if statement.action is Action.ALTER and statement.before:
         told["old"] = _definition(statement.before)
     if statement.action is not Action.DROP:
-        told["def"] = _definition(statement.table)
+        told["def"] = _definition(table)
     told["ts"] = statement.begin.time_us // 1000
-    told["sql"] = statement.query.decode(errors="replace")
+    told["sql"] = statement.sql
     return told
 
 
@@ -53,5 +53,5 @@ def _column(column: Column) -> dict[str, Any]:
     elif column.values:
         told["enum-values"] = column.values
     elif column.type in _WITH_DIGITS:
-        told["column-length"] = next(iter(columns.arguments(column)), 0)
+        told["column-length"] = columns.fraction_digits(column)
     return told

@@ -9,9 +9,9 @@ the log: a message that is sent again has the same key. `ts` is the time of the 
 from collections.abc import Iterable
 from itertools import repeat
 
-from databus.errors import PoisonError
 from databus.events import Action, Begin, Table
 from databus.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement
+from databus.formats.columns import misfit
 from databus.formats.maxwell_ddl import description
 from databus.formats.maxwell_keys import KeyFormat, KeyWriter, uuid
 from databus.formats.maxwell_values import encode, row_writer
@@ -97,8 +97,8 @@ class MaxwellJson(Format[MaxwellOptions]):
         messages = self._of(change.table)
         try:
             return self._rows(messages, change)
-        except (ValueError, LookupError):  # not chained: it could show the value
-            raise _refusal(change.table, f"{change.begin.file}:{change.start}") from None
+        except (ValueError, LookupError) as error:
+            raise misfit(change.table, error) from None  # it could show the value
 
     def _rows(self, messages: _Messages, change: Change) -> list[Record]:
         options, begin = self.options, change.begin
@@ -150,8 +150,8 @@ class MaxwellJson(Format[MaxwellOptions]):
             try:
                 key = messages.rows.values(messages.key_places, row)
                 value = messages.rows.row(row, self.options.output_nulls, head + messages.data(key), b"}")
-            except (ValueError, LookupError):
-                raise _refusal(snapshot.table, "a dump") from None
+            except (ValueError, LookupError) as error:
+                raise misfit(snapshot.table, error) from None
             yield Record(keys.of_row(key, *identity, place), value)
         self._dumped += len(snapshot.rows)
         if snapshot.last_of_table:
@@ -188,7 +188,3 @@ class MaxwellJson(Format[MaxwellOptions]):
         if options.output_thread_id and begin.thread_id:
             told["thread_id"] = begin.thread_id
         return b",%b" % encode(told)[1:-1] if told else b""
-
-
-def _refusal(table: Table, place: str) -> PoisonError:
-    return PoisonError(f"a value of {table.schema}.{table.name} in {place} is none of its column's type")

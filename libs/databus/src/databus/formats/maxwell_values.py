@@ -6,7 +6,7 @@ are what the server prints, VECTOR is base64.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -20,9 +20,7 @@ _Convert: TypeAlias = int | Callable[[bytes], bytes | None]
 
 encode = msgspec.json.Encoder().encode
 
-#: SETs whose labels are kept ready
-_KNOWN_SETS = 1024
-_DATES = frozenset({"date", "datetime", "timestamp"})
+_DATES = columns.TEMPORAL - {"time"}
 
 
 def row_writer(table: Table, *, null_zerodates: bool) -> RowWriter:
@@ -32,20 +30,11 @@ def row_writer(table: Table, *, null_zerodates: bool) -> RowWriter:
 
 
 def _convert(column: Column, null_zerodates: bool) -> _Convert:
-    if column.type == "enum":
-        numbers = [b"%d" % index for index in range(len(column.values) + 1)]
-        return {number: encode(columns.label(column, number)) for number in numbers}.__getitem__
-    if column.type == "set":
-        return lru_cache(_KNOWN_SETS)(partial(_set, column))
+    if column.type in columns.LABELLED:
+        return columns.labelled(column, encode, encode)
     if column.type in _DATES and null_zerodates:
         return _date_or_null
-    if column.charset == "binary":
-        return BASE64
     return _CONVERTS.get(column.type, BASE64)
-
-
-def _set(column: Column, text: bytes) -> bytes:
-    return encode(columns.labels(column, text))
 
 
 def _date_or_null(text: bytes) -> bytes | None:
@@ -67,7 +56,7 @@ def _packed(printed: Callable[[bytes], str], value: bytes) -> bytes:
 _CONVERTS: Mapping[str, _Convert] = {
     **dict.fromkeys(columns.INTEGERS | columns.FLOATS | {"decimal", "bit", "json"}, RAW),
     **dict.fromkeys(columns.TEXT, TEXT),
-    **dict.fromkeys(_DATES | {"time"}, PLAIN),
+    **dict.fromkeys(columns.TEMPORAL, PLAIN),
     **dict.fromkeys(columns.SPATIAL, _geometry),
     **{kind: partial(_packed, printed) for kind, printed in columns.PACKED.items()},
     "year": _year,

@@ -17,7 +17,6 @@ Dialect = Literal["mysqlbinlog", "mysql"]
 LiteralOf: TypeAlias = Callable[[bytes], str]
 
 _BARE = columns.INTEGERS | columns.FLOATS | {"decimal", "year", "enum", "set"}
-_TIMES = frozenset({"date", "time", "datetime", "timestamp"})
 
 
 def literal_of(column: Column, dialect: Dialect) -> LiteralOf:
@@ -27,12 +26,12 @@ def literal_of(column: Column, dialect: Dialect) -> LiteralOf:
     if column.type == "bit":
         width = next(iter(columns.arguments(column)), 1)
         return lambda value: f"b'{int(value):0{width}b}'"
-    if column.type in _TIMES:
+    if column.type in columns.TEMPORAL:
         return lambda value: f"'{value.decode()}'"
     if printed := columns.PACKED.get(column.type):
         return lambda value: f"'{printed(value)}'"
     as_tool = dialect == "mysqlbinlog"
-    if column.type == "json" or (column.type in columns.TEXT and column.charset != "binary"):
+    if column.type == "json" or column.type in columns.TEXT:
         return _text_of_tool if as_tool else _text
     return _bytes_of_tool if as_tool else (lambda value: f"x'{value.hex()}'")
 

@@ -18,9 +18,9 @@ from itertools import zip_longest
 
 import msgspec
 
-from databus.errors import PoisonError
 from databus.events import Action, Begin, Row, Table
 from databus.formats.base import Change, End, Format, Options, Record, Snapshot, Source, Statement
+from databus.formats.columns import misfit
 from databus.formats.sql_literals import Dialect, LiteralOf, literal_of
 
 _encode = msgspec.json.Encoder().encode
@@ -71,21 +71,16 @@ class Tdsql(Format[TdsqlOptions]):
         try:
             before = [] if change.action is Action.INSERT else [self._row(table, row) for row in rows[::step]]
             after = [] if change.action is Action.DELETE else [self._row(table, row) for row in rows[step - 1 :: step]]
-        except (ValueError, LookupError):  # not chained: it could show the value
-            place = f"{change.begin.file}:{change.start}"
-            raise PoisonError(
-                f"a value of {table.schema}.{table.name} in {place} is none of its column's type"
-            ) from None
+        except (ValueError, LookupError) as error:
+            raise misfit(table, error) from None  # it could show the value
         pairs = zip_longest(before, after, fillvalue=nothing)
         return [_record(head, where=where, field=field) for where, field in pairs]
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the messages of a statement, which is a transaction of its own, and of its GTID."""
+        sql, name = statement.sql, (statement.table.schema, statement.table.name)
         yield from self._gtid(statement.begin)
-        name = (statement.table.schema, statement.table.name)
-        yield _record(
-            self._head(_QUERY, "query", name, statement.begin, 2), sql=statement.query.decode(errors="replace")
-        )
+        yield _record(self._head(_QUERY, "query", name, statement.begin, 2), sql=sql)
 
     def end(self, begin: Begin, end: End) -> Iterable[Record]:
         """Make the message of the XID."""
@@ -102,10 +97,8 @@ class Tdsql(Format[TdsqlOptions]):
         try:
             for row in snapshot.rows:
                 yield _record(head, where=[], field=self._row(table, row))
-        except (ValueError, LookupError):
-            raise PoisonError(
-                f"a value of {table.schema}.{table.name} in a dump is none of its column's type"
-            ) from None
+        except (ValueError, LookupError) as error:
+            raise misfit(table, error) from None
 
     def _gtid(self, begin: Begin) -> list[Record]:
         if not begin.gtid:

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-import msgspec
-
 from databus.cli.binlog.schemas import Schemas, flavor_of
 from databus.errors import FatalError
 from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, Table
@@ -24,16 +22,7 @@ from databus_binlog import (
     Xid,
 )
 
-
-class Definition(msgspec.Struct, frozen=True, array_like=True, tag=100):
-    """A statement that defines a table."""
-
-    event: QueryEvent
-    #: fingerprint of the table as it was, where it is known
-    before: str | None
-
-
-Told: TypeAlias = Begin | RowsEvent | Definition | Commit
+Told: TypeAlias = Begin | RowsEvent | QueryEvent | Commit
 
 _OTHER_FORMAT = "which this format cannot tell; use --format json"
 
@@ -122,8 +111,8 @@ class Changes:
             yield from self._begin(event)
             self.tables |= {table.fingerprint: table for table in (before, after) if table is not None}
             query = change.query.encode("utf-8", "surrogateescape")
-            told = QueryEvent(after.fingerprint, change.action, query, event.start, event.end)
-            yield Definition(told, before.fingerprint if before else None)
+            old = before.fingerprint if before is not None else ""
+            yield QueryEvent(after.fingerprint, change.action, query, event.start, event.end, old)
 
     def _refuse(self, what: str, event: Event) -> None:
         if self._begun:

@@ -50,7 +50,8 @@ class Schemas:
             return []
         if statement.temporary:
             return []
-        changes = {change.table: change for change in reversed(statement.changes)}  # a swap of tables names some twice
+        named = {change.table: change for change in reversed(statement.changes)}  # a swap of tables names some twice
+        changes = {change.table: named[change.table] for change in statement.changes}
         if statement.dropped_schema is not None:
             dropped = [name for name in self._tables if name[0] == statement.dropped_schema]
             changes = {name: TableChange(Action.DROP, *name, query) for name in dropped}

@@ -6,8 +6,8 @@ from tempfile import SpooledTemporaryFile
 
 import msgspec
 
-from databus.cli.binlog.changes import Changes, Definition, Told
-from databus.events import Action, Begin, Commit, RowsEvent, decode_rows
+from databus.cli.binlog.changes import Changes, Told
+from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, decode_rows
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
@@ -19,7 +19,7 @@ _SIZE = 4  # bytes before each event that is held, which tell its length
 
 _split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _encode_held = msgspec.msgpack.Encoder().encode
-_decode_held = msgspec.msgpack.Decoder(RowsEvent | Definition).decode
+_decode_held = msgspec.msgpack.Decoder(RowsEvent | QueryEvent).decode
 
 
 class Teller:
@@ -57,7 +57,7 @@ class Teller:
                     yield from self._format.begin(self._begun())
                 self._rows += _count(told)
                 yield from self._change(told, None)
-            case Definition():
+            case QueryEvent():
                 yield from self._statement(told)
             case Commit():
                 yield from self._end(self._ended(told))
@@ -78,8 +78,8 @@ class Teller:
             )
         )
 
-    def _statement(self, definition: Definition) -> Iterator[Record]:
-        event, tables = definition.event, self._changes.tables
+    def _statement(self, event: QueryEvent) -> Iterator[Record]:
+        tables = self._changes.tables
         records = list(
             self._format.statement(
                 Statement(
@@ -89,7 +89,7 @@ class Teller:
                     query=event.query,
                     start=event.start,
                     end=event.end,
-                    before=tables[definition.before] if definition.before else None,
+                    before=tables.get(event.before),
                 )
             )
         )
@@ -119,7 +119,7 @@ class Holding(Teller):
             case Begin():
                 yield from super()._tell(told)
                 self._held = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 – it is closed with the transaction
-            case RowsEvent() | Definition():
+            case RowsEvent() | QueryEvent():
                 if isinstance(told, RowsEvent):
                     self._rows += _count(told)
                 data = _encode_held(told)
@@ -129,10 +129,10 @@ class Holding(Teller):
                 if self._rows:
                     yield from self._format.begin(self._begun())
                 for event in self._read():
-                    yield from self._statement(event) if isinstance(event, Definition) else self._change(event, end)
+                    yield from self._statement(event) if isinstance(event, QueryEvent) else self._change(event, end)
                 yield from self._end(end)
 
-    def _read(self) -> Iterator[RowsEvent | Definition]:
+    def _read(self) -> Iterator[RowsEvent | QueryEvent]:
         with self._held as held:
             held.seek(0)
             while size := held.read(_SIZE):

@@ -1,18 +1,20 @@
-"""What happens becomes records: keys, envelopes, tombstones and the topics of the format's own."""
+"""What happens becomes records, of rows and in the topics of the format's own."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from databus.events import Action, Begin, Row, Table
-from databus.formats.base import Change, End, Format, Headers, Record, Snapshot, Source, Statement
+from databus.events import Action, Begin, Table
+from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement
+from databus.formats.columns import misfit
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
 from databus.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus.formats.debezium.options import Options
-from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
+from databus.formats.debezium.own_topics import OwnTopic
+from databus.formats.debezium.rows import RowRecords
+from databus.formats.debezium.schemas import INT64, STRING, struct
 from databus.formats.debezium.source import SourceEncoder
 from databus.formats.debezium.tables import TablePlan
 from databus.formats.debezium.transactions import Transaction
@@ -23,7 +25,6 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 _OPERATIONS = {Action.INSERT: "c", Action.UPDATE: "u", Action.DELETE: "d"}
 _HEARTBEAT_KEY = struct("io.debezium.connector.common.ServerNameKey", {"serverName": STRING})
 _HEARTBEAT = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64})
-_NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
 class Debezium(Format[OptionsT]):
@@ -37,11 +38,12 @@ class Debezium(Format[OptionsT]):
         self._codec = codec
         self._source = SourceEncoder(codec, source.flavor, prefix, options.version)
         self._envelope = EnvelopeEncoder(codec)
+        self._rows = RowRecords(self._envelope, tombstones=options.tombstones_on_delete)
         self._plans: dict[str, TablePlan] = {}
         value = changes.value_schema(source.flavor, self._source.schema)
-        self._schema_changes = _Topic(codec, prefix, changes.key_schema(source.flavor), value)
-        self._transactions = _Topic(codec, debezium_transaction_topic(prefix), transactions.KEY, transactions.VALUE)
-        self._heartbeats = _Topic(codec, debezium_heartbeat_topic(prefix), _HEARTBEAT_KEY, _HEARTBEAT)
+        self._schema_changes = OwnTopic(codec, prefix, changes.key_schema(source.flavor), value)
+        self._transactions = OwnTopic(codec, debezium_transaction_topic(prefix), transactions.KEY, transactions.VALUE)
+        self._heartbeats = OwnTopic(codec, debezium_heartbeat_topic(prefix), _HEARTBEAT_KEY, _HEARTBEAT)
         self._heartbeat_us: int | None = None
         self._transaction: Transaction | None = None
         #: the statement that makes the changes
@@ -74,9 +76,12 @@ class Debezium(Format[OptionsT]):
             return []
         plan = self._plan(change.table)
         event = self._event(plan, change.table, change.begin, change.start, self._query)
-        if not self.options.provide_transaction_metadata:
-            return self._rows(plan, event, change, None)
-        return self._in_transaction(plan, event, change)
+        try:
+            if not self.options.provide_transaction_metadata:
+                return self._rows.of(plan, event, change, None)
+            return self._in_transaction(plan, event, change)
+        except (ValueError, LookupError) as error:
+            raise misfit(change.table, error) from None  # it could show the value
 
     def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> list[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
@@ -84,7 +89,7 @@ class Debezium(Format[OptionsT]):
         transaction = began or Transaction.of(change)
         before = transaction.place(change) - change.first + 1
         blocks = [self._envelope.block(transaction.id, place + 1, before + place) for place in change.ordinals]
-        records = self._rows(plan, event, change, blocks)
+        records = self._rows.of(plan, event, change, blocks)
         transaction.count(change, sum(record.value is not None for record in records))
         if began:
             return records
@@ -105,7 +110,7 @@ class Debezium(Format[OptionsT]):
                 "ts_ms": self.clock() // 1_000_000,
                 "databaseName": table.schema,
                 "schemaName": None,
-                "ddl": statement.query.decode(),
+                "ddl": statement.sql,
                 "tableChanges": changes.table_changes(statement),
             }
             yield self._schema_changes.record({"databaseName": table.schema}, told)
@@ -131,9 +136,12 @@ class Debezium(Format[OptionsT]):
         for marker, same in groupby(_markers(snapshot)):
             count = len(list(same))
             rows = snapshot.rows[done : done + count]
+            try:
+                images, keys = plan.images(rows), plan.keys(rows)
+            except (ValueError, LookupError) as error:
+                raise misfit(snapshot.table, error) from None
             event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
-            images = plan.images(rows)
-            yield from map(Record, plan.keys(rows), self._envelope.values("r", event, [0] * count, after=images))
+            yield from map(Record, keys, self._envelope.values("r", event, [0] * count, after=images))
             done += count
 
     def _plan(self, table: Table) -> TablePlan:
@@ -149,66 +157,6 @@ class Debezium(Format[OptionsT]):
         """Tell what the values of one event's rows have in common."""
         source = self._source.before_row(table, begin, start, marker), self._source.behind_row(begin.thread_id, query)
         return Event(plan.frame, source, self.clock())
-
-    def _rows(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> list[Record]:
-        numbers = [place - change.first for place in change.ordinals]
-        if change.action is Action.UPDATE:
-            return self._updates(plan, event, change.rows, numbers, blocks)
-        images, keys = plan.images(change.rows), plan.keys(change.rows)
-        if change.action is Action.INSERT:
-            return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
-        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=True)
-        return [record for key, value in deletes for record in self._delete(key, value)]
-
-    def _updates(
-        self,
-        plan: TablePlan,
-        event: Event,
-        rows: Sequence[Row],
-        numbers: Sequence[int],
-        blocks: Sequence[bytes] | None,
-    ) -> list[Record]:
-        before, after = rows[::2], rows[1::2]
-        old_keys, new_keys = plan.keys(before), plan.keys(after)
-        if old_keys == new_keys:
-            old, new = plan.images_of_updates(before, after)
-            values = self._envelope.values("u", event, numbers, before=old, after=new, blocks=blocks)
-            return list(map(Record, new_keys, values))
-        if len(numbers) > 1:  # one at a time, some may keep their key
-            singles = (
-                (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
-                for place in range(len(numbers))
-            )
-            return [record for single in singles for record in self._updates(plan, event, *single)]
-        (old_key,), (new_key,) = old_keys, new_keys
-        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(before), blocks=blocks)
-        (created,) = self._envelope.values("c", event, numbers, after=plan.images(after), blocks=blocks)
-        return [
-            *self._delete(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
-            Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
-        ]
-
-    def _delete(self, key: bytes | None, value: bytes, headers: Headers = ()) -> list[Record]:
-        deleted = Record(key, value, headers)
-        return [deleted] if key is None or not self.options.tombstones_on_delete else [deleted, Record(key, None)]
-
-
-class _Topic:
-    """A topic of the format's own; its schemas are encoded with the first record."""
-
-    def __init__(self, codec: Codec, name: str, key: Schema, value: Schema) -> None:
-        self.name = name
-        self._codec, self._schemas = codec, {"key": key, "value": value}
-        self._part = cache(self._make_part)
-
-    def record(self, key: dict[str, Any], value: dict[str, Any]) -> Record:
-        """Make a record."""
-        return Record(self._part("key")(key), self._part("value")(value), topic=self.name)
-
-    def _make_part(self, part: str) -> Callable[[dict[str, Any]], bytes]:
-        schema = self._schemas[part]
-        (head, tail), encode = self._codec.frame(self.name, part, schema), self._codec.data(schema)
-        return lambda data: b"".join((head, encode(data), tail))
 
 
 def _markers(snapshot: Snapshot) -> Iterator[str]:

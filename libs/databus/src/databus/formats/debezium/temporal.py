@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from databus.errors import PoisonError
 from databus.events import Column
-from databus.formats.columns import arguments
+from databus.formats.columns import fraction_digits
 from databus.formats.debezium.options import TimeMode
 from databus.formats.debezium.schemas import INT32, INT64, STRING, Schema, semantic
 
@@ -58,13 +58,13 @@ def _datetime(column: Column, mode: TimeMode) -> _Kind:
             return semantic(STRING, "io.debezium.time.IsoTimestamp"), _iso_timestamp, "1970-01-01T00:00:00Z"
         case "nanoseconds":
             return semantic(INT64, "io.debezium.time.NanoTimestamp"), partial(_nanoseconds, column.name), 0
-        case "adaptive_time_microseconds" if _digits(column) <= 3:
+        case "adaptive_time_microseconds" if fraction_digits(column) <= 3:
             return semantic(INT64, "io.debezium.time.Timestamp"), _milliseconds, 0
     return semantic(INT64, "io.debezium.time.MicroTimestamp"), datetime_us, 0
 
 
 def _timestamp(column: Column, _: TimeMode) -> _Kind:
-    digits = _digits(column)
+    digits = fraction_digits(column)
     epoch = f"1970-01-01T00:00:00{'.' if digits else ''}{'0' * digits}Z"
     return semantic(STRING, "io.debezium.time.ZonedTimestamp"), _zoned, epoch
 
@@ -72,11 +72,6 @@ def _timestamp(column: Column, _: TimeMode) -> _Kind:
 _KINDS: dict[str, Callable[[Column, TimeMode], _Kind]] = {
     "date": _date, "time": _time, "datetime": _datetime, "timestamp": _timestamp
 }  # fmt: skip
-TEMPORAL = frozenset(_KINDS)
-
-
-def _digits(column: Column) -> int:
-    return next(iter(arguments(column)), 0)
 
 
 def _or_epoch(convert: Convert, epoch: Any) -> Convert:

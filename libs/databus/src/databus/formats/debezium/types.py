@@ -5,16 +5,24 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from ipaddress import IPv4Address
-from socket import AF_INET6, inet_ntop
 from typing import Any, TypeAlias
-from uuid import UUID
 
 import msgspec
 
 from databus.errors import PoisonError
 from databus.events import Column
-from databus.formats.columns import BINARY, FLOATS, INTEGERS, SPATIAL, arguments, label, labels
+from databus.formats.columns import (
+    BINARY,
+    FLOATS,
+    INTEGERS,
+    PACKED,
+    SPATIAL,
+    TEMPORAL,
+    TEXT,
+    arguments,
+    label,
+    labels,
+)
 from databus.formats.debezium.options import Options
 from databus.formats.debezium.schemas import (
     BOOLEAN,
@@ -30,7 +38,7 @@ from databus.formats.debezium.schemas import (
     semantic,
     struct,
 )
-from databus.formats.debezium.temporal import TEMPORAL, Convert, temporal
+from databus.formats.debezium.temporal import Convert, temporal
 from databus_binlog import float_text
 
 
@@ -47,7 +55,6 @@ class ColumnType:
 _SIGNED = {"tinyint": INT16, "smallint": INT16, "mediumint": INT32, "int": INT32, "bigint": INT64}
 _UNSIGNED = _SIGNED | {"smallint": INT32, "int": INT64}
 _FEW = frozenset({"bit", "date", "enum", "set", "year"})
-_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _GEOMETRY = replace(
     struct("io.debezium.data.geometry.Geometry", {"wkb": BYTES, "srid": INT32.maybe()}),
     doc="Geometry",
@@ -163,7 +170,7 @@ _KINDS: dict[str, Callable[[Column, Options], _Typed]] = {
     **dict.fromkeys(INTEGERS, _integer),
     **dict.fromkeys(FLOATS, _float),
     **dict.fromkeys(TEMPORAL, lambda column, options: temporal(column, options.time)),
-    **dict.fromkeys(_TEXT, _always(STRING, bytes.decode)),
+    **dict.fromkeys(TEXT, _always(STRING, bytes.decode)),
     **dict.fromkeys(BINARY, lambda _, options: _BYTES[options.binary]),
     **dict.fromkeys(SPATIAL, _always(_GEOMETRY, _geometry)),
     "point": _always(_POINT, _point),
@@ -174,7 +181,7 @@ _KINDS: dict[str, Callable[[Column, Options], _Typed]] = {
     "set": _set,
     "json": _always(semantic(STRING, "io.debezium.data.Json"), _compact),
     "vector": _always(semantic(array(FLOAT32), "io.debezium.data.FloatVector"), _floats),
-    "uuid": _always(semantic(STRING, "io.debezium.data.Uuid"), lambda text: str(UUID(bytes=text))),
-    "inet4": _always(STRING, lambda text: str(IPv4Address(text))),
-    "inet6": _always(STRING, partial(inet_ntop, AF_INET6)),
+    "uuid": _always(semantic(STRING, "io.debezium.data.Uuid"), PACKED["uuid"]),
+    "inet4": _always(STRING, PACKED["inet4"]),
+    "inet6": _always(STRING, PACKED["inet6"]),
 }

@@ -1,0 +1,61 @@
+"""Rows become records: inserts, updates, deletes with their tombstones, and what another key makes of an update."""
+
+from collections.abc import Sequence
+
+from databus.events import Action, Row
+from databus.formats.base import Change, Headers, Record
+from databus.formats.debezium.envelope import EnvelopeEncoder, Event
+from databus.formats.debezium.tables import TablePlan
+
+_NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
+
+
+class RowRecords:
+    """Makes the records of rows events."""
+
+    def __init__(self, envelope: EnvelopeEncoder, *, tombstones: bool) -> None:
+        self._envelope = envelope
+        self._tombstones = tombstones
+
+    def of(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> list[Record]:
+        """Make the records of a change; `blocks` are its places in the transaction, if they are told."""
+        numbers = [place - change.first for place in change.ordinals]
+        if change.action is Action.UPDATE:
+            return self._updates(plan, event, change.rows, numbers, blocks)
+        images, keys = plan.images(change.rows), plan.keys(change.rows)
+        if change.action is Action.INSERT:
+            return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
+        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=True)
+        return [record for key, value in deletes for record in self._deletion(key, value)]
+
+    def _updates(
+        self,
+        plan: TablePlan,
+        event: Event,
+        rows: Sequence[Row],
+        numbers: Sequence[int],
+        blocks: Sequence[bytes] | None,
+    ) -> list[Record]:
+        before, after = rows[::2], rows[1::2]
+        old_keys, new_keys = plan.keys(before), plan.keys(after)
+        if old_keys == new_keys:
+            old, new = plan.images_of_updates(before, after)
+            values = self._envelope.values("u", event, numbers, before=old, after=new, blocks=blocks)
+            return list(map(Record, new_keys, values))
+        if len(numbers) > 1:  # one at a time, some may keep their key
+            singles = (
+                (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
+                for place in range(len(numbers))
+            )
+            return [record for single in singles for record in self._updates(plan, event, *single)]
+        (old_key,), (new_key,) = old_keys, new_keys
+        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(before), blocks=blocks)
+        (created,) = self._envelope.values("c", event, numbers, after=plan.images(after), blocks=blocks)
+        return [
+            *self._deletion(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
+        ]
+
+    def _deletion(self, key: bytes | None, value: bytes, headers: Headers = ()) -> list[Record]:
+        deleted = Record(key, value, headers)
+        return [deleted] if key is None or not self._tombstones else [deleted, Record(key, None)]
