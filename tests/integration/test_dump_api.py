@@ -657,7 +657,7 @@ async def test_a_dump_is_told_in_the_formats_of_others(
             assert err == b""
             return [json.loads(line) for line in out.splitlines()]
 
-        values = [line["value"] for line in await told("--format", "debezium-json")]
+        values = [line["value"]["payload"] for line in await told("--format", "debezium-json")]
         assert [(value["op"], value["source"]["table"], value["after"]["id"]) for value in values] == [
             ("r", "a", 1),
             ("r", "a", 2),
@@ -688,9 +688,9 @@ async def test_a_dump_is_told_in_the_formats_of_others(
 async def test_a_dump_that_cannot_be_told_is_refused_in_one_line(
     serve: Callable[..., Any], execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    await execute("CREATE TABLE t (id INT PRIMARY KEY, f FLOAT)")
-    await execute("INSERT INTO t VALUES (1, 0.1)")
-    rules = [{"match": ["*.t"], "format": "databus", "options": {"compat": "strict"}}]
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, f FLOAT, mail TEXT)")
+    await execute("INSERT INTO t VALUES (1, 0.1, NULL)")
+    rules = [{"match": ["*.t"], "format": "databus", "options": {"compat": "strict"}, "mask": ["mail"]}]
     async with serve(publisher={"routes": rules}) as api, listening(api) as run:
 
         async def refusal(dump: str, *arguments: str) -> str:
@@ -703,5 +703,6 @@ async def test_a_dump_that_cannot_be_told_is_refused_in_one_line(
         assert "t with compat: strict, which loses" in await refusal(manifest["id"])
         assert "has none of these tables" in await refusal(manifest["id"], "--tables", "no.*")
         assert "404: there is no dump 1" in await refusal("1")
-        await api.delete(f"/v1/dumps/{manifest['id']}")
-        assert f"dump {manifest['id']} is deleted, not complete" in await refusal(manifest["id"])
+        await execute("ALTER TABLE t DROP COLUMN mail")
+        failed = await api.dumped(state="failed")
+        assert f"dump {failed['id']} is failed, not complete: publisher.routes: rule 1" in await refusal(failed["id"])
