@@ -8,7 +8,8 @@ from hashlib import file_digest
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
 import msgspec
@@ -19,6 +20,8 @@ from databus.manifest import DumpFile, Manifest, State
 log = logging.getLogger("databus")
 
 _CHUNK = 2**20
+
+_T = TypeVar("_T")
 
 
 class DumpList(msgspec.Struct, frozen=True):
@@ -53,17 +56,16 @@ class DumpApi:
     async def dumps(self) -> list[Manifest]:
         """List all dumps, the newest first."""
         answer = await self._request("GET", "/v1/dumps")
-        return msgspec.json.decode(answer.content, type=DumpList).dumps
+        return self._read(answer, DumpList).dumps
 
     async def dump(self, dump: str) -> Manifest:
         """Show a dump."""
-        answer = await self._request("GET", f"/v1/dumps/{dump}")
-        return msgspec.json.decode(answer.content, type=Manifest)
+        return self._read(await self._request("GET", f"/v1/dumps/{dump}"), Manifest)
 
     async def take(self, tables: list[str]) -> Manifest:
         """Request a dump and wait until it is complete."""
         answer = await self._request("POST", "/v1/dumps", json={"tables": tables})
-        manifest = msgspec.json.decode(answer.content, type=Manifest)
+        manifest = self._read(answer, Manifest)
         log.info("requested dump %s", manifest.id)
         while manifest.state in (State.PENDING, State.RUNNING):
             await asyncio.sleep(self._poll)
@@ -76,7 +78,7 @@ class DumpApi:
     async def leased(self, dump: str) -> AsyncIterator[None]:
         """Keep a dump from being deleted meanwhile."""
         answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
-        lease = msgspec.json.decode(answer.content, type=Lease)
+        lease = self._read(answer, Lease)
         path = f"/v1/dumps/{dump}/leases/{lease.lease}"
         renewing = asyncio.create_task(self._renew(path, lease.expires_in / 3))
         try:
@@ -92,7 +94,7 @@ class DumpApi:
     async def download(self, dump: str, file: DumpFile, path: Path) -> None:
         """Download a file, or what is missing of it, and verify it."""
         if (have := await asyncio.to_thread(_size, path)) < file.bytes:
-            await self._append(f"/v1/dumps/{dump}/files/{file.name}", path, have)
+            await self._append(f"/v1/dumps/{dump}/files/{quote(file.name)}", path, have)
         if await asyncio.to_thread(_sha256, path) != file.sha256:
             await asyncio.to_thread(path.unlink)
             raise DumpUnusable(f"dump {dump}: {file.name} is not what its manifest says; request a new dump")
@@ -122,6 +124,12 @@ class DumpApi:
             raise self._unavailable(error) from error
         await self._require_success(answer)
         return answer
+
+    def _read(self, answer: httpx.Response, kind: type[_T]) -> _T:
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except msgspec.DecodeError as error:
+            raise self._unavailable(error) from error
 
     async def _require_success(self, answer: httpx.Response) -> None:
         if answer.is_success:

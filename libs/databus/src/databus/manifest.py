@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from databus.events import Table
-from databus_binlog import Position
+from databus_binlog import Flavor, Position
 
 
 class State(StrEnum):
@@ -34,6 +34,8 @@ class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
     #: of the compressed file
     bytes: int
     sha256: str
+    #: values are the texts of `compat: strict`, which lose some of what there is
+    strict: bool = False
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,3 +63,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def server(self) -> str:
         """Identity of the server whose file the position names."""
         return self.source.rpartition(" ")[2]
+
+    @property
+    def flavor(self) -> Flavor:
+        """Kind of the server that was read."""
+        return "mariadb" if self.source.startswith("mariadb ") else "mysql"

@@ -24,6 +24,7 @@ class Parts:
         self._folder = folder
         self._table = table
         self._size = size
+        self._strict = strict
         self._encoder = Encoder(strict=strict)
         self._part: _Part | None = None
         self._closed: list[DumpFile] = []
@@ -49,7 +50,7 @@ class Parts:
 
     def _end_part(self) -> None:
         if self._part is not None:
-            self._closed.append(self._part.close(f"{self._table.schema}.{self._table.name}"))
+            self._closed.append(self._part.close(f"{self._table.schema}.{self._table.name}", strict=self._strict))
             self._part = None
 
 
@@ -70,13 +71,18 @@ class _Part:
         self.written += len(line)
         self._rows += rows
 
-    def close(self, table: str) -> DumpFile:
+    def close(self, table: str, *, strict: bool) -> DumpFile:
         self._put(self._compressor.flush())
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
         return DumpFile(
-            name=self._path.name, table=table, rows=self._rows, bytes=self._bytes, sha256=self._hash.hexdigest()
+            name=self._path.name,
+            table=table,
+            rows=self._rows,
+            bytes=self._bytes,
+            sha256=self._hash.hexdigest(),
+            strict=strict,
         )
 
     def _put(self, compressed: bytes) -> None:

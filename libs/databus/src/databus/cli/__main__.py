@@ -6,13 +6,13 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from databus.cli import binlog, deadletter, source
+from databus.cli import binlog, deadletter, dump, source
 from databus.cli.terminal import tell
 from databus.errors import DatabusError
 from databus_binlog import BinlogError
 
 #: Each has `add(commands)`, which adds its parser with a default `run(options) -> exit code`.
-_COMMANDS = (binlog, deadletter, source)
+_COMMANDS = (binlog, dump, deadletter, source)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,6 @@
 """`databus binlog`: decode binlog files offline, with no server."""
 
 import argparse
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,9 @@ from databus.cli.binlog.files import STANDARD_INPUT, read_files
 from databus.cli.binlog.lines import Json, LineFormat
 from databus.cli.binlog.messages import NAME, Messages
 from databus.cli.binlog.summary import Summary
-from databus.cli.binlog.tables import Completion, Selection
+from databus.cli.binlog.tables import Completion
+from databus.cli.records import add_options
+from databus.cli.selection import Selection, add_tables
 from databus.cli.terminal import byte_progress, tell
 from databus.errors import DatabusError, InvalidSettings
 from databus.formats import known
@@ -56,15 +57,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--format", choices=[_JSON, *known()], default=_JSON, help="of the output (default: %(default)s)"
     )
-    parser.add_argument(
-        "--option",
-        dest="options",
-        action="append",
-        type=_assignment,
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the format, as in a route's options, a list as JSON; can be repeated",
-    )
+    add_options(parser)
     parser.add_argument(
         "--from",
         dest="start",
@@ -72,15 +65,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="POS",
         help="begin with the event at this offset of the first FILE",
     )
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        action="extend",
-        type=_pattern,
-        metavar="PATTERN",
-        help="only rows of these tables, and statements that may concern them; schema.table with * and ?, "
-        "as in source.include",
-    )
+    add_tables(parser, "rows of these tables, and statements that may concern them")
     parser.add_argument(
         "--row-limit",
         type=_size_of,
@@ -91,30 +76,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.set_defaults(run=run)
 
 
-def _assignment(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    if not value.startswith("["):
-        return name, value
-    try:
-        return name, json.loads(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
-
-
 def _offset(text: str) -> int:
     if not text.isdecimal() or int(text) < 4:
         raise argparse.ArgumentTypeError(f"{text!r} is no offset of an event; the first one is at 4")
     return int(text)
-
-
-def _pattern(text: str) -> str:
-    try:
-        Selection([text])
-    except ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no schema.table pattern") from None
-    return text
 
 
 def _size_of(text: str) -> int:

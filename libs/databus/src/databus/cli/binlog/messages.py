@@ -3,23 +3,17 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-import msgspec
-from pydantic import ValidationError
-
 from databus.cli.binlog.changes import Changes
 from databus.cli.binlog.lines import LineFormat
 from databus.cli.binlog.schemas import flavor_of
 from databus.cli.binlog.telling import Holding, Teller
-from databus.errors import InvalidSettings, PoisonError
-from databus.formats import find
-from databus.formats.base import Options, Record, Source
+from databus.cli.records import format_of, line_of
+from databus.errors import PoisonError
+from databus.formats.base import Source
 from databus_binlog import AnyEvent, FormatDescription, TableMap
 
 #: what stands for the pipeline's name
 NAME = "binlog"
-
-_json = msgspec.json.Encoder().encode
-_read_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class Messages(LineFormat):
@@ -27,8 +21,7 @@ class Messages(LineFormat):
 
     def __init__(self, name: str, options: Mapping[str, object], wanted: Callable[[str, str], bool]) -> None:
         super().__init__()
-        self._class = find(name)
-        self._options = _read_options(name, self._class.options_type, options)
+        self._make = format_of(name, options)
         self._wanted = wanted
         self._teller: Teller | None = None
 
@@ -37,7 +30,7 @@ class Messages(LineFormat):
         if self._teller is None:
             self._teller = self._begin(event if isinstance(event, FormatDescription) else self.head)
         try:
-            yield from map(_line, self._teller.tell(event, tables))
+            yield from map(line_of, self._teller.tell(event, tables))
         except PoisonError as error:
             where = f"in the transaction that {event.file}:{event.start} belongs to"
             raise PoisonError(f"{error} ({where}); --format json can tell it") from error
@@ -51,42 +44,6 @@ class Messages(LineFormat):
     def _begin(self, head: FormatDescription | None) -> Teller:
         if head is None:
             raise AssertionError("a file begins with its head")
-        made = self._class(Source(name=NAME, flavor=flavor_of(head), host="", port=0), self._options)
+        made = self._make(Source(name=NAME, flavor=flavor_of(head), host="", port=0))
         changes = Changes(head, self._wanted, self._left_out)
         return (Holding if made.needs_end else Teller)(made, changes, self._left_out)
-
-
-def _read_options(name: str, kind: type[Options], given: Mapping[str, object]) -> Options:
-    try:
-        return kind.model_validate(dict(given))
-    except ValidationError as error:
-        [first, *_] = error.errors()
-        option = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            known = f"it has {', '.join(kind.model_fields)}" if kind.model_fields else "it has none"
-            raise InvalidSettings(f"format {name} has no option {option}: {known}") from error
-        raise InvalidSettings(f"option {option} of format {name}: {first['msg'].lower()}") from error
-
-
-def _line(record: Record) -> bytes:
-    parts = {"topic": _json(record.topic)} if record.topic is not None else {}
-    parts |= {"key": _shown(record.key), "value": _shown(record.value)}
-    if record.headers:
-        headers = (_json(name) + b":" + _shown(value) for name, value in record.headers)
-        parts["headers"] = b"{%b}" % b",".join(headers)
-    return b"{%b}\n" % b",".join(b'"%b":%b' % (name.encode(), part) for name, part in parts.items())
-
-
-def _shown(content: bytes | None) -> bytes:
-    """Give JSON as it is, other text as a string, bytes as base64."""
-    if content is None:
-        return b"null"
-    try:
-        return bytes(_read_json(content))
-    except msgspec.DecodeError:
-        pass
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return _json({"base64": content})
-    return _json(text if text.isprintable() else {"base64": content})

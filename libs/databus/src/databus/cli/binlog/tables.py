@@ -1,35 +1,14 @@
-"""Which tables are decoded, and what is assumed of them where the file does not say it."""
+"""What is assumed of tables where the file does not say it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from databus.settings import Source
-from databus_binlog import ColumnMap, FieldType, Query, TableMap
+from databus_binlog import ColumnMap, FieldType, TableMap
 
 _T = FieldType
 _INTEGERS = {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG}
 _STRINGS = {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VARCHAR_COMPRESSED, _T.BLOB_COMPRESSED}
-#: statements that say what becomes of the rows before them
-_OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
-
-
-class Selection:
-    """The tables of `schema.table` patterns, all without any. Raises pydantic's ValidationError."""
-
-    def __init__(self, patterns: Sequence[str] | None) -> None:
-        self._source = Source(include=list(patterns)) if patterns else None
-
-    def table(self, schema: str, name: str) -> bool:
-        """Say whether rows of a table are wanted."""
-        return self._source is None or self._source.captures(schema, name)
-
-    def statement(self, event: Query) -> bool:
-        """Say whether a statement may concern wanted tables."""
-        if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
-            return True
-        text = event.query.decode(errors="replace")
-        return self._source.captures_some(event.schema) or self._source.mentions_some(text)
 
 
 class Completion:

@@ -1,0 +1,50 @@
+"""The tables that a command is about: `--tables PATTERN…`."""
+
+import argparse
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from databus.settings import Source
+from databus_binlog import Query
+
+#: statements that say what becomes of the rows before them
+_OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
+
+
+def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option; `what` says what is selected."""
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        action="extend",
+        type=_pattern,
+        metavar="PATTERN",
+        help=f"only {what}; schema.table with * and ?, as in source.include",
+    )
+
+
+def _pattern(text: str) -> str:
+    try:
+        Selection([text])
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no schema.table pattern") from None
+    return text
+
+
+class Selection:
+    """The tables of `schema.table` patterns, all without any. Raises pydantic's ValidationError."""
+
+    def __init__(self, patterns: Sequence[str] | None) -> None:
+        self._source = Source(include=list(patterns)) if patterns else None
+
+    def table(self, schema: str, name: str) -> bool:
+        """Say whether rows of a table are wanted."""
+        return self._source is None or self._source.captures(schema, name)
+
+    def statement(self, event: Query) -> bool:
+        """Say whether a statement may concern wanted tables."""
+        if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
+            return True
+        text = event.query.decode(errors="replace")
+        return self._source.captures_some(event.schema) or self._source.mentions_some(text)
