@@ -6,9 +6,10 @@ from typing import ClassVar
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.tokens import Token, TokenType
 
-_QUOTED = r"""'(?:[^'\\]++|\\.|'')*+'|"(?:[^"\\]++|\\.|"")*+"|`[^`]*+`"""
-_COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*+|\#[^\n]*+"
-_EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)*+)(?P<close>\*/)"
+# Atomic groups, not possessive quantifiers: Python 3.11.2, which Debian 12 has, mistakes the latter inside of groups.
+_QUOTED = r"""'(?>(?:[^'\\]|\\.|'')*)'|"(?>(?:[^"\\]|\\.|"")*)"|`[^`]*`"""
+_COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
+_EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
 _UNWRAP = re.compile(f"{_QUOTED}|{_COMMENT}|{_EXECUTED}", re.DOTALL)
 
 
