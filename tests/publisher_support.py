@@ -23,6 +23,7 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import Position
 from databus_publisher import service
+from support import cancelled
 
 #: of all commits, µs since the epoch
 TIME = 1_700_000_000_000_000
@@ -97,8 +98,7 @@ class Publisher:
         self._task = asyncio.create_task(service.run(settings, Health()))
 
     async def stop(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await cancelled(self._task)
 
     async def failure(self) -> BaseException | None:
         """Wait until it stops by itself."""

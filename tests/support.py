@@ -132,3 +132,10 @@ def decoded(record: Any) -> dict[str, Any]:
 
 
 Consume = Callable[..., Awaitable[Changes]]
+
+
+async def cancelled(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task until it has ended, as the services' runtime does: a client that is connecting may lose one."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)

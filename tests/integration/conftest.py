@@ -1,25 +1,33 @@
-"""Pairs of databases that replicate, of one test's own; a publisher in this process."""
+"""Pairs of databases that replicate, of one test's own; publisher and dump API in this process."""
 
 import asyncio
 import json
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from redis.asyncio import Redis
 
 from databus.cli.__main__ import main
+from databus.names import progress_topic
 from databus.pipe import ReaderEnd
+from databus.progress import Progress, encode_progress
 from databus.settings import Settings
+from databus_binlog import Position
+from databus_dump_api.__main__ import Service
 from devstack import Server
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
+from dump_support import Api, Begun, create, publish
 from hosts_support import CREATE_ACCOUNT
 from publisher_support import Publisher, Run, Source
+from support import cancelled
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
@@ -91,3 +99,48 @@ def dead_letters(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> C
         return code, [json.loads(line) for line in out.splitlines()] if "--json" in arguments else [], err.decode()
 
     return command
+
+
+@pytest.fixture
+async def serve(
+    source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
+) -> AsyncIterator[Callable[..., Any]]:
+    """Run a service over the test's schema, in this process; its pipeline has begun."""
+
+    @asynccontextmanager
+    async def running(begun: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:
+        if begun:
+            await create(kafka, progress_topic(schema))
+            await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
+        login = {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
+        settings = Settings.model_validate(
+            {
+                "name": schema,
+                "source": login | {"include": [f"{schema}.*"], "exclude": ["*.hidden"]} | overrides.get("source", {}),
+                "redis": {"url": redis_server.url},
+                "kafka": {"bootstrap_servers": [kafka.url]},
+                "dumps": {"storage": f"file://{tmp_path}"} | overrides.get("dumps", {}),
+                "publisher": overrides.get("publisher", {}),
+            }
+        )
+        service, health = Service(), Begun()
+        app = service.app(settings, health)
+        work = asyncio.create_task(service.run(settings, health))
+        up = asyncio.create_task(health.event.wait())
+        await asyncio.wait([work, up], return_when=asyncio.FIRST_COMPLETED)
+        assert up.done(), work.exception()
+        try:
+            async with Api(transport=httpx.ASGITransport(app), base_url="http://dumps") as api:
+                api.settings, api.app = settings, app
+                yield api
+        finally:
+            await cancelled(work)
+        assert work.cancelled(), work.exception()
+
+    yield running
+
+
+@pytest.fixture
+async def api(serve: Callable[..., Any]) -> AsyncIterator[Api]:
+    async with serve() as running:
+        yield running

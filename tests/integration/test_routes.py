@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from msgspec.structs import replace
 
 from databus.errors import InvalidSettings
 from databus.events import Action, Commit, OversizedRow, QueryEvent, TableDefinition
@@ -185,6 +186,25 @@ async def test_dead_letters_of_each_way_are_kept_apart_and_name_topic_and_format
     }
     assert found == large | lost
     assert len(letters) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        ([], "INSERT INTO items …"),
+        ([{"match": ["hr.*"], "drop": True}], None),
+        ([{"match": ["hr.*"], "mask": ["*"]}], None),
+    ],
+)
+async def test_a_statement_is_not_told_where_it_could_tell_of_other_tables(
+    configured: Callable[..., Settings], run: Run, read: Read, others: list[dict[str, Any]], told: str | None
+) -> None:
+    maxwell = {"match": ["*.*"], "format": "maxwell-json", "options": {"output_row_query": True}}
+    settings = configured(routes=[*others, maxwell])
+    _, source = await run(settings)
+    await source.commit(replace(source.rows(Action.INSERT, [b"1", b"a"]), query="INSERT INTO items …".encode()))
+    [record] = await read(f"{settings.name}.shop.items", 1)
+    assert json.loads(record.value).get("query") == told
 
 
 @pytest.mark.parametrize(

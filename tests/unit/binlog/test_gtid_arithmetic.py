@@ -1,6 +1,6 @@
 """Subtraction and inclusion of GTID sets, against sets of single transactions."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from databus_binlog import GtidSet, MariaDbGtidPosition, MySqlGtidSet
@@ -17,6 +17,7 @@ def mysql(transactions: set[tuple[str, int]]) -> MySqlGtidSet:
     return executed
 
 
+@settings(deadline=None)
 @given(transactions, transactions)
 def test_mysql_sets_are_sets_of_transactions(a, b):
     assert mysql(a).minus(mysql(b)) == mysql(a - b)
@@ -35,6 +36,7 @@ def mariadb(last: dict[int, tuple[int, int]]) -> MariaDbGtidPosition:
     return MariaDbGtidPosition.from_text(",".join(f"{d}-{s}-{n}" for d, (s, n) in last.items()))
 
 
+@settings(deadline=None)
 @given(histories, histories)
 def test_a_mariadb_position_lacks_the_domains_that_came_further_elsewhere(a, b):
     further = {

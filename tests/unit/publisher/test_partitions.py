@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from databus.events import Action, Begin, Row, Table
@@ -36,6 +36,7 @@ keyed_rows = st.lists(st.tuples(cells, cells)).map(
 )
 
 
+@settings(deadline=None)
 @given(keyed_rows, st.integers(1, 5), st.integers(0, 9), st.sampled_from([Action.INSERT, Action.DELETE]))
 def test_rows_are_all_there_and_in_order_in_their_partition(
     rows: list[Row], partitions: int, first: int, action: Action
@@ -48,6 +49,7 @@ def test_rows_are_all_there_and_in_order_in_their_partition(
         assert all(of_row(row, KEY, partitions) == part.partition for row in part.rows)
 
 
+@settings(deadline=None)
 @given(keyed_rows.filter(lambda rows: len(rows) % 2 == 0), st.integers(1, 5))
 def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: list[Row], partitions: int) -> None:
     expected = []

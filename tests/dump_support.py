@@ -1,0 +1,95 @@
+"""The dump API in this process: what it is asked, and what stands in Kafka before."""
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import zstandard
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from databus.runtime import Health
+from databus.settings import Settings
+from devstack import Server
+
+Cells = list[bytes | None]
+
+
+class Api(httpx.AsyncClient):
+    """A client of a service that runs in this process."""
+
+    settings: Settings
+    app: Any
+
+    async def dumped(self, *tables: str, state: str = "complete") -> dict[str, Any]:
+        """Request a dump and wait for its end."""
+        answer = await self.post("/v1/dumps", json={"tables": tables} if tables else None)
+        assert answer.status_code == 202, answer.text
+        manifest: dict[str, Any] = {}
+
+        async def ended() -> bool:
+            manifest.update((await self.get(answer.headers["Location"])).json())
+            return manifest["state"] in ("complete", "failed")
+
+        await eventually(ended)
+        assert manifest["state"] == state, manifest["error"]
+        return manifest
+
+    async def rows(self, manifest: dict[str, Any], table: str) -> list[Cells]:
+        """Download all rows of a table."""
+        rows: list[Cells] = []
+        for file in manifest["files"]:
+            if file["table"] == table:
+                answer = await self.get(path_of(manifest, file["name"]))
+                lines = zstandard.ZstdDecompressor().decompressobj().decompress(answer.content).splitlines()
+                rows += [
+                    [None if c is None else b64decode(c) for c in row]
+                    for line in lines
+                    for row in json.loads(line)["Rows"]
+                ]
+        return rows
+
+
+def cells(row: list[str | None]) -> Cells:
+    return [None if cell is None else b64decode(cell) for cell in row]
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    for _ in range(1200):
+        if await condition():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+def path_of(manifest: dict[str, Any], name: str) -> str:
+    return f"/v1/dumps/{manifest['id']}/files/{quote(name)}"
+
+
+class Begun(Health):
+    """Tells when the service does its work: what is cancelled while it connects leaves aiokafka's connections open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event = asyncio.Event()
+
+    def up(self) -> None:
+        super().up()
+        self.event.set()
+
+
+async def create(kafka: Server, topic: str, partitions: int = 1) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
+    await admin.start()
+    await admin.create_topics([NewTopic(topic, partitions, 1)])
+    await admin.close()
+
+
+async def publish(kafka: Server, topic: str, *values: bytes, partition: int = 0) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
+        for value in values:
+            await producer.send_and_wait(topic, value, key=b"key", partition=partition)

@@ -1,0 +1,98 @@
+"""`databus dump messages`: a dump's rows in the formats of others."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+import uvicorn
+
+from databus.cli.__main__ import main
+from dump_support import Api
+from support import Execute
+
+
+@asynccontextmanager
+async def listening(api: Api) -> AsyncIterator[Callable[..., Awaitable[int]]]:
+    """Serve on a socket; gives what runs `databus dump messages` there."""
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        server = uvicorn.Server(uvicorn.Config(api.app, log_config=None, lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[bound]))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        yield lambda *arguments: asyncio.to_thread(main, ["dump", "messages", *arguments, "--url", url])
+        server.should_exit = True
+        await serving
+
+
+async def test_a_dump_is_told_in_the_formats_of_others(
+    api: Api, schema: str, execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10))")
+    await execute("INSERT INTO a VALUES (1, 'one'), (2, NULL), (3, 'three')")
+    await execute("CREATE TABLE b (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE größe (id INT PRIMARY KEY)")
+    await execute("INSERT INTO größe VALUES (1), (2)")
+    manifest = await api.dumped()
+    created = int(datetime.fromisoformat(manifest["created"]).timestamp())
+
+    async with listening(api) as run:
+
+        async def told(*arguments: str) -> list[dict[str, Any]]:
+            assert await run(manifest["id"], *arguments) == 0
+            out, err = capfdbinary.readouterr()
+            assert err == b""
+            return [json.loads(line) for line in out.splitlines()]
+
+        values = [line["value"]["payload"] for line in await told("--format", "debezium-json")]
+        assert [(value["op"], value["source"]["table"], value["after"]["id"]) for value in values] == [
+            ("r", "a", 1),
+            ("r", "a", 2),
+            ("r", "a", 3),
+            ("r", "größe", 1),
+            ("r", "größe", 2),
+        ]
+        markers = ["first", "true", "last_in_data_collection", "first_in_data_collection", "last"]
+        assert [value["source"]["snapshot"] for value in values] == markers
+        assert {value["source"]["pos"] for value in values} == {manifest["position"]["offset"]}
+        assert {value["source"]["name"] for value in values} == {schema}
+
+        values = [line["value"] for line in await told("--format", "maxwell-json", "--tables", "*.a", "*.b")]
+        assert [(value["table"], value["type"], value["data"].get("id")) for value in values] == [
+            ("a", "bootstrap-start", None),
+            ("a", "bootstrap-insert", 1),
+            ("a", "bootstrap-insert", 2),
+            ("a", "bootstrap-insert", 3),
+            ("a", "bootstrap-complete", None),
+            ("b", "bootstrap-start", None),
+            ("b", "bootstrap-complete", None),
+        ]
+        assert {value["ts"] for value in values} == {created}
+        await execute("DROP TABLE a, b, größe")
+        assert (await api.delete(f"/v1/dumps/{manifest['id']}")).status_code == 204  # no lease is left
+
+
+async def test_a_dump_that_cannot_be_told_is_refused_in_one_line(
+    serve: Callable[..., Any], execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, f FLOAT, mail TEXT)")
+    await execute("INSERT INTO t VALUES (1, 0.1, NULL)")
+    rules = [{"match": ["*.t"], "format": "databus", "options": {"compat": "strict"}, "mask": ["mail"]}]
+    async with serve(publisher={"routes": rules}) as api, listening(api) as run:
+
+        async def refusal(dump: str, *arguments: str) -> str:
+            assert await run(dump, "--format", "dip", *arguments) == 1
+            out, err = capfdbinary.readouterr()
+            assert (out, err.count(b"\n")) == (b"", 1)
+            return err.decode()
+
+        manifest = await api.dumped()
+        assert "t with compat: strict, which loses" in await refusal(manifest["id"])
+        assert "has none of these tables" in await refusal(manifest["id"], "--tables", "no.*")
+        assert "404: there is no dump 1" in await refusal("1")
+        await execute("ALTER TABLE t DROP COLUMN mail")
+        failed = await api.dumped(state="failed")
+        assert f"dump {failed['id']} is failed, not complete: publisher.routes: rule 1" in await refusal(failed["id"])

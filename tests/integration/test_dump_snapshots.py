@@ -1,0 +1,232 @@
+"""What a dump holds: one moment of a real database, the moment it names, and no more than is whole."""
+
+import asyncio
+import random
+import tracemalloc
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from databus.catalog import read_table
+from databus.connections import connect_source
+from databus.errors import SchemaMismatch
+from databus.names import progress_topic
+from databus.progress import Progress, encode_progress
+from databus.settings import Settings
+from databus_binlog import Position, Rows
+from databus_dump_api.select import select
+from databus_dump_api.tables import define, require_unchanged
+from databus_dump_api.view import open_view
+from devstack import Server
+from dump_support import Api, create, publish
+from support import Execute, connected
+
+
+# T13: commits at any moment of the hand-off from snapshot to binlog
+async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Server, schema: str) -> None:
+    async with connected(source) as execute:
+        await execute(f"USE {schema}")
+        await execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL, note TEXT)")
+        await execute("CREATE TABLE log (n INT PRIMARY KEY)")
+        for first in range(0, 5000, 100):
+            rows = ", ".join(f"({number}, 100, REPEAT('x', 500))" for number in range(first, first + 100))
+            await execute(f"INSERT INTO accounts VALUES {rows}")
+    begun, stop = asyncio.Event(), asyncio.Event()
+    writer = asyncio.create_task(transfer(source, schema, begun, stop))
+    await begun.wait()
+    manifest = await api.dumped()
+    stop.set()
+    last = await writer
+
+    balances = [int(row[1] or 0) for row in await api.rows(manifest, f"{schema}.accounts")]
+    assert (len(balances), sum(balances)) == (5000, 500_000)
+    log = [int(row[0] or 0) for row in await api.rows(manifest, f"{schema}.log")]
+    assert log == list(range(1, len(log) + 1))
+    assert await logged_after(api.settings, manifest["position"]) == list(range(len(log) + 1, last + 1))
+    assert len(log) < last
+
+
+async def transfer(source: Server, schema: str, begun: asyncio.Event, stop: asyncio.Event) -> int:
+    """Move money between accounts and log each transaction's number, until told to stop."""
+    dice = random.Random(3)
+    number = 0
+    async with connected(source) as execute:
+        await execute(f"USE {schema}")
+        while not stop.is_set():
+            number += 1
+            giver, taker = dice.sample(range(5000), 2)
+            await execute("BEGIN")
+            await execute("UPDATE accounts SET balance = balance - 1 WHERE id = %s", giver)
+            await execute("UPDATE accounts SET balance = balance + 1 WHERE id = %s", taker)
+            await execute("INSERT INTO log VALUES (%s)", number)
+            await execute("COMMIT")
+            begun.set()
+    return number
+
+
+async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int]:
+    """Read the numbers that the binlog has after a position."""
+    numbers = []
+    async with connect_source(settings.source) as session:
+        stream = await session.dump(
+            msgspec.convert(position, Position),
+            server_id=random.SystemRandom().randrange(10_000, 2**31),
+            wanted=lambda schema, table: (schema, table) == (settings.name, "log"),
+            follow=False,
+        )
+        async for events in stream:
+            for event in events:
+                if isinstance(event, Rows):
+                    numbers += [int(row[0] or 0) for row in event.images()]
+    return numbers
+
+
+async def test_kafka_offsets_are_where_to_go_on(api: Api, schema: str, execute: Execute, kafka: Server) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE new (id INT PRIMARY KEY)")
+    topic = f"{schema}.{schema}.t"
+    await create(kafka, topic, partitions=2)
+    await publish(kafka, topic, b"one", b"two", b"three", partition=1)
+    assert (await api.dumped())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+
+
+@asynccontextmanager
+async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
+    """Let commits be in the log for two seconds before the engine knows of them: no replica acknowledges them."""
+    kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
+    wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
+    async with connected(mariadb) as execute:
+        for setting, value in wanted.items():
+            await execute(f"SET GLOBAL rpl_semi_sync_master_{setting} = {value}")
+        try:
+            yield
+        finally:
+            for setting, value in kept.items():
+                await execute(f"SET GLOBAL rpl_semi_sync_master_{setting} = {value}")
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_view_has_what_the_log_had_before_it(api: Api, source: Server, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with connect_source(api.settings.source) as session, slow_commits(source):
+        table = await read_table(session, schema, "t")
+        assert table
+        before = await session.current_position()
+        commit = asyncio.create_task(execute("INSERT INTO t VALUES (1)"))
+        while await session.current_position() == before:
+            assert not commit.done()
+        assert await session.query(f"SELECT * FROM {schema}.t") == []
+        async with open_view(api.settings.source, api.settings.source.hosts[0], session) as view:
+            assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
+        await commit
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_no_dump_is_taken_before_the_pipeline_has_a_position(
+    serve: Callable[..., Any], kafka: Server, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with serve(begun=False) as api:
+        await refused(api)
+        await create(kafka, progress_topic(schema))
+        await refused(api)
+        await publish(kafka, progress_topic(schema), encode_progress(Progress()))
+        await refused(api)
+        await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
+        await api.dumped()
+
+
+async def refused(api: Api) -> None:
+    answer = await api.post("/v1/dumps")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
+    assert "start reader and publisher" in answer.json()["detail"]
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    source = api.settings.source
+    with pytest.raises(SchemaMismatch, match="changed by DDL"):
+        async with connect_source(source) as session:
+            table = await read_table(session, schema, "t")
+            assert table
+            definition = await define(session, table)
+            async with open_view(source, source.hosts[0], session) as view:
+                await execute("ALTER TABLE t ADD COLUMN late INT DEFAULT 7")
+                assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
+                await require_unchanged(session, definition)
+
+
+async def test_a_table_that_took_anothers_name_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    source = api.settings.source
+    async with connect_source(source) as session:
+        table = await read_table(session, schema, "t")
+        assert table
+        definition = await define(session, table)
+        await asyncio.sleep(1.1)  # servers tell the time of a creation in whole seconds
+        await execute("CREATE TABLE ghost LIKE t")
+        await execute("RENAME TABLE t TO old, ghost TO t")
+        with pytest.raises(SchemaMismatch, match="changed by DDL"):
+            await require_unchanged(session, definition)
+
+
+async def test_ddl_waits_for_the_table_being_read_and_not_for_the_dump(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("SET lock_wait_timeout = 10")
+    async with connect_source(api.settings.source) as session:
+        table = await read_table(session, schema, "t")
+        assert table
+        async with open_view(api.settings.source, api.settings.source.hosts[0], session) as view:
+            assert [rows async for rows in view.batches(select(table))] == []
+            alter = asyncio.create_task(execute("ALTER TABLE t ADD COLUMN late INT"))
+            query = (
+                "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'ALTER%' AND state LIKE '%lock'"
+            )
+            while await session.query(query) != [(1,)]:
+                assert not alter.done()
+            await view.let_go()
+            await alter
+
+
+async def test_a_table_without_a_consistent_view_is_refused(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=MyISAM")
+    error = (await api.dumped(state="failed"))["error"]
+    assert f"{schema}.t is stored by MyISAM" in error
+    assert "source.exclude" in error
+
+
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
+async def test_a_missing_grant_is_named(
+    serve: Callable[..., Any], source: Server, schema: str, execute: Execute
+) -> None:
+    user = f"u_{schema}"
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute(f"CREATE USER {user} IDENTIFIED BY 'secret'")
+    await execute(f"GRANT SELECT ON {schema}.* TO {user}")
+    try:
+        async with serve(source={"user": user, "password": "secret"}) as api:
+            error = (await api.dumped(state="failed"))["error"]
+    finally:
+        await execute(f"DROP USER {user}")
+    assert "GRANT RELOAD" in error
+    assert "secret" not in error
+
+
+async def test_memory_does_not_grow_with_the_table(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)")
+    await execute("INSERT INTO t (text) VALUES (REPEAT('x', 10000))")
+    for _ in range(13):
+        await execute("INSERT INTO t (text) SELECT text FROM t")
+    tracemalloc.start()
+    try:
+        manifest = await api.dumped()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(file["rows"] for file in manifest["files"]) == 8192
+    assert peak < 20 * 2**20
