@@ -4,6 +4,7 @@ import json
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -137,6 +138,7 @@ async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
             {"match": ["*.*"]},
         ]
     )  # fmt: skip
+    began = time_ns()
     _, source = await run(settings)
     first = msgspec.structs.replace(
         source.insert((1, 1), (2, 1), (3, 1)), query=b"INSERT INTO items VALUES (2, 'secret')"
@@ -146,6 +148,7 @@ async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
     await source.commit(source.insert((2, 1)))  # of which nothing is told
     await source.commit(source.insert((6, 1)))
     records = await read(f"{settings.name}.rows", 5 + 3)
+    assert all(began // 10**6 <= record.timestamp <= time_ns() // 10**6 for record in records)
     assert [msgspec.json.decode(record.value) for record in records] == [
         "begin",
         ["items", "insert", "1", 0, False, None],

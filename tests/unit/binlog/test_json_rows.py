@@ -145,6 +145,21 @@ def test_rows_are_an_array_whole_or_of_what_changed() -> None:
     assert writer.array([]) == b"[]"
 
 
+def test_some_columns_are_written_between_what_stands_around_them() -> None:
+    writer = RowWriter(["a", "b", "c"], [RAW, TEXT, RAW])
+    rows: list[list[bytes | None]] = [[b"1", b"x", b"2"], [b"3", None, b"4"]]
+    assert writer.some(rows, (2, 1), b"<", b">") == [b'<{"c":2,"b":"x"}>', b'<{"c":4,"b":null}>']
+    assert writer.some(rows, ()) == [b"{}", b"{}"]
+
+
+def test_numbered_rows_have_one_tail_or_each_its_own() -> None:
+    writer = RowWriter(["a"], [RAW])
+    rows: list[list[bytes | None]] = [[b"1"], [b"2"]]
+    assert writer.numbered(rows, [0, 10], b"<", None, b"#", b">") == [b'<{"a":1}#0>', b'<{"a":2}#10>']
+    assert writer.numbered(rows, range(7, 9), b"<", None, b"#", [b")", b"]"]) == [b'<{"a":1}#7)', b'<{"a":2}#8]']
+    assert writer.numbered(rows, [-3], b"<", b"|", b"#", b">") == [b'<{"a":1}|{"a":2}#-3>']
+
+
 def test_what_is_no_row_of_the_table_is_refused() -> None:
     writer = RowWriter(["a", "b"], [RAW, RAW])
     with pytest.raises(ValueError, match="another number of values"):
@@ -155,6 +170,14 @@ def test_what_is_no_row_of_the_table_is_refused() -> None:
         writer.array([[b"1", b"2"]], [])
     with pytest.raises(IndexError):
         writer.values((2,), [b"1", b"2"])
+    with pytest.raises(IndexError):
+        writer.some([[b"1", b"2"]], (0, -1))
+    with pytest.raises(ValueError, match="as many rows as numbers"):
+        writer.numbered([[b"1", b"2"]], [0, 1], b"", None, b"", b"")
+    with pytest.raises(ValueError, match="as many rows as numbers"):
+        writer.numbered([[b"1", b"2"]], [0], b"", b",", b"", b"")
+    with pytest.raises(ValueError, match="as many tails"):
+        writer.numbered([[b"1", b"2"]], [0], b"", None, b"", [])
     with pytest.raises(ValueError, match="as many conversions"):
         RowWriter(["a"], [])
     with pytest.raises(ValueError, match="needs a conversion"):

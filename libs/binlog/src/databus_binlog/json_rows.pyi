@@ -47,6 +47,23 @@ class RowWriter:
     def row(self, row: _Row, nulls: bool = True, head: bytes = b"", tail: bytes = b"") -> bytes:
         """Write a row, between what stands before and behind it."""
 
+    def some(self, rows: Sequence[_Row], places: tuple[int, ...], head: bytes = b"", tail: bytes = b"") -> list[bytes]:
+        """Write some columns of each row, between what stands before and behind them."""
+
+    def numbered(
+        self,
+        rows: Sequence[_Row],
+        numbers: Sequence[int],
+        head: bytes,
+        joint: bytes | None,
+        middle: bytes,
+        tails: bytes | Sequence[bytes],
+    ) -> list[bytes]:
+        """Write for each number, of at most 63 bits: head, row, middle, number and tail, which each may have its own.
+
+        With a joint it is two rows each, with the joint between them.
+        """
+
     def array(self, rows: Sequence[_Row], others: Sequence[_Row] | None = None) -> bytes:
         """Write rows as an array, of each only what is not equal in the other of its place, if there is one."""
 

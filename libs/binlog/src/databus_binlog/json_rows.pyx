@@ -74,6 +74,47 @@ cdef class RowWriter:
         self._bytes(tail)
         return self._taken()
 
+    def some(self, rows not None, tuple places not None, bytes head not None=b"", bytes tail not None=b""):
+        cdef Py_ssize_t place
+        cdef list row, written = []
+        for row in rows:
+            self._require(row)
+            self._size = 0
+            self._bytes(head)
+            self._append(b"{", 1)
+            for place in places:
+                self._require_place(place)
+                self._member(place, <bytes> self._members[place], row[place], True)
+            self._close()
+            self._bytes(tail)
+            written.append(self._taken())
+        return written
+
+    def numbered(
+        self, rows not None, numbers not None, bytes head not None, bytes joint, bytes middle not None, tails not None
+    ):
+        cdef Py_ssize_t place = 0
+        cdef int64_t number
+        cdef list written = []
+        if len(rows) != len(numbers) * (1 if joint is None else 2):
+            raise ValueError("there must be as many rows as numbers")
+        if not isinstance(tails, bytes) and len(tails) != len(numbers):
+            raise ValueError("there must be as many tails as numbers")
+        for number in numbers:
+            self._size = 0
+            self._bytes(head)
+            self._object(<list?> rows[place], None, True)
+            place += 1
+            if joint is not None:
+                self._bytes(joint)
+                self._object(<list?> rows[place], None, True)
+                place += 1
+            self._bytes(middle)
+            self._size = put_integer(number, self._room(20)) - self._data
+            self._bytes(<bytes> tails if isinstance(tails, bytes) else <bytes?> tails[len(written)])
+            written.append(self._taken())
+        return written
+
     def changed(self, list before not None, list after not None, bint nulls=True):
         self._size = 0
         return self._taken() if self._object(before, after, nulls) else None
@@ -97,8 +138,7 @@ cdef class RowWriter:
         cdef list values = []
         self._require(row)
         for place in places:
-            if not 0 <= place < len(row):
-                raise IndexError("there is no such column")
+            self._require_place(place)
             self._size = 0
             self._member(place, None, row[place], True)
             values.append(self._taken())
@@ -107,6 +147,11 @@ cdef class RowWriter:
     cdef int _require(self, list row) except -1:
         if len(row) != len(self._members):
             raise ValueError("a row has another number of values than its table has columns")
+        return 0
+
+    cdef int _require_place(self, Py_ssize_t place) except -1:
+        if not 0 <= place < len(self._members):
+            raise IndexError("there is no such column")
         return 0
 
     cdef bytes _name(self, str name):
@@ -119,22 +164,24 @@ cdef class RowWriter:
     cdef bint _object(self, list row, list other, bint nulls) except -1:
         """Write a row's values, or only those that are not the other's; say whether there are any of these."""
         cdef Py_ssize_t place
-        cdef size_t start
         cdef bint some = other is None
         self._require(row)
         if other is not None:
             self._require(other)
         self._append(b"{", 1)
-        start = self._size
         for place in range(len(row)):
             if other is None or not same(row[place], other[place]):
                 some = True
                 self._member(place, <bytes> self._members[place], row[place], nulls)
-        if self._size > start:
-            self._data[self._size - 1] = 0x7D  # in place of the last comma
-            return some
-        self._append(b"}", 1)
+        self._close()
         return some
+
+    cdef int _close(self) except -1:
+        """End an object: in place of the comma behind its last member, if it has one."""
+        if self._data[self._size - 1] == 0x2C:
+            self._data[self._size - 1] = 0x7D
+            return 0
+        return self._append(b"}", 1)
 
     cdef int _member(self, Py_ssize_t place, bytes name, object value, bint nulls) except -1:
         """Write a value, behind its name if it gets one and before a comma then."""

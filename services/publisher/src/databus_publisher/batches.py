@@ -4,8 +4,9 @@ aiokafka commits a transaction even if a batch in it failed, so every batch's de
 """
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +16,7 @@ from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
+from databus.formats.base import Record
 
 #: Below half a megabyte with its request: what is larger than half a region of the broker's heap costs G1 dearly.
 BATCH_BYTES = 480 * 1024
@@ -52,6 +54,17 @@ class Lane:
         """Put a record into the batch; False if there is none or it is full."""
         batch = self.batch
         return batch is not None and batch.append(timestamp=None, key=key, value=value, headers=headers) is not None
+
+    def extend(self, records: Sequence[Record]) -> int:
+        """Put records into the batch, up to one for which it has no room or that goes elsewhere; tells how many."""
+        if self.batch is None:
+            return 0
+        append, now = self.batch.append, int(time.time() * 1000)
+        for place, (key, value, headers, topic) in enumerate(records):
+            put = list(headers) if headers else _NO_HEADERS
+            if topic is not None or append(timestamp=now, key=key, value=value, headers=put) is None:
+                return place
+        return len(records)
 
 
 class Batches:

@@ -1,9 +1,9 @@
-"""Changes that are held back until their transaction is whole: in memory, and on disk when they are many."""
+"""Changes that are held back until their transaction is whole: in memory, and in a file when they are many."""
 
 import struct
 from collections.abc import Iterator
-from tempfile import SpooledTemporaryFile
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO
 
 import msgspec
 
@@ -11,8 +11,8 @@ from databus.events import Action, Begin, Row
 from databus.formats.base import Change
 from databus_publisher.routes import Route
 
-#: of changes that are kept in memory
-_MEMORY = 8 * 2**20
+#: bytes of the events whose changes are kept in memory, where they take several times as much
+_MEMORY = 2**20
 _LENGTH = struct.Struct(">I")
 
 
@@ -37,37 +37,53 @@ class Held:
     """Keeps changes in order, with their routes."""
 
     def __init__(self) -> None:
+        #: the last ones, and the bytes of their events
+        self._few: list[tuple[Route, Change]] = []
+        self._size = 0
+        #: those before them, by the places of their routes
+        self._file: IO[bytes] | None = None
         self._routes: list[Route] = []
-        self._file: Any = None
 
     def __del__(self) -> None:
         """Let go of a transaction whose generation was lost."""
         if self._file is not None:
             self._file.close()
 
-    def add(self, route: Route, change: Change) -> None:
-        """Keep a change."""
-        if self._file is None:
-            self._file = SpooledTemporaryFile(_MEMORY)  # noqa: SIM115 - it is closed by `release` or with us
-        if route not in self._routes:
-            self._routes.append(route)
-        place = self._routes.index(route)
-        entry = _encode(
-            (place, change.action, change.start, change.end, change.first, change.ordinals, change.rows, change.query)
-        )
-        self._file.write(_LENGTH.pack(len(entry)))
-        self._file.write(entry)
+    def add(self, route: Route, change: Change, size: int) -> None:
+        """Keep a change of an event of so many bytes."""
+        self._few.append((route, change))
+        self._size += size
+        if self._size > _MEMORY:
+            self._store()
 
     def release(self, begin: Begin) -> Iterator[tuple[Route, Change]]:
         """Give back all that was kept, and forget it."""
+        few, self._few, self._size = self._few, [], 0
+        if self._file is not None:
+            with self._file as file:
+                self._file = None
+                yield from self._stored(file, begin)
+            self._routes.clear()
+        yield from few
+
+    def _store(self) -> None:
+        """Move what is in memory to the file."""
         if self._file is None:
-            return
-        with self._file as file:
-            self._file = None
-            routes, self._routes = self._routes, []
-            file.seek(0)
-            while length := file.read(_LENGTH.size):
-                kept = _decode(file.read(*_LENGTH.unpack(length)))
-                route = routes[kept.route]
-                place = (kept.action, kept.start, kept.end, kept.first, kept.ordinals)
-                yield route, Change(route.table, begin, *place, kept.rows, kept.query)
+            self._file = TemporaryFile()  # noqa: SIM115 - it is closed by `release` or with us
+        for route, change in self._few:
+            if route not in self._routes:
+                self._routes.append(route)
+            where = (self._routes.index(route), change.action, change.start, change.end, change.first)
+            entry = _encode((*where, change.ordinals, change.rows, change.query))
+            self._file.write(_LENGTH.pack(len(entry)))
+            self._file.write(entry)
+        self._few.clear()
+        self._size = 0
+
+    def _stored(self, file: IO[bytes], begin: Begin) -> Iterator[tuple[Route, Change]]:
+        file.seek(0)
+        while length := file.read(_LENGTH.size):
+            kept = _decode(file.read(*_LENGTH.unpack(length)))
+            route = self._routes[kept.route]
+            place = (kept.action, kept.start, kept.end, kept.first, kept.ordinals)
+            yield route, Change(route.table, begin, *place, kept.rows, kept.query)

@@ -40,7 +40,7 @@ class Output:
         #: it makes one record of an event, with little ado
         self.single = plan.kind.whole is not Format.whole
         #: it tells, in topics of its own, how far it is
-        self.beats = plan.kind.heartbeat is not Format.heartbeat
+        self.beats = self.format.beats
         #: row changes told of the open transaction
         self.told = 0
         #: where they went

@@ -6,15 +6,13 @@ from databus.dead_letters import DeadLetter, Reason
 from databus.errors import FatalError, PoisonError
 from databus.formats.base import Change, Record, Statement
 from databus.settings import Settings
-from databus_publisher.batches import Headers, Lane
+from databus_publisher.batches import Lane
 from databus_publisher.claim_checks import ClaimChecks
 from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.messages import Message, halves
 from databus_publisher.outputs import Output
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
-
-_NO_HEADERS: Headers = []
 
 
 class Outlet:
@@ -34,11 +32,10 @@ class Outlet:
         except PoisonError as error:
             await self._unencodable(Message(output, lane, change), error)
             return
-        for place, record in enumerate(records):
-            key, value, headers, topic = record
-            if topic is not None or not lane.append(key, value, list(headers) if headers else _NO_HEADERS):
-                to = output.lane_of(record, lane)
-                await self._send(Message(output, to, change, place, len(records)), record)
+        done = lane.extend(records)
+        for place, record in enumerate(records[done:], done):
+            to = output.lane_of(record, lane)
+            await self._send(Message(output, to, change, place, len(records)), record)
 
     async def statement(self, output: Output, lanes: Sequence[Lane], statement: Statement) -> None:
         """Send the records of a statement to all lanes, and once to a topic of the format's own."""

@@ -31,7 +31,7 @@ class Writer:
             return
         for change in route.changes(begin, event):
             if route.output.waits:
-                self._held.add(route, change)
+                self._held.add(route, change, len(event.rows))
             else:
                 await self._change(route, change)
 
@@ -62,16 +62,17 @@ class Writer:
 
     async def _change(self, route: Route, change: Change) -> None:
         for lane, part in route.spread(change):
-            if route.output.frames and lane not in route.output.lanes:
-                await self._outlet.frame(route.output, lane, route.output.opening(lane, change.begin))
+            first = route.output.frames and lane not in route.output.lanes
+            if first and (opening := route.output.opening(lane, change.begin)):
+                await self._outlet.frame(route.output, lane, opening)
             await self._outlet.change(route.output, lane, part)
 
     async def _close(self, output: Output, begin: Begin, end: End) -> None:
         """Write what stands behind a transaction's changes: in each lane that has some, and once in other topics."""
         if not output.lanes:
             return
-        records = list(output.format.end(begin, end))
-        await self._outlet.frame(output, None, [record for record in records if record.topic])
-        for lane in output.lanes:
-            await self._outlet.frame(output, lane, [record for record in records if not record.topic])
+        if records := list(output.format.end(begin, end)):
+            await self._outlet.frame(output, None, [record for record in records if record.topic])
+            for lane in output.lanes:
+                await self._outlet.frame(output, lane, [record for record in records if not record.topic])
         output.close()

@@ -8,8 +8,10 @@ for after a crash it is told everything again from the last commit.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -31,6 +33,14 @@ class Record(NamedTuple):
     headers: Headers = ()
     #: one of the format's own topics (`Format.topics`); None is the topic of the route
     topic: str | None = None
+
+
+def plain_records(keys: Iterable[bytes | None], values: Iterable[bytes]) -> list[Record]:
+    """Make records without headers for the topic of the route, in a third of the time that `Record` takes."""
+    return list(map(_make_record, zip(keys, values, repeat(()), repeat(None))))
+
+
+_make_record: Callable[[tuple[object, ...]], Record] = partial(tuple.__new__, Record)
 
 
 class Options(BaseModel):
@@ -152,6 +162,11 @@ class Format(ABC, Generic[OptionsT]):
     def frames(self) -> bool:
         """Whether `begin` or `end` has something to say; where options silence them, override it: it costs time."""
         return type(self).begin is not Format.begin or type(self).end is not Format.end
+
+    @property
+    def beats(self) -> bool:
+        """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
+        return type(self).heartbeat is not Format.heartbeat
 
     def topics(self) -> Iterable[str]:
         """Name the topics, of one partition each, that records go to beside that of the route."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import repeat
 
 from databus.events import Action, Begin, Table
-from databus.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement
+from databus.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement, plain_records
 from databus.formats.columns import misfit
 from databus.formats.maxwell_ddl import description
 from databus.formats.maxwell_keys import KeyFormat, KeyWriter, uuid
@@ -112,15 +112,15 @@ class MaxwellJson(Format[MaxwellOptions]):
         updates = change.action is Action.UPDATE
         rows = change.rows[1::2] if updates else change.rows
         befores = change.rows[::2] if updates else repeat(None)
-        records = []
+        written, values = [], []
         for ordinal, row, before in zip(change.ordinals, rows, befores, strict=False):
             commit = b',"commit":true' if ordinal == last else b',"xoffset":%d' % ordinal if offsets else b""
             key = writer.values(messages.key_places, row)
             old = writer.changed(before, row, nulls) if before else None
             tail = b',"old":%b}' % old if old else b"}"
-            value = writer.row(row, nulls, head + commit + place + messages.data(key), tail)
-            records.append(Record(keys.of_row(key, source, begin.transaction, ordinal), value))
-        return records
+            values.append(writer.row(row, nulls, head + commit + place + messages.data(key), tail))
+            written.append(keys.of_row(key, source, begin.transaction, ordinal))
+        return plain_records(written, values)
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a CREATE, ALTER or DROP."""

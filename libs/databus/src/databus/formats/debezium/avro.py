@@ -40,6 +40,7 @@ class AvroCodec(Codec):
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
+        self.integer = _integer  # an int and a long look the same
 
     def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
         """Register the schema for the topic, and put its id before the data."""
@@ -50,17 +51,13 @@ class AvroCodec(Codec):
         """Give nothing: fields follow one another."""
         return [b""] * (len(schema.fields) + 1)
 
-    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
+    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
         """Encode column by column."""
-        return AvroRows([(_cell(column), column.schema.optional) for column in columns], self.null, head, tail)
+        return AvroRows([(_cell(column), column.schema.optional) for column in columns], self.null, self.integer)
 
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Encode the value."""
         return _encoder(schema)
-
-    def integer(self, number: int) -> bytes:
-        """Encode an int or a long, which look the same."""
-        return _integer(number)
 
 
 def _cell(column: ColumnType) -> EncodeCell:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from databus.events import Row
-from databus.formats.debezium.codec import Columns, RowEncoder, joined
+from databus.formats.debezium.codec import Around, Columns, RowEncoder, joined
 
 #: makes the bytes of a cell that is not NULL
 EncodeCell: TypeAlias = Callable[[bytes], bytes]
@@ -13,21 +13,34 @@ EncodeCell: TypeAlias = Callable[[bytes], bytes]
 class AvroRows(RowEncoder):
     """Encodes rows, whose fields follow one another."""
 
-    def __init__(self, encoders: Sequence[tuple[EncodeCell, bool]], null: bytes, head: bytes, tail: bytes) -> None:
+    def __init__(
+        self, encoders: Sequence[tuple[EncodeCell, bool]], null: bytes, integer: Callable[[int], bytes]
+    ) -> None:
         """Take each column's encoder, and whether it may be null."""
-        self._encoders, self._null = encoders, null
-        self._joints = [head, *[b""] * (len(encoders) - 1), tail]
+        self._encoders, self._null, self._integer = encoders, null, integer
+        self._inner = [b""] * (len(encoders) - 1)
 
-    def encode(self, rows: Sequence[Row]) -> list[bytes]:
-        """Encode rows."""
-        return joined(self._joints, self._columns(rows))
+    def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
+        """Encode some columns."""
+        columns = [self._column(*self._encoders[place], [row[place] for row in rows]) for place in places]
+        return joined([head, *[b""] * (len(places) - 1), tail], columns)
 
-    def encode_updates(self, before: Sequence[Row], after: Sequence[Row]) -> tuple[list[bytes], list[bytes]]:
-        """Encode rows before and after their updates."""
+    def numbered(
+        self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
+    ) -> list[bytes]:
+        """Encode rows with all around them."""
+        head, joint, middle = around
+        each = [tails] * len(numbers) if isinstance(tails, bytes) else tails
+        behind = list(map(self._integer, numbers)), each
+        if joint is None:
+            return joined([head, *self._inner, middle, b"", b""], [*self._columns(rows), *behind])
+        columns = [column for images in self._updated(rows[::2], rows[1::2]) for column in images]
+        return joined([head, *self._inner, joint, *self._inner, middle, b"", b""], [*columns, *behind])
+
+    def _updated(self, before: Sequence[Row], after: Sequence[Row]) -> tuple[Columns, Columns]:
         encoded = self._columns(before)
         columns = zip(self._encoders, encoded, _transposed(before), _transposed(after), strict=True)
-        changed = [done if old == new else self._column(*how, new) for how, done, old, new in columns]
-        return joined(self._joints, encoded), joined(self._joints, changed)
+        return encoded, [done if old == new else self._column(*how, new) for how, done, old, new in columns]
 
     def _columns(self, rows: Sequence[Row]) -> Columns:
         if len(rows) == 1:  # half the time that columns take

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from databus.events import Row
 from databus.formats.debezium.schemas import Schema
@@ -13,16 +13,28 @@ from databus.formats.debezium.types import ColumnType
 Columns: TypeAlias = Sequence[Sequence[bytes]]
 
 
+class Around(NamedTuple):
+    """What stands around the image of a row, or the images of an update."""
+
+    head: bytes
+    #: between an update's images
+    joint: bytes | None
+    #: before the number
+    middle: bytes
+
+
 class RowEncoder(ABC):
-    """Encodes rows of a table, or parts of them, as structs."""
+    """Encodes rows of a table as structs; it is given one row or more."""
 
     @abstractmethod
-    def encode(self, rows: Sequence[Row]) -> list[bytes]:
-        """Encode rows, at least one."""
+    def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
+        """Encode some columns of rows, with what stands before and behind them."""
 
-    def encode_updates(self, before: Sequence[Row], after: Sequence[Row]) -> tuple[list[bytes], list[bytes]]:
-        """Encode rows before and after their updates."""
-        return self.encode(before), self.encode(after)
+    @abstractmethod
+    def numbered(
+        self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
+    ) -> list[bytes]:
+        """Encode rows, or pairs of them, with what stands around them, their numbers, and what stands behind those."""
 
 
 class Codec(ABC):
@@ -31,6 +43,8 @@ class Codec(ABC):
     #: an optional value that is null, and what stands before one that is not
     null: ClassVar[bytes]
     present: ClassVar[bytes]
+    #: encodes an integer that must not be null
+    integer: Callable[[int], bytes]
 
     @abstractmethod
     def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
@@ -41,16 +55,12 @@ class Codec(ABC):
         """Give what stands before the first field of a struct, before each other one, and behind the last."""
 
     @abstractmethod
-    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
-        """Make the encoder of rows of these columns, with what stands before and behind each."""
+    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
+        """Make the encoder of rows of these columns."""
 
     @abstractmethod
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Make the encoder of a schema's values; a struct is a dict."""
-
-    @abstractmethod
-    def integer(self, number: int) -> bytes:
-        """Encode an integer that must not be null."""
 
 
 def joined(joints: Sequence[bytes], columns: Columns) -> list[bytes]:

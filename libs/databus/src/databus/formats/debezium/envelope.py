@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from databus.formats.debezium.codec import Codec, joined
+from databus.events import Row
+from databus.formats.debezium.codec import Around, Codec, RowEncoder
 from databus.formats.debezium.schemas import INT64, STRING, Schema, struct
 
 TRANSACTION = struct("event.block", {"id": STRING, "total_order": INT64, "data_collection_order": INT64}).maybe()
@@ -31,35 +32,46 @@ class EnvelopeEncoder:
     def __init__(self, codec: Codec) -> None:
         self._codec, self._integer, self._null = codec, codec.integer, codec.null
         joints = codec.joints(envelope("", STRING, STRING))
-        self._before, self._after, self._source, self._transaction, operation, *times, self._last = joints
-        milliseconds, *self._times = [joint + codec.present for joint in times]
+        before, after, source, self._transaction, operation, *times, self._last = joints
+        present, null = codec.present, codec.null
+        created = Around(before + null + after + present, None, source)
+        updated = Around(before + present, after + present, source)
+        self._around = {"c": created, "r": created, "u": updated}
+        self._around["d"] = Around(before + present, None, after + null + source)
+        self._nothing = b"".join((before, null, after, null, source))
+        milliseconds, *self._times = [joint + present for joint in times]
         text = codec.data(STRING)
         self._operations = {name: b"".join((operation, text(name), milliseconds)) for name in "crudt"}
         self._block, self._id = codec.joints(TRANSACTION), text
 
     def values(
         self,
+        images: RowEncoder,
         operation: str,
         event: Event,
+        rows: Sequence[Row],
         numbers: Sequence[int],
-        *,
-        before: Sequence[bytes] | None = None,
-        after: Sequence[bytes] | None = None,
         blocks: Sequence[bytes] | None = None,
     ) -> list[bytes]:
-        """Encode the values of an event's changes: rows of these numbers, their images, places in the transaction."""
-        (head, tail), (before_number, behind_number), now_ns = event
+        """Encode the values of an event's changes: their rows, the numbers of these, places in the transaction."""
+        (head, _), (before_number, _), _ = event
+        before, joint, middle = self._around[operation]
+        behind, last = self._tail(operation, event)
+        tails = [behind + block + last for block in blocks] if blocks else behind + self._null + last
+        return images.numbered(rows, numbers, Around(head + before, joint, middle + before_number), tails)
+
+    def truncation(self, event: Event) -> bytes:
+        """Encode the value of a change that has no rows."""
+        (head, _), (before_number, _), _ = event
+        behind, last = self._tail("t", event)
+        return b"".join((head, self._nothing, before_number, self._integer(0), behind, self._null, last))
+
+    def _tail(self, operation: str, event: Event) -> tuple[bytes, bytes]:
+        """Encode what stands behind the row's number, around its place in the transaction."""
+        (_, tail), (_, behind_number), now_ns = event
         integer, (microseconds, nanoseconds) = self._integer, self._times
         times = (integer(now_ns // 1_000_000), microseconds, integer(now_ns // 1000), nanoseconds, integer(now_ns))
-        joints = (
-            head + self._before,
-            self._after,
-            self._source + before_number,
-            behind_number + self._transaction,
-            b"".join((self._operations[operation], *times, self._last, tail)),
-        )
-        nulls = [self._null] * len(numbers)
-        return joined(joints, (before or nulls, after or nulls, list(map(integer, numbers)), blocks or nulls))
+        return behind_number + self._transaction, b"".join((self._operations[operation], *times, self._last, tail))
 
     def block(self, transaction: str, total_order: int, data_collection_order: int) -> bytes:
         """Encode a change's place in its transaction."""

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from databus.events import Action, Begin, Table
-from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement
+from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement, plain_records
 from databus.formats.columns import misfit
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
@@ -53,6 +53,11 @@ class Debezium(Format[OptionsT]):
     def frames(self) -> bool:
         """Whether transactions are told of, or statements, each of which ends with its transaction."""
         return self.options.provide_transaction_metadata or self.options.include_query
+
+    @property
+    def beats(self) -> bool:
+        """Whether heartbeats are wanted."""
+        return self.options.heartbeat_interval_ms > 0
 
     def topics(self) -> Iterable[str]:
         """Name the topics of schema changes, transactions and heartbeats, as far as they are wanted."""
@@ -102,8 +107,7 @@ class Debezium(Format[OptionsT]):
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             plan = self._plan(table)
             event = self._event(plan, table, begin, statement.start)
-            (value,) = self._envelope.values("t", event, [0])
-            yield Record(None, value)
+            yield Record(None, self._envelope.truncation(event))
         if self.options.include_schema_changes:
             told = {
                 "source": self._source.statement(table, begin, statement.start),
@@ -136,12 +140,12 @@ class Debezium(Format[OptionsT]):
         for marker, same in groupby(_markers(snapshot)):
             count = len(list(same))
             rows = snapshot.rows[done : done + count]
+            event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
             try:
-                images, keys = plan.images(rows), plan.keys(rows)
+                values, keys = self._envelope.values(plan.images, "r", event, rows, [0] * count), plan.keys(rows)
             except (ValueError, LookupError) as error:
                 raise misfit(snapshot.table, error) from None
-            event = self._event(plan, snapshot.table, begin, snapshot.position.offset, marker=marker)
-            yield from map(Record, keys, self._envelope.values("r", event, [0] * count, after=images))
+            yield from plain_records(keys, values)
             done += count
 
     def _plan(self, table: Table) -> TablePlan:

@@ -8,7 +8,7 @@ import msgspec
 
 from databus.events import Row
 from databus.formats.base import Source
-from databus.formats.debezium.codec import Codec, RowEncoder
+from databus.formats.debezium.codec import Around, Codec, RowEncoder
 from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import JsonOptions
 from databus.formats.debezium.schemas import Schema
@@ -58,6 +58,7 @@ class JsonCodec(Codec):
 
     null = b"null"
     present = b""
+    integer = staticmethod(b"%d".__mod__)
 
     def __init__(self, schemas_enable: bool) -> None:
         self._schemas_enable = schemas_enable
@@ -73,29 +74,30 @@ class JsonCodec(Codec):
         names = [_json(name) + b":" for name, _ in schema.fields]
         return [b"{" + names[0], *(b"," + name for name in names[1:]), b"}"]
 
-    def rows(self, schema: Schema, columns: Sequence[ColumnType], head: bytes, tail: bytes) -> RowEncoder:
+    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
         """Write them with the compiled writer."""
-        return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell, columns)), head, tail)
+        return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell, columns)))
 
     def data(self, schema: Schema) -> Callable[[Any], bytes]:
         """Encode as it is."""
         return _json
 
-    def integer(self, number: int) -> bytes:
-        """Give the digits."""
-        return b"%d" % number
-
 
 class JsonRows(RowEncoder):
     """Encodes rows as objects."""
 
-    def __init__(self, writer: RowWriter, head: bytes, tail: bytes) -> None:
-        self._writer, self._head, self._tail = writer, head, tail
+    def __init__(self, writer: RowWriter) -> None:
+        self._writer = writer
 
-    def encode(self, rows: Sequence[Row]) -> list[bytes]:
-        """Encode each."""
-        write, head, tail = self._writer.row, self._head, self._tail
-        return [write(row, True, head, tail) for row in rows]
+    def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
+        """Encode some columns."""
+        return self._writer.some(rows, places, head, tail)
+
+    def numbered(
+        self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
+    ) -> list[bytes]:
+        """Encode rows with all around them."""
+        return self._writer.numbered(rows, numbers, *around, tails)
 
 
 def _cell(column: ColumnType) -> _Cell:

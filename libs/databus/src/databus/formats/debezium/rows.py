@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from databus.events import Action, Row
-from databus.formats.base import Change, Headers, Record
+from databus.formats.base import Change, Headers, Record, plain_records
 from databus.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus.formats.debezium.tables import TablePlan
 
@@ -22,11 +22,12 @@ class RowRecords:
         numbers = [place - change.first for place in change.ordinals]
         if change.action is Action.UPDATE:
             return self._updates(plan, event, change.rows, numbers, blocks)
-        images, keys = plan.images(change.rows), plan.keys(change.rows)
+        operation = "c" if change.action is Action.INSERT else "d"
+        values = self._envelope.values(plan.images, operation, event, change.rows, numbers, blocks)
+        keys = plan.keys(change.rows)
         if change.action is Action.INSERT:
-            return list(map(Record, keys, self._envelope.values("c", event, numbers, after=images, blocks=blocks)))
-        deletes = zip(keys, self._envelope.values("d", event, numbers, before=images, blocks=blocks), strict=True)
-        return [record for key, value in deletes for record in self._deletion(key, value)]
+            return plain_records(keys, values)
+        return [record for key, value in zip(keys, values, strict=True) for record in self._deletion(key, value)]
 
     def _updates(
         self,
@@ -39,9 +40,7 @@ class RowRecords:
         before, after = rows[::2], rows[1::2]
         old_keys, new_keys = plan.keys(before), plan.keys(after)
         if old_keys == new_keys:
-            old, new = plan.images_of_updates(before, after)
-            values = self._envelope.values("u", event, numbers, before=old, after=new, blocks=blocks)
-            return list(map(Record, new_keys, values))
+            return plain_records(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
         if len(numbers) > 1:  # one at a time, some may keep their key
             singles = (
                 (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
@@ -49,8 +48,8 @@ class RowRecords:
             )
             return [record for single in singles for record in self._updates(plan, event, *single)]
         (old_key,), (new_key,) = old_keys, new_keys
-        (deleted,) = self._envelope.values("d", event, numbers, before=plan.images(before), blocks=blocks)
-        (created,) = self._envelope.values("c", event, numbers, after=plan.images(after), blocks=blocks)
+        (deleted,) = self._envelope.values(plan.images, "d", event, before, numbers, blocks)
+        (created,) = self._envelope.values(plan.images, "c", event, after, numbers, blocks)
         return [
             *self._deletion(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),

@@ -36,7 +36,10 @@ _FIELDS = {
     "thread": INT64.maybe(),
     "query": STRING.maybe(),
 }
-_POS = list(_FIELDS).index("pos")
+_NAMES = list(_FIELDS)
+_TS_MS, _SNAPSHOT, _TS_US, _TABLE, _GTID, _FILE, _POS = map(
+    _NAMES.index, ("ts_ms", "snapshot", "ts_us", "table", "gtid", "file", "pos")
+)
 
 
 class SourceEncoder:
@@ -47,35 +50,32 @@ class SourceEncoder:
         self._codec, self._fixed = codec, (version, flavor, prefix)
         self._joints = codec.joints(self.schema)
         self._data = [codec.data(field) for _, field in self.schema.fields]
-        self._before_pos = lru_cache(256)(self._encode_before_pos)
-        self._behind_thread = lru_cache(256)(self._encode_behind)
+        self._known = lru_cache(1024)(self._encode)
+        self._ts_ms = self._encode(0, *self._fixed) + self._joints[_TS_MS]
+        self._ts_us, self._ts_ns = [joint + codec.present for joint in self._joints[_TS_US : _TS_US + 2]]
 
     def before_row(self, table: Table, begin: Begin, pos: int, marker: str = "false") -> bytes:
         """Encode what stands before the row's number; `pos` is the start of the event."""
-        head = self._before_pos(
-            table.schema, table.name, begin.time_us, begin.server_id, begin.gtid, begin.file, marker
-        )
-        return b"".join((head, self._codec.integer(pos), self._joints[_POS + 1]))
+        known, integer, time_us = self._known, self._codec.integer, begin.time_us
+        milliseconds = self._ts_ms + integer(time_us // 1000) + known(_SNAPSHOT, marker, table.schema, None)
+        times = self._ts_us + integer(time_us) + self._ts_ns + integer(time_us * 1000)
+        gtid = self._joints[_GTID] + self._data[_GTID](begin.gtid or None)
+        file = known(_FILE, begin.file) + self._joints[_POS] + integer(pos) + self._joints[_POS + 1]
+        return b"".join((milliseconds, times, known(_TABLE, table.name, begin.server_id), gtid, file))
 
     def behind_row(self, thread: int, query: str | None) -> bytes:
         """Encode what stands behind the row's number."""
-        return self._behind_thread(thread) if query is None else self._encode_behind(thread, query)
+        encode = self._known if query is None else self._encode
+        return encode(_POS + 2, thread or None, query) + self._joints[-1]
 
     def statement(self, table: Table, begin: Begin, pos: int) -> dict[str, Any]:
         """Give the source of a statement, not encoded."""
-        head = self._head(table.schema, table.name, begin.time_us, begin.server_id, begin.gtid, begin.file, "false")
-        return dict(zip(_FIELDS, (*head, pos, 0, begin.thread_id or None, None), strict=True))
+        time_us, gtid = begin.time_us, begin.gtid or None
+        times, place = (time_us, time_us * 1000), (begin.server_id, gtid, begin.file, pos, 0, begin.thread_id or None)
+        told = (*self._fixed, time_us // 1000, "false", table.schema, None, *times, table.name, *place, None)
+        return dict(zip(_FIELDS, told, strict=True))
 
-    def _encode_before_pos(self, *facts: Any) -> bytes:
-        values = zip(self._joints, self._data, self._head(*facts), strict=False)
-        return b"".join(joint + encode(value) for joint, encode, value in values) + self._joints[_POS]
-
-    def _encode_behind(self, thread: int, query: str | None = None) -> bytes:
-        thread_joint, query_joint, last = self._joints[-3:]
-        return b"".join((thread_joint, self._data[-2](thread or None), query_joint, self._data[-1](query), last))
-
-    def _head(
-        self, schema: str, table: str, time_us: int, server_id: int, gtid: str, file: str, marker: str
-    ) -> tuple[Any, ...]:
-        times = (time_us, time_us * 1000)
-        return (*self._fixed, time_us // 1000, marker, schema, None, *times, table, server_id, gtid or None, file)
+    def _encode(self, first: int, *values: Any) -> bytes:
+        """Encode some fields, from the one with this number on, each behind what stands before it."""
+        fields = zip(self._joints[first:], self._data[first:], values, strict=False)
+        return b"".join([joint + encode(value) for joint, encode, value in fields])
