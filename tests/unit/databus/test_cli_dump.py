@@ -12,6 +12,7 @@ import zstandard
 
 from databus.cli.__main__ import main
 from databus.cli.dump.snapshots import snapshots
+from databus.errors import DumpUnusable
 from databus.events import Action, Column, Row, Table
 from databus.formats.base import Snapshot
 from databus.formats.databus import Encoder
@@ -52,7 +53,7 @@ class Folder:
         yield self.path / file.name
 
     async def told(self, *tables: Table) -> list[Snapshot]:
-        manifest = msgspec.structs.replace(DUMP, files=tuple(self.files))
+        manifest = msgspec.structs.replace(DUMP, tables=tables, files=tuple(self.files))
         return [snapshot async for snapshot in snapshots(manifest, tables, self.fetch)]
 
 
@@ -69,8 +70,8 @@ async def test_a_line_is_a_snapshot_that_knows_its_place(tmp_path: Path) -> None
     folder.add(NOTES, [one])
     told = await folder.told(EMPTY, ITEMS, NOTES)
     assert [marks(snapshot) for snapshot in told] == [
-        "empty first first_of_table last_of_table",
-        "items first_of_table",
+        "empty first_of_table last_of_table",
+        "items first first_of_table",
         "items",
         "items last_of_table",
         "notes first_of_table last_of_table last",
@@ -85,10 +86,23 @@ async def test_first_and_last_are_those_of_the_tables_that_are_told(tmp_path: Pa
     folder.add(ITEMS, [[b"1", None]])
     folder.add(NOTES, [[b"1", None]])
     assert [marks(snapshot) for snapshot in await folder.told(NOTES, EMPTY)] == [
-        "notes first first_of_table last_of_table",
-        "empty first_of_table last_of_table last",
+        "notes first first_of_table last_of_table last",
+        "empty first_of_table last_of_table",
     ]
     assert folder.read == ["1.zst"]
+    assert [marks(snapshot) for snapshot in await folder.told(EMPTY)] == [
+        "empty first first_of_table last_of_table last"
+    ]
+
+
+async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.add(ITEMS, [[b"1", None]])
+    dotted, same = (
+        msgspec.structs.replace(ITEMS, schema=schema, name=name) for schema, name in (("a.b", "c"), ("a", "b.c"))
+    )
+    with pytest.raises(DumpUnusable, match=r"two tables that are called a\.b\.c"):
+        await folder.told(dotted, same)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ DECIMAL, DAYS, MILLISECONDS, MICROSECONDS = UNSCALED, DAYS_OF, MILLISECONDS_OF, 
 TIME, ZONED, JSON = MICROSECONDS_OF_TIME, IN_ZONE, DOCUMENT
 
 cdef enum:
-    KEPT = 4 << 20  # bytes of memory that are kept for the next rows
+    KEPT = 64 << 10  # bytes of memory that are kept for the next rows: there is a writer for each table
 
 
 @final

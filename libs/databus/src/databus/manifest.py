@@ -5,6 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
+from databus.errors import DumpUnusable
 from databus.events import Table
 from databus_binlog import Flavor, Position
 
@@ -58,6 +59,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
     error: str | None = None
+
+    def files_of(self, table: Table) -> list[DumpFile]:
+        """Give a table's parts, in order. Raises DumpUnusable if their name means two tables: `a.b`.`c`, `a`.`b.c`."""
+        name = f"{table.schema}.{table.name}"
+        if sum(f"{other.schema}.{other.name}" == name for other in self.tables) > 1:
+            raise DumpUnusable(f"dump {self.id} has two tables that are called {name}: request a dump of only one")
+        return [file for file in self.files if file.table == name]
 
     @property
     def server(self) -> str:

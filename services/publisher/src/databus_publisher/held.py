@@ -11,8 +11,10 @@ from databus.events import Action, Begin, Row
 from databus.formats.base import Change
 from databus_publisher.routes import Route
 
-#: bytes of the events whose changes are kept in memory, where they take several times as much
+#: bytes of the changes that are kept in memory; there the cells of short values take up to twenty times as much
 _MEMORY = 2**20
+#: what a change takes beside its rows and its statement
+_CHANGE = 500
 _LENGTH = struct.Struct(">I")
 
 
@@ -37,7 +39,7 @@ class Held:
     """Keeps changes in order, with their routes."""
 
     def __init__(self) -> None:
-        #: the last ones, and the bytes of their events
+        #: the last ones, and their bytes
         self._few: list[tuple[Route, Change]] = []
         self._size = 0
         #: those before them, by the places of their routes
@@ -50,9 +52,9 @@ class Held:
             self._file.close()
 
     def add(self, route: Route, change: Change, size: int) -> None:
-        """Keep a change of an event of so many bytes."""
+        """Keep a change of an event whose rows have so many bytes."""
         self._few.append((route, change))
-        self._size += size
+        self._size += size + len(change.query or b"") + _CHANGE
         if self._size > _MEMORY:
             self._store()
 

@@ -19,11 +19,17 @@ NOW_NS = 1_700_000_000_042_123_456
 
 
 def change(
-    action: Action, *rows: Row, table: Table = T1, begin: Begin = BEGIN, first: int = 0, query: bytes | None = None
+    action: Action,
+    *rows: Row,
+    table: Table = T1,
+    begin: Begin = BEGIN,
+    start: int = 484,
+    first: int = 0,
+    query: bytes | None = None,
 ) -> Change:
-    """Make the change of a whole event at 484."""
+    """Make the change of a whole event of 76 bytes."""
     changes = len(rows) // (2 if action is Action.UPDATE else 1)
-    return Change(table, begin, action, 484, 560, first, range(first, first + changes), rows, query)
+    return Change(table, begin, action, start, start + 76, first, range(first, first + changes), rows, query)
 
 
 def one_column(kind: str, raw_type: str = "", **of: object) -> Table:

@@ -15,7 +15,7 @@ import fastavro
 import pytest
 
 from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
-from databus.events import Action, Column, Table
+from databus.events import Action, Column, Row, Table
 from databus.formats.base import End, Record, Statement
 from databus.formats.debezium.avro import DebeziumAvro
 from databus.formats.debezium.options import AvroOptions
@@ -237,6 +237,13 @@ def test_two_names_that_become_one_are_refused(registry: Registry) -> None:
     columns = tuple(Column(name=name, type="int", raw_type="int") for name in ("a-b", "a_b"))
     with pytest.raises(PoisonError, match=r"srv1\.test\.t1: column a-b has the name of another one"):
         after(registry, Table(schema="test", name="t1", columns=columns), b"1", b"2")
+
+
+@pytest.mark.parametrize("rows", [[[None]], [[b"1"], [None]]])
+def test_null_where_there_is_none_is_poison(registry: Registry, rows: list[Row]) -> None:
+    table = one_column("int", nullable=False)
+    with pytest.raises(PoisonError, match="does not fit its column"):
+        made(registry).change(change(Action.INSERT, *rows, table=table))
 
 
 def test_what_a_long_does_not_hold_is_refused_and_precise_holds_it(registry: Registry) -> None:

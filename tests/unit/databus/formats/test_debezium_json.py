@@ -169,10 +169,14 @@ def test_the_source_tells_the_gtid_and_what_is_unknown_as_null() -> None:
 
 
 def test_the_statement_stands_in_all_events_that_it_made_if_it_is_wanted() -> None:
-    events = [change(Action.INSERT, ANNE, query="insert 'é'".encode()), change(Action.INSERT, ANNE, first=1)]
+    events = [
+        change(Action.INSERT, ANNE, query="insert 'é'".encode()),
+        change(Action.INSERT, ANNE, first=1, start=560),
+        change(Action.INSERT, ANNE, first=2, start=900),  # another statement, whose first event was not told here
+    ]
     format_ = plain(include_query=True)
     queries = [value(record)["source"]["query"] for event in events for record in format_.change(event)]
-    assert queries == ["insert 'é'"] * 2
+    assert queries == ["insert 'é'", "insert 'é'", None]
     format_.begin(BEGIN)
     (record,) = format_.change(events[1])
     assert value(record)["source"]["query"] is None

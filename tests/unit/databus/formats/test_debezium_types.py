@@ -260,3 +260,9 @@ def test_isostring_keeps_times_that_are_no_time_of_day() -> None:
 def test_what_cannot_be_expressed_is_refused(table: Table, text: bytes, mode: str, complaint: str) -> None:
     with pytest.raises(PoisonError, match=complaint):
         told(table, [text], time=mode)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("point", b""), ("point", bytes(24)), ("vector", b"123")])
+def test_a_value_that_is_cut_off_is_poison(kind: str, value: bytes) -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column"):
+        told(one_column(kind), [value])

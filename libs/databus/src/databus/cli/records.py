@@ -78,11 +78,10 @@ def _shown(content: bytes | None) -> bytes:
     if content is None:
         return b"null"
     try:
-        return bytes(_read_json(content))
-    except msgspec.DecodeError:
-        pass
-    try:
         text = content.decode()
     except UnicodeDecodeError:
         return _json({"base64": content})
-    return _json(text if text.isprintable() else {"base64": content})
+    try:
+        return msgspec.json.format(_read_json(content), indent=-1) if "\n" in text else bytes(_read_json(content))
+    except msgspec.DecodeError:
+        return _json(text if text.isprintable() else {"base64": content})

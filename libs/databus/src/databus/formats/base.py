@@ -135,8 +135,8 @@ class Snapshot:
     #: when the dump was taken, µs since the epoch
     time_us: int
     rows: Sequence[Row]
-    #: of the dump, and of the table: whether these are the first and the last ones (a table without rows has one empty
-    #: `Snapshot` that is both)
+    #: of the dump, and of the table: whether these are the first and the last ones. A table without rows has one empty
+    #: `Snapshot`, which is both of its table; of the dump only where no table has rows
     first: bool = False
     last: bool = False
     first_of_table: bool = False

@@ -15,8 +15,7 @@ from databus.formats.columns import misfit
 from databus.formats.maxwell_ddl import description
 from databus.formats.maxwell_keys import KeyFormat, KeyWriter, uuid
 from databus.formats.maxwell_values import encode, row_writer
-
-_NO_EVENT = (-1, -1)
+from databus.formats.queries import Queries
 
 
 class MaxwellOptions(Options):
@@ -76,9 +75,7 @@ class MaxwellJson(Format[MaxwellOptions]):
             or options.output_server_id
             or options.output_thread_id
         )
-        #: the last statement that was told with rows, and the last event that had it: its first row and its end
-        self._query = b""
-        self._query_event = _NO_EVENT
+        self._queries = Queries()
         #: rows of the table that the dump has had so far
         self._dumped = 0
 
@@ -89,7 +86,7 @@ class MaxwellJson(Format[MaxwellOptions]):
 
     def begin(self, begin: Begin) -> Iterable[Record]:
         """Forget the last transaction's statement."""
-        self._query_event = _NO_EVENT
+        self._queries.forget()
         return ()
 
     def change(self, change: Change) -> Iterable[Record]:
@@ -103,7 +100,8 @@ class MaxwellJson(Format[MaxwellOptions]):
     def _rows(self, messages: _Messages, change: Change) -> list[Record]:
         options, begin = self.options, change.begin
         end = change.transaction_end if options.output_commit_info else None
-        query = self._query_of(change) if options.output_row_query else b""
+        told = self._queries.of(change) if options.output_row_query else None
+        query = b"" if told is None else b',"query":%b' % encode(told)
         xid = b',"xid":%d' % end.xid if end and end.xid is not None else b""
         head, place = messages.head(change.action, begin.time_us, query, xid), self._place(change)
         last = end.rows - 1 if end else -1
@@ -163,16 +161,6 @@ class MaxwellJson(Format[MaxwellOptions]):
         if found is None:
             found = self._messages[table.fingerprint] = _Messages(table, self.options)
         return found
-
-    def _query_of(self, change: Change) -> bytes:
-        """Give the statement that made the rows. It stands at its first event; those of others come right behind."""
-        event = (change.first, change.end)
-        if change.query is not None:
-            self._query = b',"query":%b' % encode(change.query.decode(errors="replace"))
-        elif event != self._query_event and change.start != self._query_event[1]:
-            return b""
-        self._query_event = event
-        return self._query
 
     def _place(self, change: Change) -> bytes:
         if not self._tells_place:

@@ -34,10 +34,9 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
+    filled = [table for table in tables if any(file.rows for file in manifest.files_of(table))] or tables
     for table in tables:
-        name = f"{table.schema}.{table.name}"
-        files = [file for file in manifest.files if file.table == name]
-        async with aclosing(_lines(files, fetch)) as lines:
+        async with aclosing(_lines(manifest.files_of(table), fetch)) as lines:
             rows: list[Row] = await anext(lines, [])
             first, last = True, False
             while not last:
@@ -48,8 +47,8 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
                     manifest.position,
                     time_us,
                     rows,
-                    first=first and table is tables[0],
-                    last=last and table is tables[-1],
+                    first=first and table is filled[0],
+                    last=last and table is filled[-1],
                     first_of_table=first,
                     last_of_table=last,
                 )

@@ -44,15 +44,20 @@ class AvroRows(RowEncoder):
 
     def _columns(self, rows: Sequence[Row]) -> Columns:
         if len(rows) == 1:  # half the time that columns take
-            null, cells = self._null, zip(self._encoders, rows[0], strict=True)
-            return [(null if text is None else encode(text),) for (encode, _), text in cells]
+            cells = zip(self._encoders, rows[0], strict=True)
+            return [(self._null_if(optional) if text is None else encode(text),) for (encode, optional), text in cells]
         return [self._column(*how, texts) for how, texts in zip(self._encoders, _transposed(rows), strict=True)]
 
     def _column(self, encode: EncodeCell, optional: bool, texts: Sequence[bytes | None]) -> Sequence[bytes]:
-        null = self._null
-        if optional:
+        if None in texts:
+            null = self._null_if(optional)
             return [null if text is None else encode(text) for text in texts]
-        return list(map(encode, texts))  # type: ignore[arg-type]  # a column that is NOT NULL has no None
+        return list(map(encode, texts))  # type: ignore[arg-type]  # none is None
+
+    def _null_if(self, optional: bool) -> bytes:
+        if not optional:
+            raise ValueError("NULL in a column that is NOT NULL")
+        return self._null
 
 
 def _transposed(rows: Sequence[Row]) -> Iterable[tuple[bytes | None, ...]]:

@@ -18,6 +18,7 @@ from databus.formats.debezium.schemas import INT64, STRING, struct
 from databus.formats.debezium.source import SourceEncoder
 from databus.formats.debezium.tables import TablePlan
 from databus.formats.debezium.transactions import Transaction
+from databus.formats.queries import Queries
 from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -46,8 +47,7 @@ class Debezium(Format[OptionsT]):
         self._heartbeats = OwnTopic(codec, debezium_heartbeat_topic(prefix), _HEARTBEAT_KEY, _HEARTBEAT)
         self._heartbeat_us: int | None = None
         self._transaction: Transaction | None = None
-        #: the statement that makes the changes
-        self._query: str | None = None
+        self._queries = Queries()
 
     @property
     def frames(self) -> bool:
@@ -70,17 +70,17 @@ class Debezium(Format[OptionsT]):
 
     def begin(self, begin: Begin) -> Iterable[Record]:
         """Tell nothing yet: a transaction without changes of rows, as that of a DDL statement, is not told."""
-        self._transaction = self._query = None
+        self._transaction = None
+        self._queries.forget()
         return ()
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make a record of each row, and what a delete or another key needs beside it."""
-        if self.options.include_query and change.query is not None:
-            self._query = change.query.decode(errors="replace")
+        query = self._queries.of(change) if self.options.include_query else None
         if _OPERATIONS[change.action] in self.options.skipped_operations:
             return []
         plan = self._plan(change.table)
-        event = self._event(plan, change.table, change.begin, change.start, self._query)
+        event = self._event(plan, change.table, change.begin, change.start, query)
         try:
             if not self.options.provide_transaction_metadata:
                 return self._rows.of(plan, event, change, None)

@@ -137,12 +137,15 @@ def _allowed(column: Column) -> str:
 
 
 def _compact(text: bytes) -> str:
-    return msgspec.json.format(text, indent=-1).decode()
+    try:
+        return msgspec.json.format(text, indent=-1).decode()
+    except RecursionError as error:
+        raise ValueError("JSON of more levels than a server takes") from error
 
 
 def _floats(text: bytes) -> list[float]:
     # the shortest text of a float of 32 bits: as one of 64 bits it would show digits that it does not have
-    return [float(float_text(number, single=True)) for (number,) in binary.iter_unpack("<f", text)]
+    return [float(float_text(number, single=True)) for (number,) in _unpacked("<f", text)]
 
 
 def _geometry(text: bytes) -> dict[str, Any]:
@@ -150,8 +153,15 @@ def _geometry(text: bytes) -> dict[str, Any]:
 
 
 def _point(text: bytes) -> dict[str, Any]:
-    x, y = binary.unpack_from("<dd", text, 9)
+    ((x, y),) = _unpacked("<dd", text[9:])
     return {"x": x, "y": y, **_geometry(text)}
+
+
+def _unpacked(layout: str, value: bytes) -> list[tuple[float, ...]]:
+    try:
+        return list(binary.iter_unpack(layout, value))
+    except binary.error as error:
+        raise ValueError("a value is cut off") from error
 
 
 _BYTES: dict[str, _Typed] = {

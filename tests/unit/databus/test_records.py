@@ -1,0 +1,25 @@
+"""Records: how they are made, and shown as lines."""
+
+import pytest
+
+from databus.cli.records import line_of
+from databus.formats.base import Record, plain_records
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b'{"a":\n 1}', '{"a":1}'),
+        (b'"\xff"', '{"base64":"Iv8i"}'),
+        (b"a\nb", '{"base64":"YQpi"}'),
+        (b"words", '"words"'),
+        (None, "null"),
+    ],
+)
+def test_a_record_is_one_line_of_json_whatever_a_format_writes(value: bytes | None, shown: str) -> None:
+    assert line_of(Record(b"1", value)).decode() == f'{{"key":1,"value":{shown}}}\n'
+
+
+def test_plain_records_are_records() -> None:
+    assert plain_records([b"k", None], [b"v", b"w"]) == [Record(b"k", b"v"), Record(None, b"w")]
+    assert plain_records([b"k"], [b"v"])[0].headers == ()
