@@ -14,7 +14,7 @@ from devstack import Kind, Server
 from devstack.pipeline import Pipeline
 from support import Execute, MakePipeline
 
-_ROWS = 200_000
+_ROWS = 1_000_000
 _NUMBERS: dict[Kind, str] = {
     "mariadb": f"SELECT seq, REPEAT('x', 100) FROM seq_1_to_{_ROWS}",
     "mysql": f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {_ROWS})"
