@@ -1,5 +1,6 @@
 """devstack: servers that start, survive what tests do to them, and go away."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncmy
+import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -107,6 +109,12 @@ async def write(server: Server) -> None:
             await admin.start()
             await admin.create_topics([NewTopic("kept", num_partitions=7, replication_factor=1)])
             await admin.close()
+        case "registry":
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                for name in "abcdefg":
+                    schema = json.dumps({"type": "enum", "name": name, "symbols": ["A"]})
+                    answer = await client.post("/subjects/kept/versions", json={"schema": schema})
+                    assert answer.is_success, answer.text
 
 
 async def read(server: Server) -> int:
@@ -122,6 +130,9 @@ async def read(server: Server) -> int:
             (topic,) = await admin.describe_topics(["kept"])
             await admin.close()
             return len(topic["partitions"])
+        case "registry":
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                return len((await client.get("/subjects/kept/versions")).json())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -181,6 +192,8 @@ def test_a_given_server_is_used_and_is_not_ours_to_kill(
         ({"DEVSTACK_REDIS_URL": "localhost"}, "redis", "DEVSTACK_REDIS_URL must have the form redis://host:port/0"),
         ({"DEVSTACK_KAFKA_BOOTSTRAP": "127.0.0.1:1"}, "kafka", "127.0.0.1:1 does not answer"),
         ({"DEVSTACK_MYSQL_URL": "mysql://a:b@127.0.0.1:1"}, "mysql", "127.0.0.1:1 does not answer"),
+        ({"DEVSTACK_REGISTRY_URL": "http://127.0.0.1:1/"}, "registry", "127.0.0.1:1 does not answer"),
+        ({}, "registry", "the schema registry needs a Java 17 runtime"),
         ({}, "kafka", "Kafka needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless"),
         ({}, "mariadb", "there is no apt-get; set DEVSTACK_MARIADB_URL"),
     ],

@@ -19,8 +19,8 @@ from devstack.server import KINDS, VARIABLES, DevstackError, Kind
 from devstack.stack import Stack
 
 _DESCRIPTION = """\
-Real MariaDB, MySQL, Redis and Kafka as local processes on 127.0.0.1. What is missing is installed into
-~/.cache/databus-devstack (XDG_CACHE_HOME is honoured); data, logs, ports and pids are in one folder.
+Real MariaDB, MySQL, Redis, Kafka and a schema registry as local processes on 127.0.0.1. What is missing is installed
+into ~/.cache/databus-devstack (XDG_CACHE_HOME is honoured); data, logs, ports and pids are in one folder.
 """
 _SERVERS = f"any of {', '.join(KINDS)}; without a name all of them"
 _EPILOG = "A server given by one of these variables is used instead of starting one:\n" + "\n".join(

@@ -1,8 +1,6 @@
 """Kafka, one node of KRaft, from Maven's artifacts and the machine's Java."""
 
 import asyncio
-import os
-import re
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -13,11 +11,9 @@ from aiokafka.errors import KafkaError
 
 from devstack import cache, jars
 from devstack.engine import Instance
-from devstack.programs import require, run
-from devstack.server import DevstackError, Kind, NotReadyError, Say, Server
+from devstack.programs import run
+from devstack.server import Kind, NotReadyError, Say, Server
 
-_POMS = Path(__file__).parent / "poms"
-_NO_JAVA = "Kafka needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless or default-jre-headless"
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -60,8 +56,8 @@ class Kafka:
 
     def install(self, say: Say) -> Path:
         """Fetch the jars and format a log directory."""
-        java = _java(say)
-        libraries = jars.resolve(_POMS / "kafka.xml", say)
+        java = jars.java("Kafka", say)
+        libraries = jars.resolve(jars.POMS / "kafka.xml", say)
 
         def build(folder: Path) -> None:
             say("formatting a log directory")
@@ -76,7 +72,7 @@ class Kafka:
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Write server.properties and build the command line."""
         properties = _configure(instance.folder, instance.ports, instance.data)
-        return [*_jvm(_java(lambda _: None), installation), "kafka.Kafka", str(properties)]
+        return [*_jvm(jars.java("Kafka"), installation), "kafka.Kafka", str(properties)]
 
     async def ping(self, server: Server) -> None:
         """Ask for the cluster's brokers; there is none before the broker has joined its controller."""
@@ -94,19 +90,8 @@ class Kafka:
             await client.close()
 
 
-def _java(say: Say) -> str:
-    """Find Java: the one of JAVA_HOME or else of the path, 17 or newer."""
-    home = os.environ.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else "java"
-    found = require(java, "default-jre-headless", _NO_JAVA, say)
-    version = re.search(r'version "(\d+)', run("java -version", [found, "-version"]))
-    if not version or int(version[1]) < 17:
-        raise DevstackError(f"{_NO_JAVA} ({found} is too old)")
-    return found
-
-
 def _jvm(java: str, installation: Path) -> list[str]:
-    logging = f"-Dlog4j2.configurationFile={_POMS / 'kafka-log4j2.xml'}"
+    logging = f"-Dlog4j2.configurationFile={jars.POMS / 'kafka-log4j2.xml'}"
     return [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", logging, "-cp", f"{installation}/jars/*"]
 
 

@@ -62,3 +62,9 @@ def redis_server(devstack: Stack) -> Server:
 def kafka(devstack: Stack) -> Server:
     """Kafka, one broker."""
     return devstack.start("kafka")
+
+
+@pytest.fixture(scope="session")
+def schema_registry(devstack: Stack) -> Server:
+    """A schema registry."""
+    return devstack.start("registry")

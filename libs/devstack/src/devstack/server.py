@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-Kind = Literal["mariadb", "mysql", "redis", "kafka"]
+Kind = Literal["mariadb", "mysql", "redis", "kafka", "registry"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 #: The variable that gives a server of this kind, and the form of its value.
@@ -15,6 +15,7 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
     "redis": ("DEVSTACK_REDIS_URL", "redis://host:port/0"),
     "kafka": ("DEVSTACK_KAFKA_BOOTSTRAP", "host:port"),
+    "registry": ("DEVSTACK_REGISTRY_URL", "http://host:port/path"),
 }
 
 #: Told, in a few words, what is being done just now.
@@ -48,6 +49,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
         "mysql": f"mysql://{user}:{password}@{host}:{port}",
         "redis": f"redis://{host}:{port}/0",
         "kafka": f"{host}:{port}",
+        "registry": f"http://{host}:{port}/apis/ccompat/v7",
     }[kind]
     return Server(kind=kind, host=host, port=port, user=user, password=password, url=url)
 

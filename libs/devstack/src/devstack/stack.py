@@ -18,9 +18,11 @@ from devstack.mysql import MySQL
 from devstack.ports import HOST, free_ports, is_free
 from devstack.process import Process, spawn, tail
 from devstack.redis import Redis
+from devstack.registry import Registry
 from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError, Server, at, given
 
-_ENGINES: dict[Kind, Engine] = {engine.kind: engine for engine in (MariaDB(), MySQL(), Redis(), Kafka())}
+_KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), Registry())
+_ENGINES = {engine.kind: engine for engine in _KNOWN}
 
 
 @dataclass(frozen=True, kw_only=True)

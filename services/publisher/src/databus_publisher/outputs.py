@@ -1,5 +1,6 @@
 """The formats of one generation, one for each rule, and what each has told of the open transaction."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from databus import formats
 from databus.errors import FatalError, InvalidSettings
 from databus.events import Begin, Start
 from databus.formats import AnyFormat
-from databus.formats.base import Format, Options, Record, Source
+from databus.formats.base import Change, Format, Options, Record, Source, Statement
 from databus.routing.rules import Rule
 from databus.settings import Settings
 from databus_publisher.batches import Lane
@@ -69,6 +70,15 @@ class Output:
         self.told += changes
         return range(first, self.told)
 
+    async def records(self, told: Change | Statement) -> tuple[Record, ...]:
+        """Make the records of rows or of a statement; nobody has to wait while a neighbour is asked for it."""
+        if self.format.asks(told.table):
+            return await asyncio.to_thread(self._records, told)
+        return self._records(told)
+
+    def _records(self, told: Change | Statement) -> tuple[Record, ...]:
+        return tuple(self.format.change(told) if isinstance(told, Change) else self.format.statement(told))
+
     def close(self) -> None:
         """Forget the transaction."""
         self.told = 0
@@ -96,6 +106,12 @@ def plan(settings: Settings) -> list[Plan]:
     return plans
 
 
+async def check(settings: Settings) -> None:
+    """Ask the neighbours that formats need whether they serve. Raises RetryableError."""
+    for each in plan(settings):
+        await asyncio.to_thread(each.kind.check, each.options)
+
+
 async def open_outputs(
     settings: Settings, plans: list[Plan], start: Start, producer: Producer, topics: Topics
 ) -> dict[int, Output]:
@@ -110,4 +126,5 @@ async def open_outputs(
         for topic in output.format.topics():
             await topics.ensure(topic, partitions=1)
             own_lanes[topic] = producer.lane(topic, 0, await topics.limit(topic))
+        await asyncio.to_thread(output.format.open)
     return outputs

@@ -28,7 +28,7 @@ class Outlet:
     async def change(self, output: Output, lane: Lane, change: Change) -> None:
         """Send the records of rows; nearly all find room in the batch that is being filled."""
         try:
-            records = tuple(output.format.change(change))
+            records = await output.records(change)
         except PoisonError as error:
             await self._unencodable(Message(output, lane, change), error)
             return
@@ -40,7 +40,7 @@ class Outlet:
     async def statement(self, output: Output, lanes: Sequence[Lane], statement: Statement) -> None:
         """Send the records of a statement to all lanes, and once to a topic of the format's own."""
         try:
-            records = tuple(output.format.statement(statement))
+            records = await output.records(statement)
         except PoisonError as error:
             for lane in lanes:
                 await self._unencodable(Message(output, lane, statement), error)

@@ -15,6 +15,7 @@ from databus.pipe import Entry, PublisherEnd
 from databus.progress import Progress
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
+from databus_publisher import outputs
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
@@ -43,6 +44,7 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
+    await outputs.check(settings)  # before anybody is disturbed
     progress = await read_progress(settings, whole=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
@@ -121,7 +123,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis and Kafka and create the topics of progress and schema history."""
+    """Connect to Redis, Kafka and what formats need; create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings, "publisher", redis) as lease:
@@ -130,3 +132,4 @@ async def check(settings: Settings, _: Health) -> None:
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
                 await topics.ensure_history()
+    await outputs.check(settings)

@@ -64,6 +64,12 @@ def registry() -> Iterator[Registry]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_GET(self) -> None:
+            status, body = registry.problem or (200, b'["AVRO"]')
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -282,6 +288,17 @@ def test_a_schema_is_registered_once_for_each_version_of_a_table(registry: Regis
     assert registry.subjects[2:] == ["srv1.test.t1-value"]
 
 
+def test_a_format_asks_only_for_what_it_has_not_registered(registry: Registry) -> None:
+    format_ = made(registry, provide_transaction_metadata=True)
+    format_.open()
+    assert sorted(registry.subjects) == [
+        *("srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"),
+    ]
+    assert format_.asks(T1)
+    list(format_.change(change(Action.INSERT, ANNE)))
+    assert not format_.asks(T1)
+
+
 def test_a_tombstone_has_no_bytes(registry: Registry) -> None:
     deleted, tombstone = made(registry).change(change(Action.DELETE, ANNE))
     assert tombstone == Record(deleted.key, None)
@@ -315,10 +332,19 @@ def test_an_answer_says_whether_to_try_again(
     registry.problem = status, body
     with pytest.raises(error, match=complaint):
         client.register("s-value", "string")
+    if status in {401, 429, 500}:
+        with pytest.raises(error, match=complaint):
+            client.check()
+    else:  # it may not know the question
+        client.check()
     registry.problem = None
+    client.check()
     assert client.register("s-value", "string") == 1000
 
 
 def test_a_registry_that_is_away_is_tried_again() -> None:
+    client = SchemaRegistry("http://127.0.0.1:1")
     with pytest.raises(RegistryUnavailable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
-        SchemaRegistry("http://127.0.0.1:1").register("s-value", "string")
+        client.register("s-value", "string")
+    with pytest.raises(RegistryUnavailable, match="cannot be reached"):
+        client.check()

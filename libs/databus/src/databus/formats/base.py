@@ -168,6 +168,20 @@ class Format(ABC, Generic[OptionsT]):
         """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
         return type(self).heartbeat is not Format.heartbeat
 
+    @classmethod
+    def check(cls, options: OptionsT) -> None:
+        """Ask whether neighbours that the format needs, e.g. a schema registry, serve; may block.
+
+        Raises a RetryableError for one that is away.
+        """
+
+    def open(self) -> None:
+        """Make ready what the format's own topics need of a neighbour, which they ask else when used; may block."""
+
+    def asks(self, table: Table) -> bool:
+        """Whether telling of a table now may block, for the answer of a neighbour: it is then done in a thread."""
+        return False
+
     def topics(self) -> Iterable[str]:
         """Name the topics, of one partition each, that records go to beside that of the route."""
         return ()

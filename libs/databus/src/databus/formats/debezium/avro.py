@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from databus.errors import PoisonError
+from databus.events import Table
 from databus.formats.base import Source
 from databus.formats.debezium.avro_rows import AvroRows, EncodeCell
 from databus.formats.debezium.avro_schemas import avro_name, avro_schema
@@ -27,9 +28,21 @@ class DebeziumAvro(Debezium[AvroOptions]):
     options_type = AvroOptions
 
     def __init__(self, source: Source, options: AvroOptions) -> None:
-        password = options.schema_registry_password.get_secret_value()
-        registry = SchemaRegistry(str(options.schema_registry_url), options.schema_registry_user, password)
-        super().__init__(source, options, AvroCodec(registry))
+        super().__init__(source, options, AvroCodec(_registry(options)))
+
+    @classmethod
+    def check(cls, options: AvroOptions) -> None:
+        """Ask the registry."""
+        _registry(options).check()
+
+    def asks(self, table: Table) -> bool:
+        """Whether the table's schemas may have to be registered."""
+        return table.fingerprint not in self._plans
+
+
+def _registry(options: AvroOptions) -> SchemaRegistry:
+    password = options.schema_registry_password.get_secret_value()
+    return SchemaRegistry(str(options.schema_registry_url), options.schema_registry_user, password)
 
 
 class AvroCodec(Codec):

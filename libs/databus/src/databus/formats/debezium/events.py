@@ -61,12 +61,20 @@ class Debezium(Format[OptionsT]):
 
     def topics(self) -> Iterable[str]:
         """Name the topics of schema changes, transactions and heartbeats, as far as they are wanted."""
+        return [topic.name for topic in self._own_topics()]
+
+    def open(self) -> None:
+        """Encode the schemas of these topics."""
+        for topic in self._own_topics():
+            topic.open()
+
+    def _own_topics(self) -> Iterator[OwnTopic]:
         if self.options.include_schema_changes:
-            yield self._schema_changes.name
+            yield self._schema_changes
         if self.options.provide_transaction_metadata:
-            yield self._transactions.name
+            yield self._transactions
         if self.options.heartbeat_interval_ms:
-            yield self._heartbeats.name
+            yield self._heartbeats
 
     def begin(self, begin: Begin) -> Iterable[Record]:
         """Tell nothing yet: a transaction without changes of rows, as that of a DDL statement, is not told."""

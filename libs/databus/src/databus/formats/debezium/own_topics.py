@@ -17,6 +17,11 @@ class OwnTopic:
         self._codec, self._schemas = codec, {"key": key, "value": value}
         self._part = cache(self._make_part)
 
+    def open(self) -> None:
+        """Encode the schemas now."""
+        for part in self._schemas:
+            self._part(part)
+
     def record(self, key: dict[str, Any], value: dict[str, Any]) -> Record:
         """Make a record."""
         return Record(self._part("key")(key), self._part("value")(value), topic=self.name)

@@ -32,12 +32,15 @@ class SchemaRegistry:
             known = self._ids[subject, text] = self._post(subject, text)
         return known
 
+    def check(self) -> None:
+        """Ask whether it serves, and us; old ones do not know the question. Raises as `register` does."""
+        close = {"Connection": "close"}
+        self._ask("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
-        try:
-            answer = self._http.post(url, content=_json({"schema": schema.decode()}))
-        except httpx.TransportError as error:
-            raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
+        request = self._http.build_request("POST", url, content=_json({"schema": schema.decode()}))
+        answer = self._ask(f"write subject {subject}", request)
         if answer.is_success:
             return self._id(answer)
         if answer.status_code == httpx.codes.CONFLICT:
@@ -45,17 +48,25 @@ class SchemaRegistry:
                 f"schema registry: a table's new schema does not suit subject {subject}: {_reason(answer)}; "
                 "change its compatibility, e.g. to NONE"
             )
-        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            raise SchemaRefused(
-                f"schema registry {self._url} lets us not write subject {subject} ({answer.status_code}): "
-                "set schema_registry_user and schema_registry_password"
-            )
-        if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
         raise SchemaRefused(
             f"schema registry {self._url} refuses subject {subject} ({answer.status_code}): {_reason(answer)}; "
             "check schema_registry_url"
         )
+
+    def _ask(self, what: str, request: httpx.Request) -> httpx.Response:
+        """Send a request. Raises RegistryUnavailable, and SchemaRefused where we are not let in."""
+        try:
+            answer = self._http.send(request)
+        except httpx.TransportError as error:
+            raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
+        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise SchemaRefused(
+                f"schema registry {self._url} lets us not {what} ({answer.status_code}): "
+                "set schema_registry_user and schema_registry_password"
+            )
+        if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
+        return answer
 
     def _id(self, answer: httpx.Response) -> int:
         try:

@@ -1,0 +1,58 @@
+"""Reading a topic as a consumer with Confluent's deserializer does, who knows nothing but the schema registry."""
+
+import asyncio
+import io
+import json
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import fastavro
+import httpx
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from devstack import Server
+
+
+class AvroConsumer:
+    """Reads what was committed, from the beginning, by the schemas whose ids stand before the data."""
+
+    def __init__(self, kafka: AIOKafkaConsumer, registry: httpx.AsyncClient) -> None:
+        self._kafka, self._registry = kafka, registry
+        #: of the values' schemas that were read, in this order
+        self.ids: list[int] = []
+
+    async def read(self, count: int) -> list[tuple[Any, Any]]:
+        """Read the next records, key and value; a tombstone has no value."""
+        async with asyncio.timeout(90):
+            records = [await self._kafka.getone() for _ in range(count)]
+        found = []
+        for record in records:
+            _, key = await self._decoded(record.key)
+            number, value = await self._decoded(record.value) if record.value is not None else (0, None)
+            self.ids += [number] if number else []
+            found.append((key, value))
+        return found
+
+    async def _decoded(self, data: bytes) -> tuple[int, Any]:
+        zero, number = struct.unpack_from(">bI", data)
+        assert zero == 0
+        answer = (await self._registry.get(f"/schemas/ids/{number}")).raise_for_status().json()
+        rest = io.BytesIO(data[5:])
+        value = fastavro.schemaless_reader(rest, fastavro.parse_schema(json.loads(answer["schema"])))
+        assert not rest.read()
+        return number, value
+
+
+@asynccontextmanager
+async def avro_consumer(kafka: Server, registry: Server, topic: str) -> AsyncIterator[AvroConsumer]:
+    """Read a topic of one partition."""
+    async with (
+        httpx.AsyncClient(base_url=registry.url) as client,
+        AIOKafkaConsumer(bootstrap_servers=kafka.url, isolation_level="read_committed") as consumer,
+    ):
+        partition = TopicPartition(topic, 0)
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        yield AvroConsumer(consumer, client)

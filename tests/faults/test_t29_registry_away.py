@@ -1,0 +1,69 @@
+"""T29: the schema registry is away, or hangs, when a table comes whose schema it does not know."""
+
+import asyncio
+import os
+import signal
+
+import httpx
+import pytest
+
+from avro_support import avro_consumer
+from devstack import Server, Stack
+from devstack.pipeline import Pipeline
+from support import Execute, MakePipeline
+
+
+@pytest.fixture
+def source(mariadb: Server) -> Server:
+    return mariadb
+
+
+async def trouble(pipeline: Pipeline, times: int) -> None:
+    """Wait until the publisher has complained so often of the registry; meanwhile it has to be alive, and to answer."""
+    async with httpx.AsyncClient(base_url=pipeline.url("publisher"), timeout=3) as client, asyncio.timeout(120):
+        while pipeline.log("publisher").read_text().count("schema registry http") < times:
+            assert (await client.get("/healthz")).status_code == 200
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["gone", "hangs"])
+async def test_t29_rows_wait_for_the_schema_registry_and_come_once(
+    hangs: bool, make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server, own: Stack
+) -> None:
+    registry = await asyncio.to_thread(own.start, "registry")
+    route = {"match": ["*.*"], "format": "debezium-avro", "options": {"schema_registry_url": registry.url}}
+    pipeline = make_pipeline(source, schema, publisher={"routes": [route]})
+    await execute("CREATE TABLE old (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE new (id INT PRIMARY KEY)")
+    await asyncio.to_thread(pipeline.start_all, "reader", "publisher")
+    await execute("INSERT INTO old VALUES (1)")
+    async with (
+        avro_consumer(kafka, registry, f"{pipeline.name}.{schema}.old") as old,
+        avro_consumer(kafka, registry, f"{pipeline.name}.{schema}.new") as new,
+    ):
+        assert [key["id"] for key, _ in await old.read(1)] == [1]
+
+        pid = next(each.pid for each in own.status() if each.kind == "registry")
+        assert pid
+        if hangs:
+            os.kill(pid, signal.SIGSTOP)
+        else:
+            await asyncio.to_thread(own.kill, "registry")
+        await execute("INSERT INTO old VALUES (2)")
+        await execute("BEGIN")
+        await execute("INSERT INTO old VALUES (3)")
+        await execute("INSERT INTO new VALUES (1)")
+        await execute("COMMIT")
+        await trouble(pipeline, times=2)
+        if hangs:
+            os.kill(pid, signal.SIGCONT)
+        else:
+            await asyncio.to_thread(own.start, "registry")
+
+        await execute("INSERT INTO old VALUES (4)")
+        await execute("INSERT INTO new VALUES (2)")
+        assert [key["id"] for key, _ in await old.read(3)] == [2, 3, 4]
+        assert [key["id"] for key, _ in await new.read(2)] == [1, 2]
+    log = pipeline.log("publisher").read_text()
+    assert "the lease was not renewed" not in log
+    assert log.count("generation opened") == 2, "the reader begins anew only when there is a registry again"
