@@ -43,12 +43,10 @@ class Renewing:
     async def listening(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.setblocking(False)
-            passing = asyncio.create_task(self._pass_on(listener))
-            try:
+            async with asyncio.timeout(60), asyncio.TaskGroup() as group:  # which ends with what fails in it
+                passing = group.create_task(self._pass_on(listener))
                 yield listener.getsockname()[1]
-            finally:
                 passing.cancel()
-                await asyncio.gather(passing, return_exceptions=True)
 
     async def _pass_on(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -77,7 +75,11 @@ class Renewing:
                 to_client.write(piece)
                 await to_client.drain()
 
-        await asyncio.gather(forward(), back())
+        try:
+            await asyncio.gather(forward(), back())
+        finally:
+            to_client.close()
+            to_server.close()
 
     def _seen(self, _, direction, version, content, message, data) -> None:
         if message == _KEY_UPDATE:

@@ -107,7 +107,7 @@ def plan(settings: Settings) -> list[Plan]:
 
 
 async def check(settings: Settings) -> None:
-    """Ask the neighbours that formats need whether they serve. Raises RetryableError."""
+    """Ask the neighbours that formats need whether they serve. Raises what `Format.check` does."""
     for each in plan(settings):
         await asyncio.to_thread(each.kind.check, each.options)
 
@@ -126,5 +126,6 @@ async def open_outputs(
         for topic in output.format.topics():
             await topics.ensure(topic, partitions=1)
             own_lanes[topic] = producer.lane(topic, 0, await topics.limit(topic))
-        await asyncio.to_thread(output.format.open)
+        if each.kind.open is not Format.open:
+            await asyncio.to_thread(output.format.open)
     return outputs

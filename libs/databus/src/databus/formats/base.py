@@ -172,14 +172,17 @@ class Format(ABC, Generic[OptionsT]):
     def check(cls, options: OptionsT) -> None:
         """Ask whether neighbours that the format needs, e.g. a schema registry, serve; may block.
 
-        Raises a RetryableError for one that is away.
+        Raises a RetryableError for one that is away, a FatalError for one that does not let us in.
         """
 
     def open(self) -> None:
         """Make ready what the format's own topics need of a neighbour, which they ask else when used; may block."""
 
     def asks(self, table: Table) -> bool:
-        """Whether telling of a table now may block, for the answer of a neighbour: it is then done in a thread."""
+        """Whether telling of a table now may block, for the answer of a neighbour: it is then done in a thread.
+
+        Only for `change` and `statement`: a format that asks has no `whole`.
+        """
         return False
 
     def topics(self) -> Iterable[str]:
