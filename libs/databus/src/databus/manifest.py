@@ -1,5 +1,7 @@
 """What a dump says of itself: the manifest that dump-api writes and serves, and consumers read."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 
@@ -60,12 +62,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[DumpFile, ...] = ()
     error: str | None = None
 
-    def files_of(self, table: Table) -> list[DumpFile]:
-        """Give a table's parts, in order. Raises DumpUnusable if their name means two tables: `a.b`.`c`, `a`.`b.c`."""
-        name = f"{table.schema}.{table.name}"
-        if sum(f"{other.schema}.{other.name}" == name for other in self.tables) > 1:
-            raise DumpUnusable(f"dump {self.id} has two tables that are called {name}: request a dump of only one")
-        return [file for file in self.files if file.table == name]
+    def files_of(self, tables: Iterable[Table]) -> list[list[DumpFile]]:
+        """Give the parts of each table, in order. Raises DumpUnusable for a name of two: `a.b`.`c` and `a`.`b.c`."""
+        named = Counter(f"{table.schema}.{table.name}" for table in self.tables)
+        parts: defaultdict[str, list[DumpFile]] = defaultdict(list)
+        for file in self.files:
+            parts[file.table].append(file)
+        names = [f"{table.schema}.{table.name}" for table in tables]
+        if twice := next((name for name in names if named[name] > 1), None):
+            raise DumpUnusable(f"dump {self.id} has two tables that are called {twice}: request a dump of only one")
+        return [parts[name] for name in names]
 
     @property
     def server(self) -> str:

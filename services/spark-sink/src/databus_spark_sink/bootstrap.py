@@ -69,7 +69,7 @@ def _covers(manifest: Manifest, settings: Settings) -> bool:
 async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
     """Put the tables' files there, decompressed: Hadoop's zstd codec needs a native library that is often missing."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    for file in chain.from_iterable(map(manifest.files_of, tables)):
+    for file in chain.from_iterable(manifest.files_of(tables)):
         path = folder / file.name
         if not _lines(path).exists():
             await api.download(manifest.id, file, path)
@@ -106,7 +106,7 @@ def _begin_changes(spark: SparkSession, place: Lake, table: Table) -> None:
 def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manifest, folder: Path) -> None:
     name, path = f"{table.schema}.{table.name}", place.mirror(table.schema, table.name)
     into = decode.lake_columns(table)
-    files = manifest.files_of(table)
+    (files,) = manifest.files_of([table])
     lake.replace(spark, path, into)
     if files:
         parsed = decode.lines(spark, [str(_lines(folder / file.name)) for file in files])

@@ -18,6 +18,7 @@ from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
 from databus.events import Action, Column, Row, Table
 from databus.formats.base import End, Record, Statement
 from databus.formats.debezium.avro import DebeziumAvro
+from databus.formats.debezium.codec import joined
 from databus.formats.debezium.options import AvroOptions
 from databus.formats.debezium.registry import SchemaRegistry
 from unit.databus.formats.debezium_samples import BEGIN, MYSQL, NOW_NS, T1, change, one_column
@@ -348,3 +349,9 @@ def test_a_registry_that_is_away_is_tried_again() -> None:
         client.register("s-value", "string")
     with pytest.raises(RegistryUnavailable, match="cannot be reached"):
         client.check()
+
+
+def test_columns_of_different_lengths_lose_no_row() -> None:
+    with pytest.raises(ValueError, match="as many fields"):
+        joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3"]])
+    assert joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3", b"4"]]) == [b"<1|3>", b"<2|4>"]

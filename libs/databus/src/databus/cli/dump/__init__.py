@@ -81,7 +81,7 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
     tables = [table for table in manifest.tables if selection.table(table.schema, table.name)]
     if not tables:
         raise DumpUnusable(f"dump {manifest.id} has none of these tables")
-    if strict := sorted({file.table for table in tables for file in manifest.files_of(table) if file.strict}):
+    if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
         raise DumpUnusable(
             f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which loses what formats need: "
             "select other tables with --tables"
@@ -92,7 +92,7 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
 async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], made: AnyFormat) -> None:
     output = sys.stdout.buffer
     with (
-        byte_progress(sum(file.bytes for table in tables for file in manifest.files_of(table))) as advance,
+        byte_progress(sum(file.bytes for files in manifest.files_of(tables) for file in files)) as advance,
         TemporaryDirectory(prefix="databus-") as folder,
     ):
         fetch = partial(_downloaded, api, manifest.id, Path(folder), advance)

@@ -34,9 +34,10 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
-    filled = [table for table in tables if any(file.rows for file in manifest.files_of(table))] or tables
-    for table in tables:
-        async with aclosing(_lines(manifest.files_of(table), fetch)) as lines:
+    parts = list(zip(tables, manifest.files_of(tables), strict=True))
+    filled = [table for table, files in parts if any(file.rows for file in files)] or tables
+    for table, files in parts:
+        async with aclosing(_lines(files, fetch)) as lines:
             rows: list[Row] = await anext(lines, [])
             first, last = True, False
             while not last:

@@ -64,12 +64,17 @@ class Codec(ABC):
 
 
 def joined(joints: Sequence[bytes], columns: Columns) -> list[bytes]:
-    """Join the fields of structs, which stand column by column, by what stands around and between them."""
+    """Join the fields of structs, which stand column by column, by what stands around and between them.
+
+    Raises ValueError for columns of different lengths.
+    """
     if len(columns[0]) == 1:  # a third of the time that the general way takes
         one = [b""] * (2 * len(joints) - 1)
         one[::2] = joints
         one[1::2] = [field for (field,) in columns]
         return [b"".join(one)]
+    if len(set(map(len, columns))) > 1:
+        raise ValueError("each column must have as many fields")
     pieces: list[Iterable[bytes]] = [()] * (2 * len(joints) - 1)
     pieces[::2] = map(repeat, joints)
     pieces[1::2] = columns
