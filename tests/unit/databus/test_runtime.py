@@ -7,8 +7,10 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from databus.errors import FatalError
+from databus import runtime
+from databus.errors import FatalError, KafkaUnavailable
 from databus.runtime import Health, health_routes, uninterrupted
+from databus.settings import Settings
 
 
 async def test_a_service_is_alive_until_its_work_hangs() -> None:
@@ -76,3 +78,26 @@ async def test_a_step_that_fails_does_not_keep_its_task_from_stopping(caplog: py
     with pytest.raises(asyncio.CancelledError):
         await task
     assert "while stopping: no" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("served", "pauses"), [(0.0, [0.5, 1.0, 2.0, 4.0]), (3600.0, [0.5, 0.5, 0.5, 0.5])], ids=["a moment", "an hour"]
+)
+async def test_pauses_grow_until_the_work_was_ready_for_longer(
+    served: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def work(_: Settings, health: Health) -> None:
+        if len(slept) == len(pauses):
+            return
+        health.up()
+        health.since -= served
+        raise KafkaUnavailable("no broker answers")
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await runtime._retrying(work, Settings(name="shop"), Health())
+    assert slept == pauses

@@ -48,11 +48,15 @@ class Health:
 
     ready: bool = False
     reason: str = "starting"
+    #: when it became ready, on the monotonic clock
+    since: float = 0.0
     #: when the work took its last step, on the monotonic clock; None for work that does not tell
     step: float | None = None
 
     def up(self, reason: str = "ok") -> None:
         """Say that the service does its work, or stands by to do it."""
+        if not self.ready:
+            self.since = time.monotonic()
         self.ready, self.reason = True, reason
 
     def down(self, reason: str) -> None:
@@ -162,7 +166,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
             reason = "a connection ended by itself"  # aiokafka tells so when one closes while it is set up
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
-        if health.ready:
+        if health.ready and time.monotonic() - health.since > pause:  # what fails at once each time is no recovery
             pause = _FIRST_PAUSE
         health.down(reason)
         health.beat()

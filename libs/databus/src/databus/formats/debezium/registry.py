@@ -1,6 +1,6 @@
 """A schema registry with Confluent's API: it gives each schema of a subject a number."""
 
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -9,6 +9,7 @@ import msgspec
 from databus.errors import RegistryUnavailable, SchemaRefused
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_Told = TypeVar("_Told")
 _json = msgspec.json.Encoder().encode
 
 
@@ -33,16 +34,17 @@ class SchemaRegistry:
         return known
 
     def check(self) -> None:
-        """Ask whether it serves, and us; old ones do not know the question. Raises as `register` does."""
+        """Ask whether it serves, and us. Raises as `register` does."""
         close = {"Connection": "close"}
-        self._ask("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        answer = self._ask("read", self._http.build_request("GET", f"{self._url}/subjects", headers=close))
+        self._told(answer, list[str])
 
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
         request = self._http.build_request("POST", url, content=_json({"schema": schema.decode()}))
         answer = self._ask(f"write subject {subject}", request)
         if answer.is_success:
-            return self._id(answer)
+            return self._told(answer, _Registered).id
         if answer.status_code == httpx.codes.CONFLICT:
             raise SchemaRefused(
                 f"schema registry: a table's new schema does not suit subject {subject}: {_reason(answer)}; "
@@ -68,9 +70,10 @@ class SchemaRegistry:
             raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
         return answer
 
-    def _id(self, answer: httpx.Response) -> int:
+    def _told(self, answer: httpx.Response, kind: type[_Told]) -> _Told:
+        """Read what only a registry answers."""
         try:
-            return msgspec.json.decode(answer.content, type=_Registered).id
+            return msgspec.json.decode(answer.content, type=kind)
         except msgspec.DecodeError as error:
             raise SchemaRefused(f"{self._url} is no schema registry, check schema_registry_url: {error}") from error
 
