@@ -34,10 +34,11 @@ class SchemaRegistry:
         return known
 
     def check(self) -> None:
-        """Ask whether it serves, and us. Raises as `register` does."""
+        """Ask whether it serves, and us; old ones do not know the question, and say so. Raises as `register` does."""
         close = {"Connection": "close"}
-        answer = self._ask("read", self._http.build_request("GET", f"{self._url}/subjects", headers=close))
-        self._told(answer, list[str])
+        answer = self._ask("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        if not _problem(answer):
+            self._told(answer, list[str])
 
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
@@ -83,13 +84,18 @@ class _Registered(msgspec.Struct):
 
 
 class _Problem(msgspec.Struct):
-    error_code: int = 0
+    error_code: int
     message: str = ""
 
 
-def _reason(answer: httpx.Response) -> str:
+def _problem(answer: httpx.Response) -> _Problem | None:
+    """Read what a registry says of a request that it refuses."""
     try:
-        problem = msgspec.json.decode(answer.content, type=_Problem)
+        return msgspec.json.decode(answer.content, type=_Problem)
     except msgspec.DecodeError:
-        return answer.reason_phrase
-    return f"{problem.message} ({problem.error_code})"
+        return None
+
+
+def _reason(answer: httpx.Response) -> str:
+    problem = _problem(answer)
+    return f"{problem.message} ({problem.error_code})" if problem else answer.reason_phrase
