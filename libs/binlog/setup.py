@@ -20,5 +20,6 @@ def extension(name: str, **options: list[str]) -> Extension:
     )
 
 
-modules = [extension("decoder", libraries=["z"]), extension("json_rows"), extension("json_base64")]
+names = ("json_rows", "json_base64", "kafka_records")
+modules = [extension("decoder", libraries=["z"]), *map(extension, names)]
 setup(ext_modules=cythonize(modules))

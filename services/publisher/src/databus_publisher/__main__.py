@@ -3,7 +3,7 @@
 from databus import runtime
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_publisher import service
+from databus_publisher import memory, service
 from databus_publisher.outputs import plan
 
 
@@ -19,6 +19,7 @@ async def _check(settings: Settings, health: Health) -> None:
 
 def main() -> None:
     """Run the publisher."""
+    memory.keep_freed()
     runtime.main("publisher", listen=lambda settings: settings.publisher.listen, run=_run, check=_check)
 
 

@@ -4,19 +4,18 @@ aiokafka commits a transaction even if a batch in it failed, so every batch's de
 """
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
-from aiokafka.producer.message_accumulator import BatchBuilder
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
-from databus.formats.base import Record
+from databus.formats.base import Headers, Record
+from databus_publisher.record_batch import RecordBatch
 
 #: Below half a megabyte with its request: what is larger than half a region of the broker's heap costs G1 dearly.
 BATCH_BYTES = 480 * 1024
@@ -25,9 +24,6 @@ _FILLING_BYTES = 16 * 2**20
 _FLYING_BYTES = 8 * 2**20
 #: An idempotent producer never gives a batch up by itself; we do, to be seen as not ready and to begin anew.
 CONFIRM_SECONDS = 30
-
-Headers: TypeAlias = list[tuple[str, bytes]]
-_NO_HEADERS: Headers = []
 
 
 class Limit(NamedTuple):
@@ -48,23 +44,15 @@ class Lane:
         self.topic = topic
         self.partition = partition
         self.limit = limit
-        self.batch: Any = None
+        self.batch: RecordBatch | None = None
 
-    def append(self, key: bytes | None, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
         """Put a record into the batch; False if there is none or it is full."""
-        batch = self.batch
-        return batch is not None and batch.append(timestamp=None, key=key, value=value, headers=headers) is not None
+        return self.batch is not None and self.batch.append(key, value, headers)
 
     def extend(self, records: Sequence[Record]) -> int:
         """Put records into the batch, up to one for which it has no room or that goes elsewhere; tells how many."""
-        if self.batch is None:
-            return 0
-        append, now = self.batch.append, int(time.time() * 1000)
-        for place, (key, value, headers, topic) in enumerate(records):
-            put = list(headers) if headers else _NO_HEADERS
-            if topic is not None or append(timestamp=now, key=key, value=value, headers=put) is None:
-                return place
-        return len(records)
+        return self.batch.extend(records) if self.batch is not None else 0
 
 
 class Batches:
@@ -74,7 +62,7 @@ class Batches:
         self._kafka = kafka
         self._transactional = transactional
         self._lanes: dict[tuple[str, int], Lane] = {}
-        self._filling: dict[Lane, None] = {}
+        self._filling: dict[Lane, RecordBatch] = {}
         self._flying: dict[asyncio.Future[object], int] = {}
         self._flying_bytes = 0
         self._failure: BaseException | None = None
@@ -85,20 +73,19 @@ class Batches:
         """Give the one lane of a partition."""
         return self._lanes.setdefault((topic, partition), Lane(topic, partition, limit))
 
-    async def send(self, lane: Lane, key: bytes | None, value: bytes | None, headers: Headers = _NO_HEADERS) -> bool:
+    async def send(self, lane: Lane, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
         """Send a record; False, and nothing is sent, if its topic does not take it."""
         if lane.append(key, value, headers):
             return True
         if value and len(value) >= lane.limit.record:
             return False
-        batch = BatchBuilder(min(lane.limit), 0, is_transactional=self._transactional)
-        batch.append(timestamp=None, key=key, value=value, headers=headers)  # the first one always finds room
+        batch = RecordBatch(min(lane.limit), transactional=self._transactional)
+        batch.append(key, value, headers)  # the first one always finds room
         if batch.size() > lane.limit.record:
             return False
         if lane.batch is not None:
             await self._submit(lane)
-        lane.batch = batch
-        self._filling[lane] = None
+        lane.batch = self._filling[lane] = batch
         if batch.size() >= lane.limit.batch:
             await self._submit(lane)
         return True
@@ -106,7 +93,7 @@ class Batches:
     async def relieve(self) -> None:
         """Send batches off that are not full yet if there are so many that they take too much memory."""
         few = len(self._filling) * BATCH_BYTES <= _FILLING_BYTES
-        if not few and sum(lane.batch.size() for lane in self._filling) > _FILLING_BYTES:
+        if not few and sum(batch.size() for batch in self._filling.values()) > _FILLING_BYTES:
             await self._submit_all()
 
     async def flush(self) -> None:
@@ -148,8 +135,7 @@ class Batches:
 
     async def _submit(self, lane: Lane) -> None:
         self.raise_failure()  # before aiokafka says that all that follows is illegal
-        batch, lane.batch = lane.batch, None
-        del self._filling[lane]
+        batch, lane.batch = self._filling.pop(lane), None
         size, records = batch.size(), batch.record_count()
         try:
             await self.begin()

@@ -54,7 +54,7 @@ class Outlet:
         """Send what stands around changes, or between transactions; it has to fit. Raises FatalError."""
         for record in records:
             to = output.lane_of(record, lane)
-            if not await self._producer.send(to, record.key, record.value, list(record.headers)):
+            if not await self._producer.send(to, record.key, record.value, record.headers):
                 raise FatalError(
                     f"topic {to.topic} takes no batch of {to.limit.record + 1} bytes: raise max.message.bytes"
                 )
@@ -65,7 +65,7 @@ class Outlet:
         await self._refuse(message, "unread", why, size)
 
     async def _send(self, message: Message, record: Record) -> None:
-        lane, value, headers = message.lane, record.value, list(record.headers)
+        lane, value, headers = message.lane, record.value, record.headers
         sent = await self._producer.send(lane, record.key, value, headers)
         if not sent and (limit := await self._topics.asked_again(lane.topic)) != lane.limit:
             lane.limit = limit
@@ -100,7 +100,7 @@ class Outlet:
     async def _send_claim_check(self, message: Message, record: Record) -> bool:
         check = await self._claim_checks.store(message, record.value or b"")
         value = message.output.format.claim_check(message.told, check)
-        return await self._producer.send(message.lane, record.key, value, list(record.headers))
+        return await self._producer.send(message.lane, record.key, value, record.headers)
 
 
 def _letter(message: Message, reason: Reason, why: str, size: int, key: bytes | None) -> DeadLetter:

@@ -1,0 +1,32 @@
+"""Records as Kafka's record batches have them (version 2 of the format), compiled."""
+
+from collections.abc import Iterable, Sequence
+
+class RecordPacker:
+    """Packs records of a batch, one behind the other."""
+
+    #: bytes, with the head
+    size: int
+    #: records
+    count: int
+    #: times of the first and the latest record, ms since the epoch
+    first_ms: int
+    last_ms: int
+
+    def __init__(self, head: int, limit: int) -> None:
+        """Leave `head` bytes free for what stands before the records; `limit` is what size may reach."""
+
+    def append(
+        self, time_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
+    ) -> bool:
+        """Pack a record; False if it has no room. The first one always has."""
+
+    def extend(
+        self,
+        time_ms: int,
+        records: Iterable[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes]], str | None]],
+    ) -> int:
+        """Pack key, value and headers of records, up to one that has no room or names a topic; tells how many."""
+
+    def packed(self) -> bytearray:
+        """Give all; nothing may be packed from then on."""

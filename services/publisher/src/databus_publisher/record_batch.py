@@ -1,0 +1,72 @@
+"""A Kafka record batch that aiokafka sends as if it were its own, made in an eighth of the time (ADR 8)."""
+
+import struct
+import time
+from collections.abc import Sequence
+
+import google_crc32c
+
+from databus.formats.base import Headers, Record
+from databus_binlog.kafka_records import RecordPacker
+
+#: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
+#: producerId, producerEpoch, baseSequence, records (https://kafka.apache.org/documentation/#recordbatch)
+_HEAD = struct.Struct(">qiibIhiqqqhii")
+_BEHIND_LENGTH = 12
+_CRC = struct.Struct(">I")
+_CRC_PLACE = 17
+_MAGIC = 2
+_TRANSACTIONAL = 0x10
+
+
+class RecordBatch:
+    """Stands where `aiokafka.producer.message_accumulator.BatchBuilder` does: byte for byte the same, uncompressed."""
+
+    def __init__(self, limit: int, *, transactional: bool) -> None:
+        self._packer = RecordPacker(_HEAD.size, limit)
+        self._attributes = _TRANSACTIONAL if transactional else 0
+        #: id, epoch, sequence
+        self._producer = (-1, -1, 0)
+        self._built: bytearray | None = None
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
+        """Put a record behind the others; False if there is no room, which there always is for the first one."""
+        return self._packer.append(_now_ms(), key, value, headers)
+
+    def extend(self, records: Sequence[Record]) -> int:
+        """Put records behind the others, up to one that has no room or goes elsewhere; tells how many."""
+        return self._packer.extend(_now_ms(), records)
+
+    def size(self) -> int:
+        """Count the bytes."""
+        return self._packer.size
+
+    def record_count(self) -> int:
+        """Count the records."""
+        return self._packer.count
+
+    def close(self) -> None:
+        """Do nothing: who sends it has no more to put into it."""
+
+    def closed(self) -> bool:
+        """Keep aiokafka from waiting for more."""
+        return True
+
+    def _set_producer_state(self, producer_id: int, epoch: int, sequence: int) -> None:
+        self._producer = (producer_id, epoch, sequence)
+
+    def _build(self) -> bytearray:
+        if self._built is None:
+            packer = self._packer
+            self._built = built = packer.packed()
+            length, last, times = len(built) - _BEHIND_LENGTH, packer.count - 1, (packer.first_ms, packer.last_ms)
+            described = (self._attributes, last, *times, *self._producer, packer.count)
+            _HEAD.pack_into(built, 0, 0, length, -1, _MAGIC, 0, *described)
+            with memoryview(built) as view:
+                checksum = google_crc32c.value(bytes(view[_CRC_PLACE + _CRC.size :]))
+            _CRC.pack_into(built, _CRC_PLACE, checksum)
+        return self._built
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

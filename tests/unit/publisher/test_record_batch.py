@@ -1,0 +1,104 @@
+"""Our record batches are aiokafka's, byte for byte; that they are Kafka's is seen where brokers take them."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+from databus.formats.base import Record
+from databus_publisher import record_batch
+from databus_publisher.record_batch import RecordBatch
+
+LIMIT = 20_000
+SIZES = [0, 1, 5, 62, 63, 64, 65, 127, 128, 700, 8191, 8192, 30_000]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the one number in it, in ms since the epoch, be the time."""
+    now = [1_700_000_000_000]
+    monkeypatch.setattr(record_batch, "_now_ms", lambda: now[0])
+    return now
+
+
+def theirs(transactional: bool) -> DefaultRecordBatchBuilder:
+    return DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=0,
+        is_transactional=transactional,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=0,
+        batch_size=LIMIT,
+    )
+
+
+def any_records(draw: random.Random) -> Iterator[Record]:
+    def field() -> bytes | None:
+        return None if draw.random() < 0.1 else draw.randbytes(draw.choice(SIZES))
+
+    while True:
+        headers = [(draw.choice(["", "id", "für"]), draw.randbytes(draw.choice(SIZES[:8]))) for _ in range(3)]
+        yield Record(field(), field(), headers if draw.random() < 0.2 else ())
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_batch_is_what_aiokafka_makes_of_its_records(clock: list[int], transactional: bool, at_once: bool) -> None:
+    draw = random.Random(8)
+    for _ in range(200):
+        ours, other = RecordBatch(LIMIT, transactional=transactional), theirs(transactional)
+        for count, record in enumerate(any_records(draw)):
+            clock[0] += draw.choice([0, 0, 0, 1, 70, 9000, -1, -9000])
+            took = ours.extend([record]) if at_once else ours.append(record.key, record.value, record.headers)
+            told = other.append(count, clock[0], record.key, record.value, list(record.headers))
+            assert bool(took) == (told is not None)
+            assert (ours.size(), ours.record_count()) == (other.size(), count + bool(took))
+            if not took:
+                break
+        state = draw.randrange(2**63), draw.randrange(2**15), draw.randrange(2**31)
+        ours._set_producer_state(*state)
+        other.set_producer_state(*state)
+        assert ours._build() == other.build()
+
+
+def test_a_batch_can_be_read_and_is_built_once(clock: list[int]) -> None:
+    records = [Record(b"%d" % number, b"x" * number) for number in range(100)]
+    batch = RecordBatch(LIMIT, transactional=True)
+    assert batch.extend(records) == 100
+    built = batch._build()
+    read = DefaultRecordBatch(bytes(built))
+    assert read.validate_crc()
+    assert [(record.key, record.value) for record in read] == [(record.key, record.value) for record in records]
+    assert batch._build() is built
+
+
+def test_records_are_taken_up_to_one_that_goes_elsewhere_or_has_no_room() -> None:
+    batch = RecordBatch(LIMIT, transactional=False)
+    here, elsewhere, large = Record(b"k", b"v"), Record(b"k", b"v", topic="t"), Record(b"k", b"v" * LIMIT)
+    assert batch.extend([here, here, elsewhere, here]) == 2
+    assert batch.extend([here, large, here]) == 1
+    assert batch.extend([here]) == 1
+    assert batch.record_count() == 4
+
+
+def test_the_first_record_is_taken_whatever_its_size() -> None:
+    batch = RecordBatch(LIMIT, transactional=False)
+    assert batch.append(None, b"v" * 10 * LIMIT, ())
+    assert batch.size() > 10 * LIMIT
+    assert not batch.append(None, None, ())
+
+
+@pytest.mark.parametrize("wrong", [("text", b""), (b"", 7)])
+def test_what_are_no_bytes_leaves_the_batch_as_it_was(wrong: tuple[bytes, bytes]) -> None:
+    batch = RecordBatch(LIMIT, transactional=False)
+    batch.append(b"k", b"v", ())
+    before = batch.size()
+    with pytest.raises(TypeError):
+        batch.append(*wrong, ())
+    with pytest.raises(TypeError):
+        batch.extend([Record(*wrong)])
+    with pytest.raises(TypeError):
+        batch.append(b"k", b"v", [("name", wrong)])  # type: ignore[list-item]
+    assert (batch.size(), batch.record_count()) == (before, 1)
