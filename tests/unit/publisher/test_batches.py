@@ -4,9 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.record.default_records import DefaultRecordBatch
 
 from databus.errors import KafkaUnavailable
 from databus_publisher.batches import Batches, Limit
+from databus_publisher.record_batch import RecordBatch
 
 
 class StalledKafka:
@@ -18,6 +20,31 @@ class StalledKafka:
     async def send_batch(self, *_: Any, **__: Any) -> None:
         self.asked.set()
         await asyncio.Event().wait()
+
+
+class TakingKafka:
+    """Takes every batch, and never confirms it."""
+
+    def __init__(self) -> None:
+        self.taken: list[RecordBatch] = []
+
+    async def send_batch(self, batch: RecordBatch, *_: Any, **__: Any) -> "asyncio.Future[None]":
+        self.taken.append(batch)
+        return asyncio.Future()
+
+
+async def test_what_its_topic_does_not_take_leaves_the_batch_open_to_others() -> None:
+    kafka: Any = TakingKafka()
+    batches = Batches(kafka, transactional=False)
+    lane = batches.lane("t", 0, Limit(1000))
+    assert await batches.send(lane, b"1", b"small")
+    assert not await batches.send(lane, b"2", b"x" * 1000)
+    assert not await batches.send(lane, b"3", b"x" * 990)
+    assert await batches.send(lane, b"4", b"small")
+    assert kafka.taken == []
+    assert await batches.send(lane, b"5", b"x" * 920)
+    (batch,) = kafka.taken
+    assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"1", b"4"]
 
 
 async def test_a_batch_that_was_not_handed_over_forbids_the_commit() -> None:

@@ -12,6 +12,8 @@ class RecordPacker:
     #: times of the first and the latest record, ms since the epoch
     first_ms: int
     last_ms: int
+    #: whether no more records are taken
+    closed: bool
 
     def __init__(self, head: int, limit: int) -> None:
         """Leave `head` bytes free for what stands before the records; `limit` is what size may reach."""
@@ -19,7 +21,7 @@ class RecordPacker:
     def append(
         self, time_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
     ) -> bool:
-        """Pack a record; False if it has no room. The first one always has."""
+        """Pack a record; False if it has no room, which the first one always has, or all is closed."""
 
     def extend(
         self,
@@ -28,5 +30,8 @@ class RecordPacker:
     ) -> int:
         """Pack key, value and headers of records, up to one that has no room or names a topic; tells how many."""
 
+    def close(self) -> None:
+        """Take no more records."""
+
     def packed(self) -> bytearray:
-        """Give all; nothing may be packed from then on."""
+        """Close, and give all: the same bytes each time, which are the caller's."""

@@ -14,6 +14,7 @@ cdef class RecordPacker:
     cdef Py_ssize_t _capacity, _limit
     cdef readonly Py_ssize_t size, count
     cdef readonly int64_t first_ms, last_ms
+    cdef readonly bint closed
 
     def __cinit__(self, Py_ssize_t head, Py_ssize_t limit):
         self._data = bytearray(head)
@@ -21,31 +22,44 @@ cdef class RecordPacker:
         self._limit = limit
 
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
+        """See kafka_records.pyi."""
         return self._append(time_ms, key, value, headers)
 
     def extend(self, int64_t time_ms, records not None):
+        """See kafka_records.pyi."""
         cdef Py_ssize_t before = self.count
         cdef tuple record
         for each in records:
-            if not isinstance(each, tuple) or len(each) != 4:
-                raise TypeError("a record is a tuple of four")
+            if not isinstance(each, tuple):
+                raise TypeError("a record is a tuple")
             record = <tuple> each  # also of a class of its own, which a checked cast refuses
+            if len(record) != 4:
+                raise TypeError("a record has four parts")
             if record[3] is not None or not self._append(time_ms, record[0], record[1], record[2]):
                 break
         return self.count - before
 
+    def close(self):
+        """See kafka_records.pyi."""
+        self.closed = True
+
     def packed(self):
-        PyByteArray_Resize(self._data, self.size)
-        self._capacity = self.size
+        """See kafka_records.pyi."""
+        self.closed = True
+        if self._capacity != self.size:
+            PyByteArray_Resize(self._data, self.size)
+            self._capacity = self.size
         return self._data
 
     cdef bint _append(self, int64_t time_ms, bytes key, bytes value, headers) except -1:
+        cdef list encoded = [(title.encode(), content) for title, content in headers] if headers else []
         cdef int64_t delta_ms = time_ms - self.first_ms if self.count else 0
         cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value)
-        cdef list encoded = [(title.encode(), content) for title, content in headers] if headers else []
         cdef bytes name, text
-        cdef Py_ssize_t size
+        cdef Py_ssize_t size, capacity
         cdef char* out
+        if self.closed:
+            return False
         body += width(len(encoded))
         for name, text in encoded:
             body += size_of(name) + size_of(text)
@@ -53,8 +67,9 @@ cdef class RecordPacker:
         if size > self._limit and self.count:
             return False
         if size > self._capacity:
-            self._capacity = max(size, min(2 * size, self._limit))
-            PyByteArray_Resize(self._data, self._capacity)
+            capacity = max(size, min(2 * size, self._limit))
+            PyByteArray_Resize(self._data, capacity)
+            self._capacity = capacity
         out = put_varint(body, PyByteArray_AS_STRING(self._data) + self.size)
         out[0] = 0  # attributes, of which there are none
         out = put_varint(delta_ms, out + 1)
@@ -80,11 +95,11 @@ cdef inline uint64_t zigzag(int64_t number) noexcept:
 cdef inline Py_ssize_t width(int64_t number) noexcept:
     """Count the bytes of a varint."""
     cdef uint64_t rest = zigzag(number) >> 7
-    cdef Py_ssize_t width = 1
+    cdef Py_ssize_t count = 1
     while rest:
         rest >>= 7
-        width += 1
-    return width
+        count += 1
+    return count
 
 
 cdef inline char* put_varint(int64_t number, char* out) noexcept:

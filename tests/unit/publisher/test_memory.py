@@ -1,0 +1,36 @@
+"""The memory of batches is taken from the kernel once, not for each of them."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from databus_publisher.batches import BATCH_BYTES
+
+#: in a process of its own, for it cannot be undone: page faults of a hundred requests, each of some copies of a batch
+_PROGRAM = f"""
+import resource, sys
+from databus_publisher import memory
+if sys.argv[1] == "kept":
+    memory.keep_freed()
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        request = b"x" * {BATCH_BYTES}
+        copies = [request + b"y" for _ in range(6)]
+        del request, copies
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+faults()
+print(faults())
+"""
+
+
+def faults(how: str) -> int:
+    done = subprocess.run([sys.executable, "-c", _PROGRAM, how], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are left as they are")
+def test_memory_of_batches_that_are_gone_is_used_again() -> None:
+    assert faults("kept") * 100 < faults("given back")
