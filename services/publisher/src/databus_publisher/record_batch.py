@@ -1,4 +1,4 @@
-"""A Kafka record batch that aiokafka sends as if it were its own, made in an eighth of the time (ADR 8)."""
+"""A Kafka record batch that aiokafka sends as if it were its own, made in a sixth of the time (ADR 8)."""
 
 import struct
 import time
@@ -18,7 +18,7 @@ _CRC = struct.Struct(">I")
 _CRC_PLACE = 17
 _MAGIC = 2
 _TRANSACTIONAL = 0x10
-#: in C, which Google's package has for most platforms and is four times as fast
+#: in C, which Google's package has for most platforms; it is five times as fast as aiokafka's
 _crc32c = google_crc32c.value if google_crc32c.implementation == "c" else calc_crc32c
 
 
