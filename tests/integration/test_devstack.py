@@ -174,6 +174,15 @@ def test_a_server_that_cannot_start_is_reported_with_its_last_words(own: Stack) 
     shutil.rmtree(own.home / "redis")
 
 
+def test_nothing_begins_where_a_disk_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nearly_full = shutil.disk_usage(tmp_path)._replace(free=2**30)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: nearly_full)
+    stack = Stack(tmp_path / "home", own=True)
+    with pytest.raises(DevstackError, match=r"home has 1\.0 GiB left, .* need up to 4: make room on its disk"):
+        stack.start("redis")
+    assert not (tmp_path / "home" / "redis").exists()
+
+
 def test_a_given_server_is_used_and_is_not_ours_to_kill(
     redis_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,8 @@ from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError
 
 _KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), Registry())
 _ENGINES = {engine.kind: engine for engine in _KNOWN}
+#: Bytes that must be free where a server begins: one whose disk is full waits for ever, and all who wait for it.
+_ROOM = 4 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +68,7 @@ class Stack:
         with locked(self.home / f"{kind}.lock"):
             process = self._process(kind)
             if not process:
+                self._require_room()
                 installation = engine.install(say)
                 instance = self._make_instance(engine, installation)
                 say("starting")
@@ -151,6 +154,14 @@ class Stack:
         instance = Instance(folder, ports, saved.get("password") or self._password or secrets.token_urlsafe(12))
         kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
         return instance
+
+    def _require_room(self) -> None:
+        free = shutil.disk_usage(self.home).free
+        if free < _ROOM:
+            raise DevstackError(
+                f"{self.home} has {free / 2**30:.1f} GiB left, servers and what runs beside them need up to "
+                f"{_ROOM / 2**30:.0f}: make room on its disk"
+            )
 
     def _server(self, engine: Engine) -> Server:
         saved = json.loads((self.home / engine.kind / "instance.json").read_text())
