@@ -1,6 +1,6 @@
 """Records as Kafka's record batches have them (version 2 of the format), compiled."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 class RecordPacker:
     """Packs records of a batch, one behind the other."""
@@ -23,12 +23,8 @@ class RecordPacker:
     ) -> bool:
         """Pack a record; False if it has no room, which the first one always has, or all is closed."""
 
-    def extend(
-        self,
-        time_ms: int,
-        records: Iterable[tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes]], str | None]],
-    ) -> int:
-        """Pack key, value and headers of records, up to one that has no room or names a topic; tells how many."""
+    def extend(self, time_ms: int, keys: Sequence[bytes | None], values: Sequence[bytes | None], first: int = 0) -> int:
+        """Pack records without headers, from the first on and up to one that has no room; tells how many."""
 
     def close(self) -> None:
         """Take no more records."""

@@ -25,17 +25,15 @@ cdef class RecordPacker:
         """See kafka_records.pyi."""
         return self._append(time_ms, key, value, headers)
 
-    def extend(self, int64_t time_ms, records not None):
+    def extend(self, int64_t time_ms, keys not None, values not None, Py_ssize_t first=0):
         """See kafka_records.pyi."""
-        cdef Py_ssize_t before = self.count
-        cdef tuple record
-        for each in records:
-            if not isinstance(each, tuple):
-                raise TypeError("a record is a tuple")
-            record = <tuple> each  # also of a class of its own, which a checked cast refuses
-            if len(record) != 4:
-                raise TypeError("a record has four parts")
-            if record[3] is not None or not self._append(time_ms, record[0], record[1], record[2]):
+        cdef Py_ssize_t before = self.count, place
+        cdef list some_keys = keys if type(keys) is list else list(keys)
+        cdef list some_values = values if type(values) is list else list(values)
+        if first < 0 or len(some_keys) != len(some_values):
+            raise ValueError("there must be as many keys as values, and a first one")
+        for place in range(first, len(some_values)):
+            if not self._append(time_ms, some_keys[place], some_values[place], ()):
                 break
         return self.count - before
 

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
-from databus.formats.base import Headers, Record
+from databus.formats.base import Headers, PlainRecords, Record
 from databus_publisher.record_batch import RecordBatch
 
 #: Below half a megabyte with its request: what is larger than half a region of the broker's heap costs G1 dearly.
@@ -50,9 +50,11 @@ class Lane:
         """Put a record into the batch; False if there is none or it is full."""
         return self.batch is not None and self.batch.append(key, value, headers)
 
-    def extend(self, records: Sequence[Record]) -> int:
-        """Put records into the batch, up to one for which it has no room or that goes elsewhere; tells how many."""
-        return self.batch.extend(records) if self.batch is not None else 0
+    def extend(self, records: Sequence[Record], first: int = 0) -> int:
+        """Put plain records into the batch, from the first on and up to one without room; tells how many."""
+        if self.batch is None or not isinstance(records, PlainRecords):
+            return 0
+        return self.batch.extend(records, first)
 
 
 class Batches:

@@ -10,7 +10,7 @@ from databus import formats
 from databus.errors import FatalError, InvalidSettings
 from databus.events import Begin, Start
 from databus.formats import AnyFormat
-from databus.formats.base import Change, Format, Options, Record, Source, Statement
+from databus.formats.base import Change, Format, Options, PlainRecords, Record, Source, Statement
 from databus.routing.rules import Rule
 from databus.settings import Settings
 from databus_publisher.batches import Lane
@@ -70,14 +70,15 @@ class Output:
         self.told += changes
         return range(first, self.told)
 
-    async def records(self, told: Change | Statement) -> tuple[Record, ...]:
+    async def records(self, told: Change | Statement) -> Sequence[Record]:
         """Make the records of rows or of a statement; nobody has to wait while a neighbour is asked for it."""
         if self.format.asks(told.table):
             return await asyncio.to_thread(self._records, told)
         return self._records(told)
 
-    def _records(self, told: Change | Statement) -> tuple[Record, ...]:
-        return tuple(self.format.change(told) if isinstance(told, Change) else self.format.statement(told))
+    def _records(self, told: Change | Statement) -> Sequence[Record]:
+        records = self.format.change(told) if isinstance(told, Change) else self.format.statement(told)
+        return records if isinstance(records, PlainRecords) else tuple(records)
 
     def close(self) -> None:
         """Forget the transaction."""

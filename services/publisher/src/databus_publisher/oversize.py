@@ -32,10 +32,13 @@ class Outlet:
         except PoisonError as error:
             await self._unencodable(Message(output, lane, change), error)
             return
-        done = lane.extend(records)
-        for place, record in enumerate(records[done:], done):
+        place = lane.extend(records)
+        while place < len(records):
+            record = records[place]
             to = output.lane_of(record, lane)
             await self._send(Message(output, to, change, place, len(records)), record)
+            place += 1
+            place += lane.extend(records, place)
 
     async def statement(self, output: Output, lanes: Sequence[Lane], statement: Statement) -> None:
         """Send the records of a statement to all lanes, and once to a topic of the format's own."""

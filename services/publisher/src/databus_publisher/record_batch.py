@@ -2,12 +2,11 @@
 
 import struct
 import time
-from collections.abc import Sequence
 
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
-from databus.formats.base import Headers, Record
+from databus.formats.base import Headers, PlainRecords
 from databus_binlog.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
@@ -39,9 +38,9 @@ class RecordBatch:
         """Put a record behind the others; False if there is no room (there is for the first) or it is closed."""
         return self._packer.append(_now_ms(), key, value, headers)
 
-    def extend(self, records: Sequence[Record]) -> int:
-        """Put records behind the others, up to one that has no room or goes elsewhere; tells how many."""
-        return self._packer.extend(_now_ms(), records)
+    def extend(self, records: PlainRecords, first: int = 0) -> int:
+        """Put records behind the others, from the first on and up to one that has no room; tells how many."""
+        return self._packer.extend(_now_ms(), records.keys, records.values, first)
 
     def size(self) -> int:
         """Count the bytes."""

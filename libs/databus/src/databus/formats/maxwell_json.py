@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import repeat
 
 from databus.events import Action, Begin, Table
-from databus.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement, plain_records
+from databus.formats.base import Change, Format, Options, PlainRecords, Record, Snapshot, Source, Statement
 from databus.formats.columns import misfit
 from databus.formats.maxwell_ddl import description
 from databus.formats.maxwell_keys import KeyFormat, KeyWriter, uuid
@@ -97,7 +97,7 @@ class MaxwellJson(Format[MaxwellOptions]):
         except (ValueError, LookupError) as error:
             raise misfit(change.table, error) from None  # it could show the value
 
-    def _rows(self, messages: _Messages, change: Change) -> list[Record]:
+    def _rows(self, messages: _Messages, change: Change) -> PlainRecords:
         options, begin = self.options, change.begin
         end = change.transaction_end if options.output_commit_info else None
         told = self._queries.of(change) if options.output_row_query else None
@@ -118,7 +118,7 @@ class MaxwellJson(Format[MaxwellOptions]):
             tail = b',"old":%b}' % old if old else b"}"
             values.append(writer.row(row, nulls, head + commit + place + messages.data(key), tail))
             written.append(keys.of_row(key, source, begin.transaction, ordinal))
-        return plain_records(written, values)
+        return PlainRecords(written, values)
 
     def statement(self, statement: Statement) -> Iterable[Record]:
         """Make the message of a CREATE, ALTER or DROP."""

@@ -1,12 +1,12 @@
 """What happens becomes records, of rows and in the topics of the format's own."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
 from databus.events import Action, Begin, Table
-from databus.formats.base import Change, End, Format, Record, Snapshot, Source, Statement, plain_records
+from databus.formats.base import Change, End, Format, PlainRecords, Record, Snapshot, Source, Statement
 from databus.formats.columns import misfit
 from databus.formats.debezium import changes, transactions
 from databus.formats.debezium.codec import Codec
@@ -96,7 +96,7 @@ class Debezium(Format[OptionsT]):
         except (ValueError, LookupError) as error:
             raise misfit(change.table, error) from None  # it could show the value
 
-    def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> list[Record]:
+    def _in_transaction(self, plan: TablePlan, event: Event, change: Change) -> Sequence[Record]:
         """Make the records with their place in the transaction, and tell its begin before the first."""
         began = self._transaction
         transaction = began or Transaction.of(change)
@@ -153,7 +153,7 @@ class Debezium(Format[OptionsT]):
                 values, keys = self._envelope.values(plan.images, "r", event, rows, [0] * count), plan.keys(rows)
             except (ValueError, LookupError) as error:
                 raise misfit(snapshot.table, error) from None
-            yield from plain_records(keys, values)
+            yield from PlainRecords(keys, values)
             done += count
 
     def _plan(self, table: Table) -> TablePlan:

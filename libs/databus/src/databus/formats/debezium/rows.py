@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from databus.events import Action, Row
-from databus.formats.base import Change, Headers, Record, plain_records
+from databus.formats.base import Change, Headers, PlainRecords, Record
 from databus.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus.formats.debezium.tables import TablePlan
 
@@ -17,7 +17,7 @@ class RowRecords:
         self._envelope = envelope
         self._tombstones = tombstones
 
-    def of(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> list[Record]:
+    def of(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> Sequence[Record]:
         """Make the records of a change; `blocks` are its places in the transaction, if they are told."""
         numbers = [place - change.first for place in change.ordinals]
         if change.action is Action.UPDATE:
@@ -26,7 +26,7 @@ class RowRecords:
         values = self._envelope.values(plan.images, operation, event, change.rows, numbers, blocks)
         keys = plan.keys(change.rows)
         if change.action is Action.INSERT:
-            return plain_records(keys, values)
+            return PlainRecords(keys, values)
         return [record for key, value in zip(keys, values, strict=True) for record in self._deletion(key, value)]
 
     def _updates(
@@ -36,11 +36,11 @@ class RowRecords:
         rows: Sequence[Row],
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None,
-    ) -> list[Record]:
+    ) -> Sequence[Record]:
         before, after = rows[::2], rows[1::2]
         old_keys, new_keys = plan.keys(before), plan.keys(after)
         if old_keys == new_keys:
-            return plain_records(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
+            return PlainRecords(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
         if len(numbers) > 1:  # one at a time, some may keep their key
             singles = (
                 (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
