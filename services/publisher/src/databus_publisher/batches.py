@@ -17,8 +17,9 @@ from databus.errors import KafkaUnavailable, RecordTooLarge
 from databus.formats.base import Headers, PlainRecords, Record
 from databus_publisher.record_batch import RecordBatch
 
-#: Below half a megabyte with its request: what is larger than half a region of the broker's heap costs G1 dearly.
-BATCH_BYTES = 480 * 1024
+#: As large as brokers take by default, and one region of their heap with its request: a partition's next batch leaves
+#: when this one is confirmed, so that smaller ones wait more often.
+BATCH_BYTES = 960 * 1024
 #: in batches that are being filled, and in those that are on their way
 _FILLING_BYTES = 16 * 2**20
 _FLYING_BYTES = 8 * 2**20
