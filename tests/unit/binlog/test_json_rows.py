@@ -4,6 +4,7 @@ import json
 import random
 from base64 import b64encode
 
+import msgspec
 import pytest
 
 from databus_binlog.json_rows import (
@@ -158,6 +159,45 @@ def test_numbered_rows_have_one_tail_or_each_its_own() -> None:
     assert writer.numbered(rows, [0, 10], b"<", None, b"#", b">") == [b'<{"a":1}#0>', b'<{"a":2}#10>']
     assert writer.numbered(rows, range(7, 9), b"<", None, b"#", [b")", b"]"]) == [b'<{"a":1}#7)', b'<{"a":2}#8]']
     assert writer.numbered(rows, [-3], b"<", b"|", b"#", b">") == [b'<{"a":1}|{"a":2}#-3>']
+
+
+def test_packed_rows_are_written_as_lists_are() -> None:
+    draw, kinds = random.Random(7), [RAW, TEXT, LATIN_1, BASE64, (DECIMAL, plain), (JSON, plain), (ZONED, plain), plain]
+    writer, few = RowWriter("abcdefgh", kinds), [b"12.50", b"", b"[1, 2]", b"2026-01-02 03:04:05", b"x" * 300]
+    for count in [1, 2, 4, 30, 70_000]:
+        rows = [[draw.choice([None, *few]) for _ in kinds] for _ in range(count)]
+        packed = msgspec.Raw(msgspec.msgpack.encode(rows))
+        assert writer.array(packed) == writer.array(rows)
+        assert writer.some(packed, (7, 4, 0), b"<", b">") == writer.some(rows, (7, 4, 0), b"<", b">")
+        numbers = range(count)
+        assert writer.numbered(packed, numbers, b"<", None, b"#", b">") == [
+            writer.row(row, True, b"<", b"#%d>" % number) for row, number in zip(rows, numbers, strict=True)
+        ]
+        if count % 2 == 0:
+            pairs = range(count // 2)
+            joined = writer.numbered(rows, pairs, b"<", b"|", b"#", b">")
+            assert writer.numbered(packed, pairs, b"<", b"|", b"#", b">") == joined
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"),
+    [
+        (b"", "cut off"),
+        (b"\x91\x91\xc4\x02x", "cut off"),
+        (b"\x92\x91\xc0", "cut off"),
+        (b"\x91\x91\xc0\xc0", "behind"),
+        (b"\x91\x92\xc0\xc0", "another number of values"),
+        (b"\x91\x90", "another number of values"),
+        (b"\x91\x91\x01", "bytes or NULL"),
+        (b"\x80", "arrays of arrays"),
+    ],
+)
+def test_what_are_no_packed_rows_of_the_table_is_refused(packed: bytes, why: str) -> None:
+    writer = RowWriter(["a"], [RAW])
+    with pytest.raises(ValueError, match=why):
+        writer.array(packed)
+    with pytest.raises(ValueError, match=why):
+        writer.some(packed, (0,))
 
 
 def test_what_is_no_row_of_the_table_is_refused() -> None:

@@ -6,10 +6,7 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 include "base64.pxi"
-
-cdef struct Cursor:
-    const unsigned char* at
-    const unsigned char* end
+include "packed.pxi"
 
 
 def json_base64(const unsigned char[::1] rows not None):
@@ -77,40 +74,3 @@ cdef void write(Cursor cursor, char* out) noexcept:
         out[0] = b"]"
         out += 1
     out[0] = b"]"
-
-
-cdef Py_ssize_t array(Cursor* cursor) except -1:
-    """Read the head of a msgpack array: how many elements follow."""
-    cdef unsigned char head = number(cursor, 1)
-    if head & 0xF0 == 0x90:
-        return head & 0x0F
-    if head == 0xDC:
-        return number(cursor, 2)
-    if head == 0xDD:
-        return number(cursor, 4)
-    raise ValueError("rows are arrays of arrays")
-
-
-cdef Py_ssize_t cell(Cursor* cursor) except -2:
-    """Read the head of a cell: how many bytes follow, all of them there; -1 for NULL."""
-    cdef unsigned char head = number(cursor, 1)
-    cdef Py_ssize_t length
-    if head == 0xC0:
-        return -1
-    if not 0xC4 <= head <= 0xC6:
-        raise ValueError("a cell is bytes or NULL")
-    length = number(cursor, 1 << (head - 0xC4))
-    if length > cursor.end - cursor.at:
-        raise ValueError("the rows are cut off")
-    return length
-
-
-cdef inline Py_ssize_t number(Cursor* cursor, int size) except -1:
-    """Read a big-endian number."""
-    cdef Py_ssize_t value = 0
-    if cursor.end - cursor.at < size:
-        raise ValueError("the rows are cut off")
-    for _ in range(size):
-        value = value << 8 | cursor.at[0]
-        cursor.at += 1
-    return value

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias, final
 
+from databus_binlog.json_base64 import Packed
+
 _Row: TypeAlias = list[bytes | None]
 _Convert: TypeAlias = Callable[[bytes], bytes | str | None]
 
@@ -39,20 +41,24 @@ class RowWriter:
     JSON (bytes) or a string of it; None is null. Of a pair, the constant is for usual texts, and the other for all
     else. Usual are decimals of one to seven digits before the point that are not under 0.1. Constants from DECIMAL
     on are always of a pair, and usual is what they name: dates and times that exist, from the year 1 on, and JSON
-    that is valid, without escapes by number and of at most 64 levels. What is written may leave out nulls. All
-    raise ValueError for text that is not UTF-8 and rows of another length, and what a conversion raises.
+    that is valid, without escapes by number and of at most 64 levels. What is written may leave out nulls. Of packed
+    rows (`Rows.rows`) no object is made but of values that are only for usual texts or are converted. All raise
+    ValueError for text that is not UTF-8, rows of another length and packed rows that are none, and what a conversion
+    raises.
     """
 
     def __init__(self, names: Iterable[str], converts: Iterable[int | _Convert | tuple[int, _Convert]]) -> None: ...
     def row(self, row: _Row, nulls: bool = True, head: bytes = b"", tail: bytes = b"") -> bytes:
         """Write a row, between what stands before and behind it."""
 
-    def some(self, rows: Sequence[_Row], places: tuple[int, ...], head: bytes = b"", tail: bytes = b"") -> list[bytes]:
+    def some(
+        self, rows: Sequence[_Row] | Packed, places: tuple[int, ...], head: bytes = b"", tail: bytes = b""
+    ) -> list[bytes]:
         """Write some columns of each row, between what stands before and behind them."""
 
     def numbered(
         self,
-        rows: Sequence[_Row],
+        rows: Sequence[_Row] | Packed,
         numbers: Sequence[int],
         head: bytes,
         joint: bytes | None,
@@ -64,7 +70,7 @@ class RowWriter:
         With a joint it is two rows each, with the joint between them.
         """
 
-    def array(self, rows: Sequence[_Row], others: Sequence[_Row] | None = None) -> bytes:
+    def array(self, rows: Sequence[_Row] | Packed, others: Sequence[_Row] | None = None) -> bytes:
         """Write rows as an array, of each only what is not equal in the other of its place, if there is one."""
 
     def changed(self, before: _Row, after: _Row, nulls: bool = True) -> bytes | None:

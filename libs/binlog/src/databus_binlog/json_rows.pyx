@@ -2,13 +2,18 @@
 """Rows as JSON objects: what message formats of one object a row spend most of their time with."""
 
 from cython cimport final
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport PyObject
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy, strchr, strncmp
 
 include "base64.pxi"
+include "packed.pxi"
+include "json_cells.pxi"
 include "json_text.pxi"
 include "json_compact.pxi"
 include "json_usual.pxi"
@@ -40,7 +45,9 @@ cdef enum:
 @final
 cdef class RowWriter:
     cdef tuple _members, _converts
+    cdef Py_ssize_t _width
     cdef uint8_t* _kinds
+    cdef Cell* _cells  # of the row that is being written
     cdef char* _data
     cdef size_t _size, _capacity
 
@@ -50,8 +57,10 @@ cdef class RowWriter:
         if len(self._members) != len(converts):
             raise ValueError("there must be as many conversions as names")
         self._converts = tuple([convert for _, convert in converts])
-        self._kinds = <uint8_t*> PyMem_Malloc(len(converts) + 1)
-        if self._kinds == NULL:
+        self._width = len(converts)
+        self._kinds = <uint8_t*> PyMem_Malloc(self._width + 1)
+        self._cells = <Cell*> PyMem_Malloc((self._width + 1) * sizeof(Cell))
+        if self._kinds == NULL or self._cells == NULL:
             raise MemoryError
         for place, (usual, convert) in enumerate(converts):
             if usual is not None:
@@ -65,26 +74,29 @@ cdef class RowWriter:
 
     def __dealloc__(self):
         PyMem_Free(self._data)
+        PyMem_Free(self._cells)
         PyMem_Free(self._kinds)
 
     def row(self, list row not None, bint nulls=True, bytes head not None=b"", bytes tail not None=b""):
+        read_row(row, self._cells, self._width)
         self._size = 0
         self._bytes(head)
-        self._object(row, None, nulls)
+        self._object(None, nulls)
         self._bytes(tail)
         return self._taken()
 
     def some(self, rows not None, tuple places not None, bytes head not None=b"", bytes tail not None=b""):
         cdef Py_ssize_t place
-        cdef list row, written = []
-        for row in rows:
-            self._require(row)
+        cdef Rows read = Rows(rows)
+        cdef list written = []
+        for _ in range(read.count):
+            read.next(self._cells, self._width)
             self._size = 0
             self._bytes(head)
             self._append(b"{", 1)
             for place in places:
                 self._require_place(place)
-                self._member(place, <bytes> self._members[place], row[place], True)
+                self._member(place, <bytes> self._members[place], True)
             self._close()
             self._bytes(tail)
             written.append(self._taken())
@@ -93,22 +105,22 @@ cdef class RowWriter:
     def numbered(
         self, rows not None, numbers not None, bytes head not None, bytes joint, bytes middle not None, tails not None
     ):
-        cdef Py_ssize_t place = 0
         cdef int64_t number
+        cdef Rows read = Rows(rows)
         cdef list written = []
-        if len(rows) != len(numbers) * (1 if joint is None else 2):
+        if read.count != len(numbers) * (1 if joint is None else 2):
             raise ValueError("there must be as many rows as numbers")
         if not isinstance(tails, bytes) and len(tails) != len(numbers):
             raise ValueError("there must be as many tails as numbers")
         for number in numbers:
+            read.next(self._cells, self._width)
             self._size = 0
             self._bytes(head)
-            self._object(<list?> rows[place], None, True)
-            place += 1
+            self._object(None, True)
             if joint is not None:
+                read.next(self._cells, self._width)
                 self._bytes(joint)
-                self._object(<list?> rows[place], None, True)
-                place += 1
+                self._object(None, True)
             self._bytes(middle)
             self._size = put_integer(number, self._room(20)) - self._data
             self._bytes(<bytes> tails if isinstance(tails, bytes) else <bytes?> tails[len(written)])
@@ -116,41 +128,38 @@ cdef class RowWriter:
         return written
 
     def changed(self, list before not None, list after not None, bint nulls=True):
+        read_row(before, self._cells, self._width)
         self._size = 0
-        return self._taken() if self._object(before, after, nulls) else None
+        return self._taken() if self._object(after, nulls) else None
 
     def array(self, rows not None, others=None):
         cdef Py_ssize_t place
-        cdef list row
-        if others is not None and len(others) != len(rows):
+        cdef Rows read = Rows(rows)
+        if others is not None and len(others) != read.count:
             raise ValueError("there must be as many other rows")
         self._size = 0
         self._append(b"[", 1)
-        for place, row in enumerate(rows):
+        for place in range(read.count):
             if place:
                 self._append(b",", 1)
-            self._object(row, None if others is None else <list?> others[place], True)
+            read.next(self._cells, self._width)
+            self._object(None if others is None else <list?> others[place], True)
         self._append(b"]", 1)
         return self._taken()
 
     def values(self, tuple places not None, list row not None):
         cdef Py_ssize_t place
         cdef list values = []
-        self._require(row)
+        read_row(row, self._cells, self._width)
         for place in places:
             self._require_place(place)
             self._size = 0
-            self._member(place, None, row[place], True)
+            self._member(place, None, True)
             values.append(self._taken())
         return values
 
-    cdef int _require(self, list row) except -1:
-        if len(row) != len(self._members):
-            raise ValueError("a row has another number of values than its table has columns")
-        return 0
-
     cdef int _require_place(self, Py_ssize_t place) except -1:
-        if not 0 <= place < len(self._members):
+        if not 0 <= place < self._width:
             raise IndexError("there is no such column")
         return 0
 
@@ -161,18 +170,17 @@ cdef class RowWriter:
         self._append(b":", 1)
         return self._taken()
 
-    cdef bint _object(self, list row, list other, bint nulls) except -1:
-        """Write a row's values, or only those that are not the other's; say whether there are any of these."""
+    cdef bint _object(self, list other, bint nulls) except -1:
+        """Write the row's values, or only those that are not the other's; say whether there are any of these."""
         cdef Py_ssize_t place
         cdef bint some = other is None
-        self._require(row)
         if other is not None:
-            self._require(other)
+            require_width(len(other), self._width)
         self._append(b"{", 1)
-        for place in range(len(row)):
-            if other is None or not same(row[place], other[place]):
+        for place in range(self._width):
+            if other is None or not is_same(&self._cells[place], other[place]):
                 some = True
-                self._member(place, <bytes> self._members[place], row[place], nulls)
+                self._member(place, <bytes> self._members[place], nulls)
         self._close()
         return some
 
@@ -183,41 +191,44 @@ cdef class RowWriter:
             return 0
         return self._append(b"}", 1)
 
-    cdef int _member(self, Py_ssize_t place, bytes name, object value, bint nulls) except -1:
+    cdef int _member(self, Py_ssize_t place, bytes name, bint nulls) except -1:
         """Write a value, behind its name if it gets one and before a comma then."""
         cdef int kind = self._kinds[place]
+        cdef const char* text = self._cells[place].text
+        cdef Py_ssize_t size = self._cells[place].size
         cdef int64_t number = 0
-        if value is not None and kind >= CALLED:
-            if kind == CALLED or not is_usual(kind & ~USUAL, <bytes?> value, &number):
-                value, kind = self._converts[place](value), CALLED
+        cdef object value
+        if text != NULL and kind >= CALLED:
+            value = bytes_of(&self._cells[place])
+            text = PyBytes_AS_STRING(value)
+            if kind == CALLED or not is_usual(kind & ~USUAL, value, &number):
+                value, kind = self._converts[place](value), AS_IT_IS
+                if value is None:
+                    text = NULL
+                elif PyUnicode_Check(value):
+                    text, kind = PyUnicode_AsUTF8AndSize(value, &size), UTF8
+                else:
+                    text, size = PyBytes_AS_STRING(<bytes?> value), PyBytes_GET_SIZE(value)
             kind &= ~USUAL
-        if value is None and not nulls:
+        if text == NULL and not nulls:
             return 0
         if name is not None:
             self._bytes(name)
-        if value is not None and UNSCALED <= kind < IN_ZONE:
+        if text == NULL:
+            self._append(b"null", 4)
+        elif UNSCALED <= kind < IN_ZONE:
             self._number(kind, number)
         else:
-            self._value(kind, value)
+            self._value(kind, text, size)
         if name is not None:
             self._append(b",", 1)
         return 0
 
-    cdef int _value(self, int kind, object value) except -1:
-        cdef const char* text
-        cdef Py_ssize_t size
+    cdef int _value(self, int kind, const char* text, Py_ssize_t size) except -1:
         cdef char* o
-        if value is None:
-            return self._append(b"null", 4)
-        if kind == CALLED and PyUnicode_Check(value):
-            text = PyUnicode_AsUTF8AndSize(value, &size)
-            return self._text(text, size)
-        if not PyBytes_Check(value):
-            raise TypeError("a value is bytes or None")
-        text, size = PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)
         if kind == UTF8:
             return self._text(text, size)
-        if kind == AS_IT_IS or kind == CALLED:
+        if kind == AS_IT_IS:
             return self._append(text, size)
         self._append(b'"', 1)
         if kind == IN_QUOTES:
@@ -302,15 +313,6 @@ cdef class RowWriter:
             PyMem_Free(self._data)
             self._data, self._capacity = <char*> NULL, 0
         return taken
-
-
-cdef bint same(object a, object b) except -1:
-    if a is None or b is None:
-        return a is b
-    return (
-        PyBytes_GET_SIZE(<bytes?> a) == PyBytes_GET_SIZE(<bytes?> b)
-        and memcmp(PyBytes_AS_STRING(a), PyBytes_AS_STRING(b), PyBytes_GET_SIZE(a)) == 0
-    )
 
 
 cdef bint is_usual(int kind, bytes value, int64_t* number) noexcept:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from databus import names
 from databus.errors import InvalidSettings
-from databus.events import Action, Begin, RowsEvent, Table, decode_rows
+from databus.events import Action, Begin, Row, RowsEvent, Table, decode_rows
 from databus.formats.base import Change
 from databus.routing.filter import Filter, Run, filter_of
 from databus.routing.names import place_of
@@ -52,14 +52,17 @@ class Route:
 
     def whole(self, begin: Begin, event: RowsEvent) -> Change:
         """Take an event as it is."""
-        rows, first = decode_rows(event.rows), event.row
+        return self._change(begin, event, self.output.format.rows_of(event))
+
+    def _change(self, begin: Begin, event: RowsEvent, rows: Sequence[Row]) -> Change:
+        first = event.row
         ordinals = range(first, first + len(rows) // (2 if event.action is Action.UPDATE else 1))
         query = None if self.hides_queries else event.query
         return Change(self.table, begin, event.action, event.start, event.end, first, ordinals, rows, query)
 
     def changes(self, begin: Begin, event: RowsEvent) -> Iterator[Change]:
         """Give what is told of an event, counted where the format wants it to be."""
-        change, output = self.whole(begin, event), self.output
+        change, output = self._change(begin, event, decode_rows(event.rows)), self.output
         runs: Iterable[Run] = ((change.action, change.ordinals, change.rows),)
         if self.filter:
             runs = self.filter.changes(change.action, change.first, change.rows)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Table
+from databus.events import Action, Begin, Column, PackedRows, Row, Table
 from databus.formats.base import Change, End, Record, Snapshot, Source, Statement
 from databus.formats.debezium.json import DebeziumJson
 from databus.formats.debezium.options import JsonOptions
@@ -111,6 +111,21 @@ def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
     records = list(plain().change(change(Action.UPDATE, *[ANNE, [b"1", None]] * rows)))
     assert [value(record)["after"] for record in records] == [{"id": 1, "name": None}] * rows
     assert [value(record)["before"] for record in records] == [{"id": 1, "name": "Anne"}] * rows
+
+
+@pytest.mark.parametrize(
+    ("action", "rows"),
+    [
+        (Action.INSERT, [ANNE, [b"2", None]]),
+        (Action.DELETE, [ANNE, [b"2", None]]),
+        (Action.UPDATE, [ANNE, [b"1", None]]),
+        (Action.UPDATE, [ANNE, [b"3", None], ANNE, [b"1", b"Bo"]]),
+    ],
+)
+def test_packed_rows_become_the_same_records(action: Action, rows: list[Row]) -> None:
+    told = change(action, *rows)
+    packed = msgspec.structs.replace(told, rows=PackedRows(msgspec.Raw(msgspec.msgpack.encode(rows))))
+    assert list(plain().change(packed)) == list(plain().change(told))
 
 
 def test_a_delete_is_followed_by_a_tombstone_unless_it_is_not_wanted() -> None:

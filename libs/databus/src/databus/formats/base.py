@@ -16,7 +16,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from databus.errors import PoisonError
-from databus.events import Action, Begin, Row, RowsEvent, Table
+from databus.events import Action, Begin, PackedRows, Row, RowsEvent, Table, decode_rows
 from databus_binlog import Flavor, Position
 
 Headers = Sequence[tuple[str, bytes]]
@@ -173,6 +173,8 @@ class Format(ABC, Generic[OptionsT]):
     options_type: ClassVar[type[Options]] = Options
     #: whether `Change.transaction_end` has to be told: the transaction is held back until it is whole
     needs_end: ClassVar[bool] = False
+    #: whether `Change.rows` may be `PackedRows`
+    reads_packed: ClassVar[bool] = False
 
     def __init__(self, source: Source, options: OptionsT) -> None:
         self.source = source
@@ -187,6 +189,10 @@ class Format(ABC, Generic[OptionsT]):
     def beats(self) -> bool:
         """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
         return type(self).heartbeat is not Format.heartbeat
+
+    def rows_of(self, event: RowsEvent) -> Sequence[Row]:
+        """Give all rows of an event, as the format reads them."""
+        return PackedRows(event.rows) if self.reads_packed else decode_rows(event.rows)
 
     @classmethod
     def check(cls, options: OptionsT) -> None:

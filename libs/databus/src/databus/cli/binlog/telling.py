@@ -7,7 +7,7 @@ from tempfile import SpooledTemporaryFile
 import msgspec
 
 from databus.cli.binlog.changes import Changes, Told
-from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, decode_rows
+from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
@@ -72,7 +72,7 @@ class Teller:
                 end=event.end,
                 first=event.row,
                 ordinals=range(event.row, event.row + _count(event)),
-                rows=decode_rows(event.rows),
+                rows=self._format.rows_of(event),
                 query=event.query,
                 transaction_end=end,
             )

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from databus.events import Row
+from databus.events import PackedRows, Row
 from databus.formats.base import Source
 from databus.formats.debezium.codec import Around, Codec, RowEncoder
 from databus.formats.debezium.events import Debezium
@@ -48,6 +48,7 @@ class DebeziumJson(Debezium[JsonOptions]):
     """Keys and values as JSON."""
 
     options_type = JsonOptions
+    reads_packed = True
 
     def __init__(self, source: Source, options: JsonOptions) -> None:
         super().__init__(source, options, JsonCodec(options.schemas_enable))
@@ -91,13 +92,17 @@ class JsonRows(RowEncoder):
 
     def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
         """Encode some columns."""
-        return self._writer.some(rows, places, head, tail)
+        return self._writer.some(_packed(rows), places, head, tail)
 
     def numbered(
         self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
         """Encode rows with all around them."""
-        return self._writer.numbered(rows, numbers, *around, tails)
+        return self._writer.numbered(_packed(rows), numbers, *around, tails)
+
+
+def _packed(rows: Sequence[Row]) -> Sequence[Row] | msgspec.Raw:
+    return rows.packed if isinstance(rows, PackedRows) else rows
 
 
 def _cell(column: ColumnType) -> _Cell:

@@ -37,8 +37,8 @@ class RowRecords:
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None,
     ) -> Sequence[Record]:
-        before, after = rows[::2], rows[1::2]
-        old_keys, new_keys = plan.keys(before), plan.keys(after)
+        keys = plan.keys(rows)
+        old_keys, new_keys = keys[::2], keys[1::2]
         if old_keys == new_keys:
             return PlainRecords(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
         if len(numbers) > 1:  # one at a time, some may keep their key
@@ -48,8 +48,8 @@ class RowRecords:
             )
             return [record for single in singles for record in self._updates(plan, event, *single)]
         (old_key,), (new_key,) = old_keys, new_keys
-        (deleted,) = self._envelope.values(plan.images, "d", event, before, numbers, blocks)
-        (created,) = self._envelope.values(plan.images, "c", event, after, numbers, blocks)
+        (deleted,) = self._envelope.values(plan.images, "d", event, rows[:1], numbers, blocks)
+        (created,) = self._envelope.values(plan.images, "c", event, rows[1:], numbers, blocks)
         return [
             *self._deletion(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
