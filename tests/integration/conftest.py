@@ -3,7 +3,6 @@
 import asyncio
 import json
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -45,7 +44,6 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     await pair.caught_up()
     yield pair
     await pair.discard()
-    shutil.rmtree(tmp_path / "pair")  # pytest would keep hundreds of megabytes for a while
 
 
 @pytest.fixture

@@ -76,6 +76,21 @@ async def test_what_its_topic_does_not_take_goes_to_dead_letters_and_the_others_
     assert code == 0
 
 
+async def test_a_message_a_row_fills_batch_after_batch_and_only_the_row_that_is_too_large_is_left_out(
+    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+) -> None:
+    settings = configured(format="debezium-json", options={"schemas_enable": False})
+    consumer = await consumed(settings)
+    _, source = await run(settings)
+    await source.commit(source.insert(*((n, LIMIT if n == 44 else 900) for n in range(100)), first=7))
+    messages = await consumer.until(99)
+    rows = [n for n in range(100) if n != 44]
+    for place in ("Key", "id"), ("after", "id"), ("source", "row"):
+        assert [message[place[0]][place[1]] for message in messages] == rows
+    _, (letter,), _ = await dead_letters("list", "--json")
+    assert (letter["row"], letter["record"], letter["key"]) == (51, 44, '{"id":44}')
+
+
 async def test_a_dead_letter_is_replayed_once_its_topic_takes_it(
     configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:

@@ -7,6 +7,7 @@ from base64 import b64encode
 import msgspec
 import pytest
 
+from databus_binlog.errors import CorruptEvent
 from databus_binlog.json_rows import (
     BASE64,
     DAYS,
@@ -186,18 +187,23 @@ def test_packed_rows_are_written_as_lists_are() -> None:
         (b"\x91\x91\xc4\x02x", "cut off"),
         (b"\x92\x91\xc0", "cut off"),
         (b"\x91\x91\xc0\xc0", "behind"),
-        (b"\x91\x92\xc0\xc0", "another number of values"),
-        (b"\x91\x90", "another number of values"),
+        (b"\x90\xc0", "behind"),
         (b"\x91\x91\x01", "bytes or NULL"),
         (b"\x80", "arrays of arrays"),
     ],
 )
-def test_what_are_no_packed_rows_of_the_table_is_refused(packed: bytes, why: str) -> None:
+def test_what_are_no_packed_rows_is_refused(packed: bytes, why: str) -> None:
     writer = RowWriter(["a"], [RAW])
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(CorruptEvent, match=why):
         writer.array(packed)
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(CorruptEvent, match=why):
         writer.some(packed, (0,))
+
+
+@pytest.mark.parametrize("packed", [b"\x91\x90", b"\x91\x92\xc0\xc0"])
+def test_packed_rows_of_another_length_are_refused(packed: bytes) -> None:
+    with pytest.raises(ValueError, match="another number of values"):
+        RowWriter(["a"], [RAW]).array(packed)
 
 
 def test_what_is_no_row_of_the_table_is_refused() -> None:

@@ -5,6 +5,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
+from databus_binlog.errors import CorruptEvent
+
 include "base64.pxi"
 include "packed.pxi"
 
@@ -14,7 +16,7 @@ def json_base64(const unsigned char[::1] rows not None):
     cdef Cursor cursor
     cdef bytes text
     if not rows.shape[0]:
-        raise ValueError("the rows are cut off")
+        raise CorruptEvent("the rows are cut off")
     cursor.at, cursor.end = &rows[0], &rows[0] + rows.shape[0]
     text = PyBytes_FromStringAndSize(NULL, measure(cursor))
     write(cursor, PyBytes_AS_STRING(text))
@@ -25,7 +27,7 @@ def count_rows(const unsigned char[::1] rows not None):
     """See json_base64.pyi."""
     cdef Cursor cursor
     if not rows.shape[0]:
-        raise ValueError("the rows are cut off")
+        raise CorruptEvent("the rows are cut off")
     cursor.at, cursor.end = &rows[0], &rows[0] + rows.shape[0]
     return array(&cursor)
 
@@ -42,7 +44,7 @@ cdef Py_ssize_t measure(Cursor cursor) except -1:
             size += 4 if length < 0 else 2 + (length + 2) // 3 * 4
             cursor.at += max(length, 0)
     if cursor.at != cursor.end:
-        raise ValueError("there is something behind the rows")
+        raise CorruptEvent("there is something behind the rows")
     return size
 
 

@@ -7,7 +7,7 @@ cdef struct Cell:
 
 
 @final
-cdef class Rows:
+cdef class RowReader:
     cdef list _lists
     cdef Py_buffer _view
     cdef Cursor _cursor
@@ -19,8 +19,9 @@ cdef class Rows:
             self._cursor.at = <const unsigned char*> self._view.buf
             self._cursor.end = self._cursor.at + self._view.len
             self.count = array(&self._cursor)
+            self._require_end()
         else:
-            self._lists = <list> rows if type(rows) is list else list(rows)
+            self._lists = list(rows)
             self.count = len(self._lists)
 
     def __dealloc__(self):
@@ -40,8 +41,12 @@ cdef class Rows:
             if size >= 0:
                 cells[place].text, cells[place].size = <const char*> self._cursor.at, size
                 self._cursor.at += size
+        self._require_end()
+        return 0
+
+    cdef int _require_end(self) except -1:
         if self._place == self.count and self._cursor.at != self._cursor.end:
-            raise ValueError("there is something behind the rows")
+            raise CorruptEvent("there is something behind the rows")
         return 0
 
 
@@ -67,15 +72,12 @@ cdef int require_width(Py_ssize_t values, Py_ssize_t width) except -1:
     return 0
 
 
-cdef bytes bytes_of(Cell* cell):
+cdef bytes bytes_of(Cell* one):
     """Give the text as bytes, which have a zero byte behind them."""
-    return <bytes> cell.value if cell.value != NULL else PyBytes_FromStringAndSize(cell.text, cell.size)
+    return <bytes> one.value if one.value != NULL else PyBytes_FromStringAndSize(one.text, one.size)
 
 
-cdef bint is_same(Cell* cell, object other) except -1:
-    if cell.text == NULL or other is None:
-        return cell.text == NULL and other is None
-    return (
-        cell.size == PyBytes_GET_SIZE(<bytes?> other)
-        and memcmp(cell.text, PyBytes_AS_STRING(other), cell.size) == 0
-    )
+cdef bint is_same(Cell* one, object other) except -1:
+    if one.text == NULL or other is None:
+        return one.text == NULL and other is None
+    return one.size == PyBytes_GET_SIZE(<bytes?> other) and memcmp(one.text, PyBytes_AS_STRING(other), one.size) == 0

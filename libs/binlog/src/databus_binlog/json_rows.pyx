@@ -11,6 +11,8 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy, strchr, strncmp
 
+from databus_binlog.errors import CorruptEvent
+
 include "base64.pxi"
 include "packed.pxi"
 include "json_cells.pxi"
@@ -87,7 +89,7 @@ cdef class RowWriter:
 
     def some(self, rows not None, tuple places not None, bytes head not None=b"", bytes tail not None=b""):
         cdef Py_ssize_t place
-        cdef Rows read = Rows(rows)
+        cdef RowReader read = RowReader(rows)
         cdef list written = []
         for _ in range(read.count):
             read.next(self._cells, self._width)
@@ -106,7 +108,7 @@ cdef class RowWriter:
         self, rows not None, numbers not None, bytes head not None, bytes joint, bytes middle not None, tails not None
     ):
         cdef int64_t number
-        cdef Rows read = Rows(rows)
+        cdef RowReader read = RowReader(rows)
         cdef list written = []
         if read.count != len(numbers) * (1 if joint is None else 2):
             raise ValueError("there must be as many rows as numbers")
@@ -134,7 +136,7 @@ cdef class RowWriter:
 
     def array(self, rows not None, others=None):
         cdef Py_ssize_t place
-        cdef Rows read = Rows(rows)
+        cdef RowReader read = RowReader(rows)
         if others is not None and len(others) != read.count:
             raise ValueError("there must be as many other rows")
         self._size = 0

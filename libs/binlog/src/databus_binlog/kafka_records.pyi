@@ -23,7 +23,7 @@ class RecordPacker:
     ) -> bool:
         """Pack a record; False if it has no room, which the first one always has, or all is closed."""
 
-    def extend(self, time_ms: int, keys: Sequence[bytes | None], values: Sequence[bytes | None], first: int = 0) -> int:
+    def extend(self, time_ms: int, keys: list[bytes | None], values: list[bytes | None], first: int = 0) -> int:
         """Pack records without headers, from the first on and up to one that has no room; tells how many."""
 
     def close(self) -> None:

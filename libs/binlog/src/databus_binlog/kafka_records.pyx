@@ -25,15 +25,13 @@ cdef class RecordPacker:
         """See kafka_records.pyi."""
         return self._append(time_ms, key, value, headers)
 
-    def extend(self, int64_t time_ms, keys not None, values not None, Py_ssize_t first=0):
+    def extend(self, int64_t time_ms, list keys not None, list values not None, Py_ssize_t first=0):
         """See kafka_records.pyi."""
         cdef Py_ssize_t before = self.count, place
-        cdef list some_keys = keys if type(keys) is list else list(keys)
-        cdef list some_values = values if type(values) is list else list(values)
-        if first < 0 or len(some_keys) != len(some_values):
+        if first < 0 or len(keys) != len(values):
             raise ValueError("there must be as many keys as values, and a first one")
-        for place in range(first, len(some_values)):
-            if not self._append(time_ms, some_keys[place], some_values[place], ()):
+        for place in range(first, len(values)):
+            if not self._append(time_ms, keys[place], values[place], ()):
                 break
         return self.count - before
 

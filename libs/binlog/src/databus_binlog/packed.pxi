@@ -14,7 +14,7 @@ cdef Py_ssize_t array(Cursor* cursor) except -1:
         return number(cursor, 2)
     if head == 0xDD:
         return number(cursor, 4)
-    raise ValueError("rows are arrays of arrays")
+    raise CorruptEvent("rows are arrays of arrays")
 
 
 cdef Py_ssize_t cell(Cursor* cursor) except -2:
@@ -24,10 +24,10 @@ cdef Py_ssize_t cell(Cursor* cursor) except -2:
     if head == 0xC0:
         return -1
     if not 0xC4 <= head <= 0xC6:
-        raise ValueError("a cell is bytes or NULL")
+        raise CorruptEvent("a cell is bytes or NULL")
     length = number(cursor, 1 << (head - 0xC4))
     if length > cursor.end - cursor.at:
-        raise ValueError("the rows are cut off")
+        raise CorruptEvent("the rows are cut off")
     return length
 
 
@@ -35,7 +35,7 @@ cdef inline Py_ssize_t number(Cursor* cursor, int size) except -1:
     """Read a big-endian number."""
     cdef Py_ssize_t value = 0
     if cursor.end - cursor.at < size:
-        raise ValueError("the rows are cut off")
+        raise CorruptEvent("the rows are cut off")
     for _ in range(size):
         value = value << 8 | cursor.at[0]
         cursor.at += 1

@@ -24,7 +24,7 @@ from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError
 _KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), Registry())
 _ENGINES = {engine.kind: engine for engine in _KNOWN}
 #: Bytes that must be free where a server begins: one whose disk is full waits for ever, and all who wait for it.
-_ROOM = 4 * 2**30
+_ROOM = 2 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,6 @@ class Stack:
         with locked(self.home / f"{kind}.lock"):
             process = self._process(kind)
             if not process:
-                self._require_room()
                 installation = engine.install(say)
                 instance = self._make_instance(engine, installation)
                 say("starting")
@@ -90,9 +89,11 @@ class Stack:
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Kill all servers that were started here, whose data nobody needs: some take long to end in good order."""
+        """Kill all servers that were started here, some of which take long to end, and remove all but their logs."""
         for kind in KINDS:
             self._end(kind, Process.kill)
+            (self.home / kind / "instance.json").unlink(missing_ok=True)
+            shutil.rmtree(self.home / kind / "data", ignore_errors=True)
 
     def restart(self, kind: Kind, *options: str) -> Server:
         """Kill the server and start it again on the same data and port, with these options."""
@@ -143,6 +144,7 @@ class Stack:
         kept = folder / "instance.json"
         saved = json.loads(kept.read_text()) if kept.exists() else {}
         if not saved:  # also after a creation that did not get to its end
+            self._require_room()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
             template = installation / "data"

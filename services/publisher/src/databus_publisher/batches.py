@@ -17,8 +17,8 @@ from databus.errors import KafkaUnavailable, RecordTooLarge
 from databus.formats.base import Headers, PlainRecords, Record
 from databus_publisher.record_batch import RecordBatch
 
-#: As large as brokers take by default, and one region of their heap with its request: a partition's next batch leaves
-#: when this one is confirmed, so that smaller ones wait more often.
+#: A partition's next batch leaves when this one is confirmed: larger ones wait less often. Brokers take 1 MiB by
+#: default, and the request of one batch still has room in one region of 1 MiB of their heap.
 BATCH_BYTES = 960 * 1024
 #: in batches that are being filled, and in those that are on their way
 _FILLING_BYTES = 16 * 2**20
@@ -34,8 +34,8 @@ class Limit(NamedTuple):
     batch: int = BATCH_BYTES
 
 
-#: for our own records, none of which can be left out: Kafka decides
-UNLIMITED = Limit(2**31)
+#: for our own records, none of which can be left out: Kafka decides, and is not asked what it takes
+UNLIMITED = Limit(2**31, 2**18)
 
 
 class Lane:

@@ -16,7 +16,7 @@ from databus_publisher.topics import Topics
 
 
 class Outlet:
-    """Sends records one by one, each whole, in pieces, as a claim check or as a dead letter; or stops."""
+    """Sends records, each whole, in pieces, as a claim check or as a dead letter; or stops."""
 
     def __init__(self, settings: Settings, producer: Producer, topics: Topics) -> None:
         self._policy = settings.publisher.oversize
@@ -36,7 +36,8 @@ class Outlet:
         while place < len(records):
             record = records[place]
             to = output.lane_of(record, lane)
-            await self._send(Message(output, to, change, place, len(records)), record)
+            if not to.append(record.key, record.value, record.headers):
+                await self._send(Message(output, to, change, place, len(records)), record)
             place += 1
             place += lane.extend(records, place)
 

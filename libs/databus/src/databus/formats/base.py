@@ -42,8 +42,8 @@ class PlainRecords(Sequence[Record]):
         """Take as many keys as values. Raises ValueError for others."""
         if len(keys) != len(values):
             raise ValueError("there must be as many keys as values")
-        self.keys = keys
-        self.values = values
+        self.keys = keys if isinstance(keys, list) else list(keys)
+        self.values = values if isinstance(values, list) else list(values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -173,7 +173,7 @@ class Format(ABC, Generic[OptionsT]):
     options_type: ClassVar[type[Options]] = Options
     #: whether `Change.transaction_end` has to be told: the transaction is held back until it is whole
     needs_end: ClassVar[bool] = False
-    #: whether `Change.rows` may be `PackedRows`
+    #: whether `Change.rows` may be `PackedRows`; a subclass that takes them for a list says no again
     reads_packed: ClassVar[bool] = False
 
     def __init__(self, source: Source, options: OptionsT) -> None:

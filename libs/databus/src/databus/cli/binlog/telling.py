@@ -11,13 +11,13 @@ from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
+from databus_binlog.json_base64 import count_rows
 
 #: bytes of a transaction in memory; more of it is held in a temporary file
 _IN_MEMORY = 1 << 26
 
 _SIZE = 4  # bytes before each event that is held, which tell its length
 
-_split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _encode_held = msgspec.msgpack.Encoder().encode
 _decode_held = msgspec.msgpack.Decoder(RowsEvent | QueryEvent).decode
 
@@ -145,4 +145,4 @@ class Holding(Teller):
 
 def _count(event: RowsEvent) -> int:
     """Count the row changes."""
-    return len(_split(event.rows)) // (2 if event.action is Action.UPDATE else 1)
+    return count_rows(event.rows) // (2 if event.action is Action.UPDATE else 1)

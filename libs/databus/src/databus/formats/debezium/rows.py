@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from databus.events import Action, Row
-from databus.formats.base import Change, Headers, PlainRecords, Record
+from databus.formats.base import Change, PlainRecords, Record
 from databus.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus.formats.debezium.tables import TablePlan
 
@@ -25,9 +25,10 @@ class RowRecords:
         operation = "c" if change.action is Action.INSERT else "d"
         values = self._envelope.values(plan.images, operation, event, change.rows, numbers, blocks)
         keys = plan.keys(change.rows)
-        if change.action is Action.INSERT:
+        if change.action is Action.INSERT or not (self._tombstones and plan.keyed):
             return PlainRecords(keys, values)
-        return [record for key, value in zip(keys, values, strict=True) for record in self._deletion(key, value)]
+        twice = [key for key in keys for _ in range(2)]
+        return PlainRecords(twice, [each for value in values for each in (value, None)])
 
     def _updates(
         self,
@@ -50,11 +51,9 @@ class RowRecords:
         (old_key,), (new_key,) = old_keys, new_keys
         (deleted,) = self._envelope.values(plan.images, "d", event, rows[:1], numbers, blocks)
         (created,) = self._envelope.values(plan.images, "c", event, rows[1:], numbers, blocks)
+        tombstone = [Record(old_key, None)] if self._tombstones and plan.keyed else []
         return [
-            *self._deletion(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            Record(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            *tombstone,
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
         ]
-
-    def _deletion(self, key: bytes | None, value: bytes, headers: Headers = ()) -> list[Record]:
-        deleted = Record(key, value, headers)
-        return [deleted] if key is None or not self._tombstones else [deleted, Record(key, None)]

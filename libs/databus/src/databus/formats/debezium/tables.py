@@ -23,11 +23,16 @@ class TablePlan:
         #: what stands before and behind a value
         self.frame = codec.frame(topic, "value", envelope(f"{topic}.Envelope", image, source))
         self._key = tuple(table.primary_key)
-        if self._key:
+        if self.keyed:
             names = [table.columns[place].name for place in self._key]
             key = struct(f"{topic}.Key", {name: fields[name] for name in names}, version=None)
             self._key_frame = codec.frame(topic, "key", key)
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the table has a primary key."""
+        return bool(self._key)
+
     def keys(self, rows: Sequence[Row]) -> Sequence[bytes | None]:
         """Make keys of rows; None for those of a table that has none."""
-        return self.images.some(rows, self._key, *self._key_frame) if self._key else [None] * len(rows)
+        return self.images.some(rows, self._key, *self._key_frame) if self.keyed else [None] * len(rows)
