@@ -298,13 +298,13 @@ async def test_a_dump_that_is_killed_can_be_retried_and_repeats_nothing(login, e
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start = await queries.current_position()
     await execute("INSERT INTO t VALUES (1)")
-    seen = []
+    seen, dump = [], None
     async with asyncio.timeout(20), login() as session:
         stream = await session.dump(start, server_id=replica(), heartbeat=0.1, engine=engine)
         with pytest.raises(Retryable):
             async for events in stream:
                 seen += events
-                if isinstance(seen[-1], Heartbeat):
+                if isinstance(seen[-1], Heartbeat) and dump is None:  # more of them may be on their way
                     [(dump,)] = await queries.query(
                         "SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
                     )

@@ -44,7 +44,7 @@ class RowWriter:
     that is valid, without escapes by number and of at most 64 levels. What is written may leave out nulls. Of packed
     rows (`Rows.rows`) no object is made but of values that are only for usual texts or are converted. All raise
     ValueError for text that is not UTF-8 and rows of another length, CorruptEvent for packed rows that are none, and
-    what a conversion raises, which must change neither the rows nor use the writer.
+    what a conversion raises, which must neither change the rows nor use the writer.
     """
 
     def __init__(self, names: Iterable[str], converts: Iterable[int | _Convert | tuple[int, _Convert]]) -> None: ...
