@@ -130,12 +130,7 @@ def test_a_closed_batch_takes_nothing() -> None:
 def test_records_are_taken_from_one_on_and_up_to_one_without_room() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
     records = PlainRecords([b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4"))
-    assert [batch.extend(records), batch.extend(records, 2), batch.extend(records, 3), batch.extend(records, 4)] == [
-        2,
-        0,
-        1,
-        0,
-    ]
+    assert [batch.extend(records, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"a", b"b", b"d"]
 
 

@@ -161,7 +161,7 @@ class Stack:
         free = shutil.disk_usage(self.home).free
         if free < _ROOM:
             raise DevstackError(
-                f"{self.home} has {free / 2**30:.1f} GiB left, servers and what runs beside them need up to "
+                f"{self.home} has {free / 2**30:.1f} GiB left, a server begins only where there are "
                 f"{_ROOM / 2**30:.0f}: make room on its disk"
             )
 
