@@ -18,7 +18,9 @@ FROM tools AS code
 COPY libs/binlog libs/binlog
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/binlog
 COPY libs/databus libs/databus
-RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus
+COPY libs/changes libs/changes
+COPY libs/messages libs/messages
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus ./libs/changes ./libs/messages
 ARG SERVICE
 COPY services/${SERVICE} services/${SERVICE}
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./services/${SERVICE}

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from databus.events import Begin
-from databus.formats.base import Change, End, Format, Options, Record, Snapshot
+from databus_messages.formats.base import Change, End, Format, Options, Record, Snapshot
 
 
 class Rowwise(Format[Options]):

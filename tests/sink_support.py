@@ -22,10 +22,10 @@ from starlette.routing import Route
 
 from databus import names
 from databus.events import Action, Column, QueryEvent, Row, RowsEvent, Table
-from databus.formats.databus import Encoder
 from databus.manifest import DumpFile, Manifest, State
 from databus.progress import Progress, encode_progress
 from databus_binlog import Position
+from databus_messages.formats.databus import Encoder
 
 Cells = dict[str, Any]
 

@@ -18,12 +18,12 @@ from rich.progress import track
 from served import CONSOLE
 from workloads import WORKLOADS, sysbench_row, typed_row
 
-from databus.ddl.apply import apply
-from databus.ddl.dialect import Dialect
 from databus.events import Action, Begin, Row, RowsEvent, Table
-from databus.formats import AnyFormat, find, known
-from databus.formats.base import Change, End, Format, Record, Source
 from databus_binlog import float_text
+from databus_changes.ddl.apply import apply
+from databus_changes.ddl.dialect import Dialect
+from databus_messages.formats import AnyFormat, find, known
+from databus_messages.formats.base import Change, End, Format, Record, Source
 
 #: times as fast as `json.dumps`
 GOALS = {"databus": 5, "canal-json": 3, "maxwell-json": 3, "debezium-json": 3}

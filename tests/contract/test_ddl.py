@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from asyncmy.errors import MySQLError
 
-from databus.catalog import read_tables
-from databus.ddl.apply import Name, apply
-from databus.ddl.dialect import dialect_of
 from databus.errors import CannotApply
 from databus.events import Column, Table
 from databus_binlog import Position, Query, Session
+from databus_changes.catalog import read_tables
+from databus_changes.ddl.apply import Name, apply
+from databus_changes.ddl.dialect import dialect_of
 from devstack import Kind, Server
 from support import Execute, session_on
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from databus.cli.binlog.files import read_files
-from databus.cli.binlog.messages import Messages
 from databus_binlog import AnyEvent, TableMap
+from databus_cli.binlog.files import read_files
+from databus_cli.binlog.messages import Messages
 from devstack import Kind
 from golden.registry import registry
 

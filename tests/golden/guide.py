@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from databus.cli.binlog.messages import Messages
 from databus_binlog import Gtid
+from databus_cli.binlog.messages import Messages
 from golden.cases import Case, events, timeless
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "formats.md"

@@ -110,7 +110,7 @@ def canal_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
 
 
 def canal_protobuf(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
-    from databus.formats import canal_protocol_pb2 as protocol  # noqa: PLC0415 – readers of others need no protobuf
+    from databus_messages.formats import canal_protocol_pb2 as protocol  # noqa: PLC0415 – readers of others need no protobuf
 
     for line in lines:
         packet = protocol.Packet.FromString(base64.b64decode(line["value"]["base64"]))

@@ -13,12 +13,12 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from redis.asyncio import Redis
 
-from databus.cli.__main__ import main
 from databus.names import progress_topic
 from databus.pipe import ReaderEnd
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_binlog import Position
+from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
 from devstack import Server
 from devstack.replication import Pair

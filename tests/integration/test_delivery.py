@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from databus.cli.__main__ import main
+from databus_cli.__main__ import main
 from devstack.pipeline import Pipeline
 from support import Changes, Consume, Execute, MakePipeline, connected
 

@@ -4,11 +4,11 @@ from collections import defaultdict
 
 import pytest
 
-from databus.catalog import read_table
 from databus.connections import connect_source
 from databus.events import Row, Table
 from databus.settings import Source
 from databus_binlog import Position, Value
+from databus_changes.catalog import read_table
 from databus_dump_api.select import select
 from databus_dump_api.view import open_view
 from devstack import Server as Database

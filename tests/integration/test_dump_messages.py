@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from databus.cli.__main__ import main
+from databus_cli.__main__ import main
 from dump_support import Api
 from support import Execute
 

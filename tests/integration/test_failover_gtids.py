@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from databus.cli import source as cli
 from databus.connections import connect_source
 from databus.errors import Refusal, SourceRefused
 from databus.kafka_progress import read_progress
@@ -12,6 +11,7 @@ from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings, load
 from databus_binlog import GtidSet, Position
+from databus_cli import source as cli
 from databus_reader.source.hosts import Hosts, Place
 from devstack import Server
 from devstack.pipeline import Pipeline

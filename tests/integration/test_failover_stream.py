@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from databus.cli import source as cli
-from databus.cli.__main__ import main
 from databus.errors import DatabusError
 from databus.settings import load
+from databus_cli import source as cli
+from databus_cli.__main__ import main
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from databus.formats.canal_protocol_pb2 import Entry, EntryType, Messages, Packet
+from databus_messages.formats.canal_protocol_pb2 import Entry, EntryType, Messages, Packet
 from devstack import Server
 from support import Execute, MakePipeline
 

@@ -22,10 +22,10 @@ from databus.events import (
     QueryEvent,
     TableDefinition,
 )
-from databus.formats.base import Change, Record
-from databus.formats.databus import Databus
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
+from databus_messages.formats.base import Change, Record
+from databus_messages.formats.databus import Databus
 from publisher_support import ITEMS, TIME, Publisher, Run
 from support import Changes, Consume
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from databus.dump_api import DumpApi
+from databus.dump_client import DumpApi
 from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.manifest import State
 from databus_binlog import Position

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from databus.events import Action, Begin, Table
-from databus.formats.base import Change
+from databus_messages.formats.base import Change
 from databus_publisher.held import Held
 from databus_publisher.routes import Route
 

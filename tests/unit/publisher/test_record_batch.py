@@ -11,7 +11,7 @@ from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from databus.formats.base import PlainRecords, Record
+from databus_messages.formats.base import PlainRecords, Record
 from databus_publisher import record_batch
 from databus_publisher.batches import BATCH_BYTES
 from databus_publisher.record_batch import RecordBatch

@@ -100,7 +100,7 @@ def main(
     )
     if until_idle:
         parser.add_argument("--until-idle", action="store_true", help="do what there is to do now, and exit")
-    parser.add_argument("--version", action="version", version=version("databus"))
+    parser.add_argument("--version", action="version", version=version("databus-core"))
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)-7s {name} %(message)s", stream=sys.stderr)
     for library in ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn.error"):

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from databus.errors import InvalidSettings
-from databus.routing.rules import PartitionBy, Rule, TablePattern, TopicTemplate
+from databus.rules import PartitionBy, Rule, TablePattern, TopicTemplate
 from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

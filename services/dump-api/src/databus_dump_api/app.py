@@ -8,7 +8,7 @@ from fastapi import FastAPI, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from databus.manifest import Manifest
-from databus.routing.rules import TablePattern
+from databus.rules import TablePattern
 from databus.runtime import Health, health_routes
 from databus_dump_api import problems
 from databus_dump_api.download import Download

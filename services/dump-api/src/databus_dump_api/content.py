@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from databus import names
 from databus.events import Row, Table
-from databus.routing.filter import filter_of
-from databus.routing.rules import Rule, default_rule
+from databus.rules import Rule, default_rule
 from databus.settings import Settings
+from databus_messages.routing.filter import filter_of
 
 
 def rule_of(settings: Settings, table: Table) -> Rule | None:

@@ -10,8 +10,8 @@ from typing import BinaryIO
 import zstandard
 
 from databus.events import Action, Row, Table
-from databus.formats.databus import Encoder
 from databus.manifest import DumpFile
+from databus_messages.formats.databus import Encoder
 
 #: a file system's names end at 255 bytes; the rest is for the number and the suffix
 _LONGEST_STEM = 200

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from databus.catalog import Queries, read_table, read_tables
 from databus.errors import SchemaMismatch, SourceNotReady
 from databus.events import Table
 from databus.settings import Settings
+from databus_changes.catalog import Queries, read_table, read_tables
 from databus_dump_api.content import rule_of
 from databus_dump_api.problems import UnknownTables
 

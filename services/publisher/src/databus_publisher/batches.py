@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
-from databus.formats.base import Headers, PlainRecords, Record
+from databus_messages.formats.base import Headers, PlainRecords, Record
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch leaves when this one is confirmed: larger ones wait less often. Brokers take 1 MiB by

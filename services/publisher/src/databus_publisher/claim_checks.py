@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from databus import metrics
 from databus.errors import FatalError
-from databus.formats.base import ClaimCheck
+from databus_messages.formats.base import ClaimCheck
 from databus_publisher.messages import Message
 
 

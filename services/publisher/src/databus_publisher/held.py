@@ -8,7 +8,7 @@ from typing import IO
 import msgspec
 
 from databus.events import Action, Begin, Row
-from databus.formats.base import Change
+from databus_messages.formats.base import Change
 from databus_publisher.routes import Route
 
 #: bytes of the changes that are kept in memory; there the cells of short values take up to twenty times as much

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from databus.formats.base import Change, Statement
+from databus_messages.formats.base import Change, Statement
+from databus_messages.partitions import images
 from databus_publisher.batches import Lane
 from databus_publisher.outputs import Output
-from databus_publisher.partitions import images
 
 
 class Message(NamedTuple):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from databus import formats
 from databus.errors import FatalError, InvalidSettings
 from databus.events import Begin, Start
-from databus.formats import AnyFormat
-from databus.formats.base import Change, Format, Options, PlainRecords, Record, Source, Statement
-from databus.routing.rules import Rule
+from databus.rules import Rule
 from databus.settings import Settings
+from databus_messages import formats
+from databus_messages.formats import AnyFormat
+from databus_messages.formats.base import Change, Format, Options, PlainRecords, Record, Source, Statement
 from databus_publisher.batches import Lane
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics

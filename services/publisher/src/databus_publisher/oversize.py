@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from databus.dead_letters import DeadLetter, Reason
 from databus.errors import FatalError, PoisonError
-from databus.formats.base import Change, Record, Statement
 from databus.settings import Settings
+from databus_messages.formats.base import Change, Record, Statement
 from databus_publisher.batches import Lane
 from databus_publisher.claim_checks import ClaimChecks
 from databus_publisher.dead_letters import DeadLetters

@@ -6,8 +6,8 @@ import time
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
-from databus.formats.base import Headers, PlainRecords
 from databus_binlog.kafka_records import RecordPacker
+from databus_messages.formats.base import Headers, PlainRecords
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 #: producerId, producerEpoch, baseSequence, records (https://kafka.apache.org/documentation/#recordbatch)

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from databus import names
 from databus.errors import InvalidSettings
 from databus.events import Action, Begin, Row, RowsEvent, Table, decode_rows
-from databus.formats.base import Change
-from databus.routing.filter import Filter, Run, filter_of
-from databus.routing.names import place_of
-from databus.routing.rules import Rule, first_matches
+from databus.rules import Rule, first_matches
 from databus.settings import Settings
-from databus_publisher import partitions
+from databus_messages import partitions
+from databus_messages.formats.base import Change
+from databus_messages.partitions import spread
+from databus_messages.routing.columns import place_of
+from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_publisher.batches import Lane
 from databus_publisher.outputs import Output
-from databus_publisher.partitions import spread
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from databus.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent, Table
-from databus.formats.base import Change, End, Statement
+from databus_messages.formats.base import Change, End, Statement
 from databus_publisher.held import Held
 from databus_publisher.messages import Message
 from databus_publisher.outputs import Output

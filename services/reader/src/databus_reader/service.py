@@ -6,9 +6,7 @@ import time
 from collections.abc import Sequence
 
 from databus import metrics
-from databus.catalog import read_table
 from databus.connections import connect_redis, connect_source
-from databus.ddl.dialect import dialect_of
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SchemaMismatch, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
@@ -21,12 +19,14 @@ from databus.settings import Settings, Source
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import Position, Stream
 from databus_binlog import events as binlog
+from databus_changes.catalog import read_table
+from databus_changes.ddl.dialect import dialect_of
+from databus_changes.schemas import Schemas
+from databus_changes.translate import Translator
 from databus_reader.baseline import begin
 from databus_reader.entries import EntryWriter
-from databus_reader.schemas import Schemas
 from databus_reader.source.hosts import Hosts, Place
 from databus_reader.source.switching import Switching, begin_switching
-from databus_reader.translate import Translator
 
 log = logging.getLogger("databus.reader")
 

@@ -16,7 +16,7 @@ import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
-from databus.dump_api import DumpApi
+from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.kafka_progress import read_progress

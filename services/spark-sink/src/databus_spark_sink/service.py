@@ -4,7 +4,7 @@ import asyncio
 
 from pyspark.sql import SparkSession
 
-from databus.dump_api import DumpApi
+from databus.dump_client import DumpApi
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_spark_sink import bootstrap, session, stream, subscription

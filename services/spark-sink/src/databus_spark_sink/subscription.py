@@ -12,7 +12,7 @@ from databus.connections import kafka_errors
 from databus.errors import ChangesLost, InvalidSettings
 from databus.kafka_client import running
 from databus.manifest import Manifest
-from databus.routing.rules import DEFAULT_OUTPUT
+from databus.rules import DEFAULT_OUTPUT
 from databus.settings import Settings
 from databus_spark_sink.lake import Lake
 

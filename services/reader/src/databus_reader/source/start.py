@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from databus.connections import connect_source
-from databus.dump_api import DumpApi
+from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable, InvalidSettings, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Settings

@@ -1,0 +1,118 @@
+"""Data types: all the names a statement may use, and how information_schema prints what they mean."""
+
+from databus.errors import CannotApply
+from databus_changes.ddl.dialect import Dialect
+from databus_changes.ddl.words import Words
+from databus_changes.declared import character_width
+
+#: DATA_TYPE → what statements call it beside that
+_SYNONYMS = {
+    "tinyint": "INT1", "smallint": "INT2", "mediumint": "INT3, MIDDLEINT", "int": "INT4, INTEGER", "bigint": "INT8",
+    "decimal": "DEC, NUMERIC, FIXED", "float": "FLOAT4", "double": "DOUBLE PRECISION, FLOAT8, REAL",
+    "bit": "", "year": "", "date": "", "time": "", "datetime": "", "timestamp": "",
+    "char": "CHARACTER", "varchar": "CHAR VARYING, CHARACTER VARYING, VARCHARACTER", "binary": "", "varbinary": "",
+    "tinyblob": "", "blob": "", "mediumblob": "LONG VARBINARY", "longblob": "",
+    "tinytext": "", "text": "", "longtext": "",
+    "mediumtext": "LONG, LONG VARCHAR, LONG CHAR VARYING, LONG CHARACTER VARYING, LONG VARCHARACTER",
+    "enum": "", "set": "", "json": "", "vector": "", "inet4": "", "inet6": "", "uuid": "",
+    "geometry": "", "point": "", "linestring": "", "polygon": "", "multipoint": "", "multilinestring": "",
+    "multipolygon": "", "geometrycollection": "GEOMCOLLECTION",
+    "boolean": "BOOL", "serial": "",
+    "national char": "NCHAR, NATIONAL CHARACTER",
+    "national varchar": "NVARCHAR, NCHAR VARCHAR, NCHAR VARYING, NATIONAL CHAR VARYING, NATIONAL CHARACTER VARYING,"
+    " NATIONAL VARCHARACTER",
+}  # fmt: skip
+#: phrases → DATA_TYPE, the longer ones first
+_PHRASES = dict(
+    sorted(
+        (
+            (tuple(phrase.split()), kind)
+            for kind, others in _SYNONYMS.items()
+            for phrase in (kind.upper(), *filter(None, others.split(", ")))
+        ),
+        key=lambda item: -len(item[0]),
+    )
+)
+#: digits printed, signed and unsigned
+_INTEGERS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
+NUMBERS = _INTEGERS.keys() | {"decimal", "float", "double"}
+#: the bytes that fit, and the type's name with and without a character set
+_BLOBS = {
+    2**8 - 1: ("tinyblob", "tinytext"),
+    2**16 - 1: ("blob", "text"),
+    2**24 - 1: ("mediumblob", "mediumtext"),
+    2**32 - 1: ("longblob", "longtext"),
+}
+_TEXTS = {text for _, text in _BLOBS.values()}
+_LENGTHS = {"char": 1, "binary": 1, "bit": 1, "vector": 2048}
+LABELLED = {"enum", "set"}
+#: types that have a character set
+TEXT = {"char", "varchar"} | _TEXTS | LABELLED
+_LONGEST_FLOAT = 24
+
+
+def read_type(words: Words) -> str:
+    """Read a type's name; `boolean`, `serial` and the national ones stay what they are."""
+    for phrase, kind in _PHRASES.items():
+        if words.take(*phrase):
+            return kind
+    raise words.refusal()
+
+
+def declared(kind: str, arguments: tuple[int, ...], charset: str, dialect: Dialect) -> str:
+    """Give DATA_TYPE: of some types the length, the precision or the character set make another."""
+    if kind == "float" and len(arguments) == 1:
+        return "float" if arguments[0] <= _LONGEST_FLOAT else "double"
+    if kind == "geometrycollection" and dialect.flavor == "mysql":
+        return "geomcollection"
+    if kind == "json" and dialect.flavor == "mariadb":
+        return "longtext"
+    if kind in TEXT and charset == "binary":
+        if kind in LABELLED:
+            raise CannotApply("an ENUM or SET of binary labels")
+        kind = {"char": "binary", "varchar": "varbinary"}.get(kind) or _blob(kind)
+    if kind in {"text", "blob"} and arguments and arguments[0]:
+        size = arguments[0] * (character_width(charset) if kind == "text" else 1)
+        return next(names[kind == "text"] for limit, names in _BLOBS.items() if size <= limit)
+    return kind
+
+
+def _blob(text: str) -> str:
+    return next(blob for blob, its_text in _BLOBS.values() if its_text == text)
+
+
+def enlarged(text: str, old_charset: str, new_charset: str) -> str:
+    """Give the TEXT type that holds as many characters in another set (CONVERT TO CHARACTER SET does so)."""
+    if character_width(new_charset) <= character_width(old_charset):
+        return text
+    limits = list(_BLOBS)
+    place = next(i for i, names in enumerate(_BLOBS.values()) if names[1] == text)
+    return _BLOBS[limits[min(place + 1, len(limits) - 1)]][1]
+
+
+def spelled(kind: str, arguments: tuple[int, ...], *, unsigned: bool, zerofill: bool, dialect: Dialect) -> str:
+    """Give COLUMN_TYPE of all but ENUM and SET."""
+    signs = " unsigned" * unsigned + " zerofill" * zerofill
+    return kind + _size(kind, arguments, dialect, unsigned=unsigned, zerofill=zerofill) + signs
+
+
+def _size(kind: str, arguments: tuple[int, ...], dialect: Dialect, *, unsigned: bool, zerofill: bool) -> str:
+    first = arguments[0] if arguments else None
+    match kind:
+        case "decimal":
+            return f"({first or 10},{arguments[1] if len(arguments) > 1 else 0})"
+        case "float" | "double" if len(arguments) > 1:
+            return f"({first},{arguments[1]})"
+        case "time" | "datetime" | "timestamp":
+            shown = first or None
+        case "char" | "binary" | "bit" | "vector" | "varchar" | "varbinary":
+            shown = first if arguments else _LENGTHS[kind]
+        case "year":
+            shown = (first or 4) if dialect.integer_widths else None
+        case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
+            width = first or _INTEGERS[kind][unsigned]
+            wanted = dialect.integer_widths or zerofill or (kind, width, unsigned) == ("tinyint", 1, False)
+            shown = width if wanted else None
+        case _:
+            shown = None
+    return "" if shown is None else f"({shown})"

@@ -1,0 +1,49 @@
+"""What a statement leaves to the server that runs it."""
+
+from dataclasses import dataclass
+
+from databus_binlog import Server, Session
+from databus_binlog.gtid import Flavor
+from databus_binlog.position import release
+from databus_changes.catalog import charset_of
+
+_NO_WIDTHS_SINCE = (8, 0, 19)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """A server's defaults, as far as the columns of a table depend on them."""
+
+    flavor: Flavor
+    #: information_schema prints display widths: int(11)
+    integer_widths: bool
+    #: a TIMESTAMP may be NULL unless it says NOT NULL
+    explicit_timestamps: bool = True
+    #: character set of a schema that names none
+    charset: str = "utf8mb4"
+    #: names of tables are the same in capital and small letters
+    folds_names: bool = False
+
+    def name(self, schema: str, table: str) -> tuple[str, str]:
+        """Give a table's name as the server keeps it."""
+        return (schema.lower(), table.lower()) if self.folds_names else (schema, table)
+
+
+def prints_widths(flavor: Flavor, version: str) -> bool:
+    """Say whether a server's information_schema prints display widths."""
+    return flavor == "mariadb" or release(version) < _NO_WIDTHS_SINCE
+
+
+async def dialect_of(session: Session) -> Dialect:
+    """Ask a server for its dialect."""
+    server: Server = session.server
+    names = "'collation_server', 'explicit_defaults_for_timestamp', 'lower_case_table_names'"
+    rows = await session.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+    values = {str(name): str(value) for name, value in rows}
+    return Dialect(
+        flavor=server.flavor,
+        integer_widths=prints_widths(server.flavor, server.version),
+        explicit_timestamps=values.get("explicit_defaults_for_timestamp") == "ON",
+        charset=charset_of(values["collation_server"]),
+        folds_names=values["lower_case_table_names"] != "0",
+    )

@@ -1,0 +1,87 @@
+"""`databus deadletter`: show what could not be published, and publish it once it can be."""
+
+import argparse
+import asyncio
+import logging
+import sys
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from databus.connections import kafka_errors
+from databus.settings import Settings, add_config, load
+from databus_cli.deadletter.letters import Letter, open_letters
+from databus_cli.deadletter.replay import open_replay
+from databus_cli.terminal import record_progress, tell
+
+_LIST = "List the dead letters that were not replayed."
+_REPLAY = """\
+Write each dead letter's record to the topic and partition it belongs to, and take the letter back, both in one Kafka
+transaction where publisher.delivery has them. What still cannot be written stays, and is told. A replayed record stands
+behind later changes of its row.
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser("deadletter", help="show and replay what could not be published")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    listing = actions.add_parser("list", help=_LIST, description=_LIST)
+    listing.add_argument("--json", action="store_true", help="one JSON object for each line")
+    listing.set_defaults(action=_list)
+    replaying = actions.add_parser("replay", help="publish what can be published now", description=_REPLAY)
+    replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
+    replaying.set_defaults(action=_replay)
+    for action in (listing, replaying):
+        add_config(action)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what the action is."""
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    settings = load(options.config)
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it reports as errors reaches us as exceptions
+    with kafka_errors():
+        return int(await options.action(settings, options))
+
+
+async def _list(settings: Settings, options: argparse.Namespace) -> int:
+    async with open_letters(settings) as letters:
+        found = await letters.unanswered()
+    if options.json:
+        sys.stdout.buffer.writelines(msgspec.json.encode(letter.summary) + b"\n" for letter in found)
+    elif found:
+        Console(width=None if sys.stdout.isatty() else 200, markup=False).print(_table(found))
+    else:
+        tell("no dead letters")
+    return 0
+
+
+def _table(found: list[Letter]) -> Table:
+    table = Table("commit", "table", "action", "position", "row", "bytes", "value", "error", box=None, pad_edge=False)
+    for letter in found:
+        told = letter.told
+        value = "kept" if letter.has_value else "not kept"
+        name, position = f"{told.schema}.{told.table}", f"{told.file}:{told.start}"
+        table.add_row(letter.time, name, told.action, position, f"{told.row}", f"{told.size:,}", value, told.error)
+    return table
+
+
+async def _replay(settings: Settings, options: argparse.Namespace) -> int:
+    async with open_letters(settings) as letters:
+        found = await letters.unanswered()
+        async with open_replay(settings, options.to) as replay:
+            left = 0
+            with record_progress(len(found)) as advance:
+                async for letter, value in letters.values(found):
+                    if why := await replay.send(letter, value):
+                        tell(f"{letter.told.place}: {why}")
+                        left += 1
+                    advance(1)
+    tell(f"replayed: {len(found) - left}, left: {left}")
+    return 1 if left else 0

@@ -1,0 +1,88 @@
+"""Write the record of a dead letter to where it belongs, and take the letter back."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import MessageSizeTooLargeError
+
+from databus import names
+from databus.errors import DatabusError, RecordTooLarge
+from databus.kafka_client import running
+from databus.kafka_topics import max_batch_bytes, partition_counts
+from databus.settings import Settings
+from databus_cli.deadletter.letters import Letter
+
+
+class Replay:
+    """Replays letters, one in a transaction."""
+
+    def __init__(
+        self, settings: Settings, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient, to: str | None
+    ) -> None:
+        self._letters = names.dead_letter_topic(settings.name)
+        self._transactional = settings.publisher.delivery == "exactly_once"
+        self._producer = producer
+        self._admin = admin
+        self._to = to
+        self._partitions: dict[str, int] = {}
+        self._limits: dict[str, int] = {}
+
+    async def send(self, letter: Letter, value: bytes) -> str:
+        """Replay a letter; says why it cannot be, if so."""
+        told = letter.told
+        if not value:
+            more = f"--row-limit {told.size // 2**20 + 1}MiB"
+            return (
+                "its value was not kept; the binlog has it: "
+                f"databus binlog {told.file} {more} --tables {told.schema}.{told.table} --format {told.format}"
+            )
+        topic = self._to or told.topic
+        partitions = await self._count(topic)
+        partition = told.partition % max(partitions, 1) if self._to else told.partition
+        if partition >= partitions:
+            return f"there is no partition {partition} of topic {topic}"
+        batch = self._producer.create_batch()
+        batch.append(timestamp=None, key=told.key, value=value)
+        limit = await self._limit(topic)
+        if batch.size() > limit:
+            return f"topic {topic} takes {limit} bytes, this needs {batch.size()}: raise its max.message.bytes"
+        if self._transactional:
+            async with self._producer.transaction():
+                await self._write(letter, batch, topic, partition)
+        else:
+            await self._write(letter, batch, topic, partition)
+        return ""
+
+    async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
+        """Await each delivery: aiokafka commits a transaction though one failed."""
+        try:
+            await (await self._producer.send_batch(batch, topic, partition=partition))
+        except MessageSizeTooLargeError as error:
+            raise RecordTooLarge(topic, batch.size(), 1) from error
+        await self._producer.send_and_wait(self._letters, None, key=letter.id, partition=0)
+
+    async def _count(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions = await partition_counts(self._admin)
+        return self._partitions.setdefault(topic, 0)
+
+    async def _limit(self, topic: str) -> int:
+        if topic not in self._limits:
+            self._limits[topic] = await max_batch_bytes(self._admin, topic)
+        return self._limits[topic]
+
+
+@asynccontextmanager
+async def open_replay(settings: Settings, to: str | None) -> AsyncIterator[Replay]:
+    """Connect as a producer, of which Kafka allows one at a time. `to` is the topic to write to, if not the own one."""
+    servers = settings.kafka.bootstrap_servers
+    async with running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin:
+        if to and to not in await partition_counts(admin):
+            raise DatabusError(f"there is no topic {to}")
+        identity = names.replay_id(settings.name) if settings.publisher.delivery == "exactly_once" else None
+        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=identity, enable_idempotence=True)
+        async with running(producer):
+            yield Replay(settings, producer, admin, to)

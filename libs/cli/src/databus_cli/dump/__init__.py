@@ -1,0 +1,119 @@
+"""`databus dump messages`: a dump's rows as the records of any format."""
+
+import argparse
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pydantic import TypeAdapter, ValidationError
+
+from databus.dump_client import DumpApi
+from databus.errors import DumpUnusable
+from databus.events import Table
+from databus.manifest import DumpFile, Manifest, State
+from databus.settings import HttpUrl, add_config, load
+from databus_cli.records import add_options, format_of, line_of
+from databus_cli.selection import Selection, add_tables
+from databus_cli.terminal import byte_progress
+from databus_messages.formats import AnyFormat, known
+from databus_messages.formats.base import Source
+from databus_messages.snapshots import snapshots
+
+_DESCRIPTION = """\
+Print the records that a format makes of a dump's rows, one a line, as `databus binlog --format` does. The dump is
+leased meanwhile; its files are downloaded one by one and verified.
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser("dump", help="read dumps")
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    action = actions.add_parser("messages", help="a dump's rows as records of a format", description=_DESCRIPTION)
+    action.add_argument("dump", type=_dump, metavar="DUMP_ID", help="a complete dump")
+    action.add_argument("--format", choices=known(), required=True, help="of the records")
+    add_options(action)
+    add_tables(action, "these tables of the dump")
+    action.add_argument("--url", type=_url, help="of dump-api (default: dumps.url of the configuration)")
+    add_config(action)
+    action.set_defaults(run=run)
+
+
+def _dump(text: str) -> str:
+    if not re.fullmatch("[0-9A-Za-z-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no dump's id")
+    return text
+
+
+def _url(text: str) -> str:
+    try:
+        return TypeAdapter(HttpUrl).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no URL; write it as http://127.0.0.1:8080") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the records; what comes before a failure is printed, too."""
+    make = format_of(options.format, dict(options.options))
+    asyncio.run(_run(options, options.url or load(options.config).dumps.url, make))
+    return 0
+
+
+async def _run(options: argparse.Namespace, url: str, make: Callable[[Source], AnyFormat]) -> None:
+    async with DumpApi(url) as api:
+        manifest = await api.dump(options.dump)
+        tables = _readable(manifest, Selection(options.tables))
+        made = make(Source(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0))
+        async with api.leased(manifest.id):
+            await _print(api, manifest, tables, made)
+
+
+def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
+    """Give the wanted tables of a dump. Raises DumpUnusable if they cannot be told of."""
+    if manifest.state is not State.COMPLETE:
+        why = f": {manifest.error}" if manifest.error else ""
+        raise DumpUnusable(f"dump {manifest.id} is {manifest.state}, not complete{why}")
+    tables = [table for table in manifest.tables if selection.table(table.schema, table.name)]
+    if not tables:
+        raise DumpUnusable(f"dump {manifest.id} has none of these tables")
+    if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
+        raise DumpUnusable(
+            f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which loses what formats need: "
+            "select other tables with --tables"
+        )
+    return tables
+
+
+async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], made: AnyFormat) -> None:
+    output = sys.stdout.buffer
+    with (
+        byte_progress(sum(file.bytes for files in manifest.files_of(tables) for file in files)) as advance,
+        TemporaryDirectory(prefix="databus-") as folder,
+    ):
+        fetch = partial(_downloaded, api, manifest.id, Path(folder), advance)
+        async with aclosing(snapshots(manifest, tables, fetch)) as told:
+            try:
+                async for snapshot in told:
+                    # Whoever reads the output may be slow; the lease is renewed meanwhile.
+                    await asyncio.to_thread(output.writelines, map(line_of, made.snapshot(snapshot)))
+            finally:
+                output.flush()
+
+
+@asynccontextmanager
+async def _downloaded(
+    api: DumpApi, dump: str, folder: Path, advance: Callable[[int], None], file: DumpFile
+) -> AsyncIterator[Path]:
+    """Have a file there, verified, while it is read."""
+    path = folder / "part"
+    await api.download(dump, file, path)
+    try:
+        yield path
+    finally:
+        path.unlink()
+    advance(file.bytes)

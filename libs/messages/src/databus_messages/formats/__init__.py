@@ -1,0 +1,31 @@
+"""Message formats, one module each, found by their name through the entry-point group `databus_messages.formats`.
+
+A package of anybody's adds one: its entry point names a subclass of `databus_messages.formats.base.Format`.
+"""
+
+from importlib.metadata import entry_points
+from typing import Any, TypeAlias
+
+from databus.errors import InvalidSettings
+from databus_messages.formats.base import Format
+
+AnyFormat: TypeAlias = Format[Any]
+
+_GROUP = "databus.formats"
+
+
+def known() -> list[str]:
+    """List the names of all formats that are installed."""
+    return sorted(entry_points(group=_GROUP).names)
+
+
+def find(name: str) -> type[AnyFormat]:
+    """Give the class of a format. Raises InvalidSettings for one that is not installed or cannot be used."""
+    found = entry_points(group=_GROUP, name=name)
+    if not found:
+        raise InvalidSettings(f"format {name} is not known: use one of {', '.join(known())}")
+    try:
+        loaded: type[AnyFormat] = next(iter(found)).load()
+    except (ImportError, AttributeError) as error:
+        raise InvalidSettings(f"format {name} cannot be used: {error}") from error
+    return loaded

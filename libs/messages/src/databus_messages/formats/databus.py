@@ -1,0 +1,176 @@
+r"""The `databus` format: what the original Go server's consumers read, with exact values.
+
+Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}` with the end offset of the event itself, so that a consumer
+that compares with `>` sees the first change after a snapshot. Value: a `RowsEvent` (`Table`, `Action`, `Rows` of base64
+cells or null) or a `QueryEvent` (`Table`, `Action`, `Query` in base64). Members stand in the original's order, without
+white space; strings are escaped as Go does (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict` the
+texts of values are the original's, too (`databus_strict`), which lose some of what there is.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
+from databus_binlog.json_base64 import json_base64
+from databus_messages.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
+from databus_messages.formats.databus_strict import strict_columns
+
+_json = msgspec.json.Encoder().encode
+
+# The original's rules, in its order; the first that matches COLUMN_TYPE counts. It files YEAR and all that contains
+# `int` under NUMBER, a `point` too.
+_TYPES = (
+    (re.compile("int|^year"), 1),
+    (re.compile("^(float|double|decimal)"), 2),
+    (re.compile("^enum"), 3),
+    (re.compile("^set"), 4),
+    (re.compile("^datetime"), 6),
+    (re.compile("^timestamp"), 7),
+    (re.compile("^time"), 9),
+    (re.compile("^date$"), 8),
+    (re.compile("^bit"), 10),
+    (re.compile("^json"), 11),
+)
+_STRING = 5
+
+
+#: for each column what makes the original's text of a value's; None: they are the same
+Texts: TypeAlias = tuple[Callable[[bytes], bytes] | None, ...]
+
+
+class DatabusOptions(Options):
+    """What a route may set."""
+
+    #: `strict`: values as the original writes them
+    compat: Literal["exact", "strict"] = "exact"
+
+
+class Encoder:
+    """Encodes events; what messages have in common is encoded once for a table's schema, and for a binlog file."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._is_strict = strict
+        self._texts: dict[str, Texts] = {}
+        self._heads: dict[tuple[str, Action], bytes] = {}
+        self._file = ""
+        self._position = b""
+
+    def rows(self, table: Table, file: str, event: RowsEvent) -> tuple[bytes, bytes]:
+        """Encode key and value of a rows event: all its row images are one message."""
+        if self._is_strict:
+            return self.change(table, file, event.end, event.action, decode_rows(event.rows))
+        return self._key(file, event.end), self._value(table, event.action, json_base64(event.rows))
+
+    def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
+        """Encode key and value of some rows of the event that ends at `end`."""
+        return self._key(file, end), self.rows_value(table, action, rows)
+
+    def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
+        """Encode what stands for a value that is stored elsewhere."""
+        return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check._asdict()))
+
+    def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
+        """Encode row images; a snapshot's lines are such values."""
+        if self._is_strict:
+            rows = self._strict(table, rows)
+        return self._value(table, action, _json(rows))
+
+    def query(self, table: Table, file: str, event: QueryEvent | Statement) -> tuple[bytes, bytes]:
+        """Encode key and value of a DDL statement; `table` is as it is afterwards."""
+        value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
+        return self._key(file, event.end, b"DDL"), value
+
+    def _key(self, file: str, end: int, kind: bytes = b"DML") -> bytes:
+        if file != self._file:
+            self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
+        return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
+
+    def _value(self, table: Table, action: Action, rows: bytes) -> bytes:
+        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
+        return b'%b,"Rows":%b}' % (head, rows)
+
+    def _strict(self, table: Table, rows: Sequence[Row]) -> list[Row]:
+        texts = self._texts.get(table.fingerprint)
+        if texts is None:
+            texts = self._texts[table.fingerprint] = strict_columns(table)
+        return [
+            [cell if cell is None or text is None else text(cell) for cell, text in zip(row, texts, strict=True)]
+            for row in rows
+        ]
+
+    def _head(self, table: Table, action: Action) -> bytes:
+        head = b'{"Table":%b,"Action":"%b"' % (_go_json(_table(table)), action.encode())
+        return self._heads.setdefault((table.fingerprint, action), head)
+
+
+class Databus(Format[DatabusOptions]):
+    """All rows of a change are one record."""
+
+    options_type: ClassVar[type[Options]] = DatabusOptions
+
+    def __init__(self, source: Source, options: DatabusOptions) -> None:
+        super().__init__(source, options)
+        self._encoder = Encoder(strict=options.compat == "strict")
+
+    def change(self, change: Change) -> Iterable[Record]:
+        """Make the one record."""
+        key, value = self._encoder.change(change.table, change.begin.file, change.end, change.action, change.rows)
+        return (Record(key, value),)
+
+    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
+        """Make the one record."""
+        return self._encoder.rows(table, begin.file, event)
+
+    def statement(self, statement: Statement) -> Iterable[Record]:
+        """Make the one record."""
+        return (Record(*self._encoder.query(statement.table, statement.begin.file, statement)),)
+
+    def claim_check(self, change: Change | Statement, check: ClaimCheck) -> bytes:
+        """Put `ClaimCheck` in the place of rows or statement."""
+        return self._encoder.claim_check(change.table, change.action, check)
+
+    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+        """Make a record with the key that a change at the snapshot's place would have."""
+        if not snapshot.rows:
+            return ()
+        place = snapshot.position
+        return (Record(*self._encoder.change(snapshot.table, place.file, place.offset, Action.INSERT, snapshot.rows)),)
+
+
+def _table(table: Table) -> dict[str, object]:
+    return {
+        "Schema": table.schema,
+        "Name": table.name,
+        "Columns": [
+            {
+                "Name": column.name,
+                "Type": _type(column),
+                "RawType": column.raw_type,
+                "IsAuto": column.auto_increment,
+                "EnumValues": column.values if column.type == "enum" else None,
+                "SetValues": column.values if column.type == "set" else None,
+            }
+            for column in table.columns
+        ],
+        # The original gives SHOW INDEX's cardinality, a statistic that changes without notice; where the server
+        # knows none it gives the column's place in the index, and so do we, always.
+        "Indexes": [
+            {"Name": index.name, "Columns": index.columns, "Cardinality": list(range(1, len(index.columns) + 1))}
+            for index in table.indexes
+        ],
+        "PKColumns": table.primary_key or None,
+    }
+
+
+def _type(column: Column) -> int:
+    return next((number for rule, number in _TYPES if rule.search(column.raw_type.lower())), _STRING)
+
+
+def _go_json(value: object) -> bytes:
+    text = _json(value)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character.encode(), b"\\u%04x" % ord(character))
+    return text

@@ -1,0 +1,137 @@
+"""`debezium-avro`: as Confluent's AvroConverter writes, with a schema registry.
+
+A record is a zero byte, the schema's id in four bytes, big endian, and Avro's binary encoding.
+"""
+
+import struct as binary
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from databus.errors import PoisonError
+from databus.events import Table
+from databus_messages.formats.base import Source
+from databus_messages.formats.debezium.avro_rows import AvroRows, EncodeCell
+from databus_messages.formats.debezium.avro_schemas import avro_name, avro_schema
+from databus_messages.formats.debezium.codec import Codec, RowEncoder
+from databus_messages.formats.debezium.events import Debezium
+from databus_messages.formats.debezium.options import AvroOptions
+from databus_messages.formats.debezium.registry import SchemaRegistry
+from databus_messages.formats.debezium.schemas import Schema
+from databus_messages.formats.debezium.types import ColumnType
+
+
+class DebeziumAvro(Debezium[AvroOptions]):
+    """Keys and values as Avro."""
+
+    options_type = AvroOptions
+
+    def __init__(self, source: Source, options: AvroOptions) -> None:
+        super().__init__(source, options, AvroCodec(_registry(options)))
+
+    @classmethod
+    def check(cls, options: AvroOptions) -> None:
+        """Ask the registry."""
+        _registry(options).check()
+
+    def asks(self, table: Table) -> bool:
+        """Whether the table's schemas may have to be registered."""
+        return table.fingerprint not in self._plans
+
+
+def _registry(options: AvroOptions) -> SchemaRegistry:
+    password = options.schema_registry_password.get_secret_value()
+    return SchemaRegistry(str(options.schema_registry_url), options.schema_registry_user, password)
+
+
+class AvroCodec(Codec):
+    """Connect's data as Avro's; in a union null is the first type, unless the other has a default."""
+
+    null = b"\x00"
+    present = b"\x02"
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self.integer = _integer  # an int and a long look the same
+
+    def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
+        """Register the schema for the topic, and put its id before the data."""
+        _require_distinct_names(topic, schema)
+        return binary.pack(">bI", 0, self._registry.register(f"{topic}-{part}", avro_schema(schema))), b""
+
+    def joints(self, schema: Schema) -> Sequence[bytes]:
+        """Give nothing: fields follow one another."""
+        return [b""] * (len(schema.fields) + 1)
+
+    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
+        """Encode column by column."""
+        return AvroRows([(_cell(column), column.schema.optional) for column in columns], self.null, self.integer)
+
+    def data(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Encode the value."""
+        return _encoder(schema)
+
+
+def _cell(column: ColumnType) -> EncodeCell:
+    convert, encode = column.convert, _encoder(column.schema)
+    if column.few:
+        return lru_cache(4096)(lambda text: encode(convert(text)))
+    return lambda text: encode(convert(text))
+
+
+def _encoder(schema: Schema) -> Callable[[Any], bytes]:
+    plain = _plain_encoder(schema)
+    if not schema.optional:
+        return plain
+    null, present = (b"\x00", b"\x02") if schema.default is None else (b"\x02", b"\x00")
+    return lambda value: null if value is None else present + plain(value)
+
+
+def _plain_encoder(schema: Schema) -> Callable[[Any], bytes]:
+    if schema.type == "struct":
+        fields = [(name, _encoder(field)) for name, field in schema.fields]
+        return lambda value: b"".join([encode(value[name]) for name, encode in fields])
+    if schema.items:
+        item = _encoder(schema.items)
+        return lambda values: b"".join((_integer(len(values)), *map(item, values), b"\x00")) if values else b"\x00"
+    return _PRIMITIVES[schema.type]
+
+
+def _integer(number: int) -> bytes:
+    """Encode a number, its sign in the lowest bit, in groups of seven bits, the lowest first."""
+    if not -(2**63) <= number < 2**63:
+        raise PoisonError("Avro's long does not hold a BIGINT UNSIGNED above 2^63-1: set bigint_unsigned=precise")
+    rest = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _bytes(value: bytes) -> bytes:
+    return _integer(len(value)) + value
+
+
+def _string(value: str) -> bytes:
+    return _bytes(value.encode())
+
+
+_PRIMITIVES: dict[str, Callable[[Any], bytes]] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), _integer),
+    "float": binary.Struct("<f").pack,
+    "double": binary.Struct("<d").pack,
+    "boolean": binary.Struct("<?").pack,
+    "string": _string,
+    "bytes": _bytes,
+}
+
+
+def _require_distinct_names(topic: str, schema: Schema) -> None:
+    names = Counter(avro_name(name) for name, _ in schema.fields)
+    for name, field in schema.fields:
+        if names[avro_name(name)] > 1:
+            raise PoisonError(f"{topic}: column {name} has the name of another one in Avro: rename or exclude it")
+        _require_distinct_names(topic, field)

@@ -1,0 +1,121 @@
+"""The topic of schema changes: what a statement made of its table."""
+
+import re
+from typing import Any
+
+from databus.events import Action, Column, Table
+from databus_binlog import Flavor
+from databus_messages.formats.base import Statement
+from databus_messages.formats.columns import BINARY, SPATIAL, arguments
+from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
+
+_COLUMN = struct(
+    "io.debezium.connector.schema.Column",
+    {
+        "name": STRING,
+        "jdbcType": INT32,
+        "nativeType": INT32.maybe(),
+        "typeName": STRING,
+        "typeExpression": STRING.maybe(),
+        "charsetName": STRING.maybe(),
+        "length": INT32.maybe(),
+        "scale": INT32.maybe(),
+        "position": INT32,
+        "optional": BOOLEAN.maybe(),
+        "autoIncremented": BOOLEAN.maybe(),
+        "generated": BOOLEAN.maybe(),
+        "comment": STRING.maybe(),
+        "defaultValueExpression": STRING.maybe(),
+        "enumValues": array(STRING).maybe(),
+    },
+)
+_TABLE = struct(
+    "io.debezium.connector.schema.Table",
+    {
+        "defaultCharsetName": STRING.maybe(),
+        "primaryKeyColumnNames": array(STRING).maybe(),
+        "columns": array(_COLUMN),
+        "comment": STRING.maybe(),
+    },
+).maybe()
+_CHANGE = struct("io.debezium.connector.schema.Change", {"type": STRING, "id": STRING, "table": _TABLE})
+
+#: java.sql.Types as the connectors' parsers give them; a TINYINT is a SMALLINT, text is VARCHAR, a YEAR is INTEGER
+_JDBC = {
+    **{"tinyint": 5, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 6, "double": 8, "decimal": 3},
+    **{"bit": -7, "year": 4, "date": 91, "time": 92, "datetime": 93, "timestamp": 2014, "char": 1, "enum": 1, "set": 1},
+    **dict.fromkeys(("varchar", "tinytext", "text", "mediumtext", "longtext"), 12),
+    **dict.fromkeys(BINARY, 2004),
+    **dict.fromkeys(SPATIAL, 1111),
+    **{"binary": -2, "varbinary": -3},
+}
+_OTHER = 1111
+_CHANGES = {Action.CREATE: "CREATE", Action.ALTER: "ALTER", Action.DROP: "DROP"}
+
+
+def key_schema(flavor: Flavor) -> Schema:
+    """Describe the key."""
+    return struct(f"io.debezium.connector.{flavor}.SchemaChangeKey", {"databaseName": STRING})
+
+
+def value_schema(flavor: Flavor, source: Schema) -> Schema:
+    """Describe the value."""
+    fields = {
+        "source": source,
+        "ts_ms": INT64,
+        "databaseName": STRING.maybe(),
+        "schemaName": STRING.maybe(),
+        "ddl": STRING.maybe(),
+        "tableChanges": array(_CHANGE),
+    }
+    return struct(f"io.debezium.connector.{flavor}.SchemaChangeValue", fields)
+
+
+def table_changes(statement: Statement) -> list[dict[str, Any]]:
+    """Tell what became of the table; a TRUNCATE changes no table."""
+    kind, table = _CHANGES.get(statement.action), statement.table
+    if kind is None:
+        return []
+    name = f'"{table.schema}"."{table.name}"'
+    return [{"type": kind, "id": name, "table": None if kind == "DROP" else _table(table)}]
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "defaultCharsetName": table.charset or None,
+        "primaryKeyColumnNames": [table.columns[place].name for place in table.primary_key],
+        "columns": [_column(position, column) for position, column in enumerate(table.columns, 1)],
+        "comment": None,
+    }
+
+
+def _column(position: int, column: Column) -> dict[str, Any]:
+    name = column.type.upper() if column.values else re.sub(r"\(.*?\)", "", column.raw_type).upper()
+    length, scale = _size(column)
+    return {
+        "name": column.name,
+        "jdbcType": _JDBC.get(column.type, _OTHER),
+        "nativeType": None,
+        "typeName": name,
+        "typeExpression": name,
+        "charsetName": column.charset or None,
+        "length": length,
+        "scale": scale,
+        "position": position,
+        "optional": column.nullable,
+        "autoIncremented": column.auto_increment,
+        # the connectors count AUTO_INCREMENT as generated
+        "generated": column.generated or column.auto_increment,
+        "comment": None,
+        "defaultValueExpression": None,
+        "enumValues": list(column.values) or None,
+    }
+
+
+def _size(column: Column) -> tuple[int | None, int | None]:
+    if column.type == "enum":
+        return 1, None
+    if column.type == "set":
+        return max(0, 2 * len(column.values) - 1), None
+    length, scale, *_ = (*arguments(column), None, None)
+    return length, scale

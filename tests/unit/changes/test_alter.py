@@ -1,0 +1,107 @@
+"""DDL whose text does not tell what it makes of a table is refused, never guessed at."""
+
+import pytest
+
+from databus.errors import CannotApply
+from databus.events import Column, Table
+from databus_changes.ddl.apply import Outcome, apply
+from databus_changes.ddl.dialect import Dialect
+
+MARIADB = Dialect(flavor="mariadb", integer_widths=True)
+TABLES = {
+    ("shop", "t"): Table(
+        schema="shop",
+        name="t",
+        columns=(Column(name="a", type="int", raw_type="int(11)"), Column(name="b", type="int", raw_type="int(11)")),
+        primary_key=(0,),
+        charset="latin1",
+    ),
+}
+
+
+def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dialect = MARIADB) -> Outcome:
+    return apply(statement, "shop", TABLES, {"shop": "utf8mb4"} if charsets is None else charsets, dialect)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        # words that are not known
+        "CREATE TABLE u (a VARCHAR2(3))",
+        "CREATE TABLE u (a INT SPARKLING)",
+        "CREATE TABLE u (a INT DEFAULT 1 + 1)",
+        "CREATE TABLE u (a INT, PERIOD FOR p (a, b))",
+        "CREATE TABLE u (a ENUM(0x61))",
+        "CREATE TABLE u (a VARCHAR)",
+        "ALTER TABLE t ADD c INT BESIDE b",
+        "ALTER TABLE t ADD c INT b INT",
+        "ALTER TABLE t FROBNICATE",
+        "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
+        "RENAME TABLE t TO u v",
+        # columns that no text names
+        "CREATE TABLE u (a INT) WITH SYSTEM VERSIONING",
+        "ALTER TABLE t ADD SYSTEM VERSIONING",
+        "CREATE TABLE u (a INT) SELECT 1",
+        "CREATE TABLE u SELECT 1",
+        # nothing to start from
+        "ALTER TABLE u ADD c INT",
+        "RENAME TABLE u TO v",
+        "CREATE TABLE v LIKE u",
+        "CREATE INDEX i ON u (a)",
+        # what does not fit the table that is known
+        "ALTER TABLE t ADD a INT",
+        "ALTER TABLE t DROP c",
+        "ALTER TABLE t DROP a, DROP b",
+        "ALTER TABLE t DROP a, MODIFY a INT",
+        "ALTER TABLE t MODIFY c INT",
+        "ALTER TABLE t ADD c INT AFTER d",
+        "ALTER TABLE t ADD PRIMARY KEY (b)",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (c)",
+        "ALTER TABLE t ADD c VARCHAR(9), CHARSET binary, CONVERT TO CHARACTER SET binary",
+        # text of another mode
+        r"ALTER TABLE t ADD c VARCHAR(9) DEFAULT 'C:\', ADD d INT",
+    ],
+)
+def test_what_is_not_understood_is_refused(statement: str) -> None:
+    with pytest.raises(CannotApply):
+        applied(statement)
+
+
+def test_a_default_that_is_not_known_is_not_made_up() -> None:
+    for statement in ("CREATE TABLE u (a TEXT)", "ALTER TABLE t CHARACTER SET DEFAULT, ADD c CHAR(1)"):
+        with pytest.raises(CannotApply, match="not known"):
+            applied(statement, charsets={})
+    assert applied("CREATE TABLE u (a TEXT) CHARSET sjis", charsets={}).tables.keys() == {("shop", "u")}
+    assert applied("CREATE TABLE u (a INT)", charsets={}).tables.keys() == {("shop", "u")}
+
+
+def test_no_message_repeats_what_may_be_data() -> None:
+    with pytest.raises(CannotApply) as refused:
+        applied("ALTER TABLE t ADD c INT DEFAULT 'x' 'secret'")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE VIEW v AS SELECT 1", "DROP VIEW v", "ALTER EVENT e ENABLE", "TRUNCATE TABLE t", "DROP USER u"]
+)
+def test_other_statements_change_no_table(statement: str) -> None:
+    assert applied(statement) == Outcome()
+
+
+def test_a_server_that_folds_names_finds_its_table() -> None:
+    folding = Dialect(flavor="mysql", integer_widths=False, folds_names=True)
+    (table,) = applied("ALTER TABLE SHOP.T ADD C INT", dialect=folding).tables.values()
+    assert table is not None
+    assert [column.name for column in table.columns] == ["a", "b", "C"]
+
+
+def test_timestamps_that_may_not_be_null() -> None:
+    old = Dialect(flavor="mysql", integer_widths=True, explicit_timestamps=False)
+    (table,) = applied("CREATE TABLE u (a TIMESTAMP, b TIMESTAMP NULL, c INT)", dialect=old).tables.values()
+    assert table is not None
+    assert [column.nullable for column in table.columns] == [False, True, True]
+
+
+def test_dropping_a_schema_drops_what_is_known_of_it() -> None:
+    outcome = applied("DROP DATABASE IF EXISTS shop")
+    assert (outcome.tables, outcome.charsets) == ({("shop", "t"): None}, {"shop": None})

@@ -1,0 +1,95 @@
+"""A table map without names is completed from the table that is known only if the two fit."""
+
+import re
+
+import msgspec
+import pytest
+
+from databus.errors import SchemaMismatch
+from databus.events import Column, Index, Table
+from databus_binlog import ColumnMap, FieldType, TableMap
+from databus_binlog.table_map import NOT_LOGGED
+from databus_changes.fitting import completed
+
+T = FieldType
+
+
+def table(*columns: Column, indexes: tuple[Index, ...] = ()) -> Table:
+    return Table(schema="shop", name="t", columns=columns, primary_key=(0,), indexes=indexes)
+
+
+def table_map(*columns: ColumnMap) -> TableMap:
+    return TableMap(schema="shop", name="t", columns=columns, has_names=False, fingerprint="x")
+
+
+def column(raw_type: str, **otherwise: object) -> Column:
+    known = Column(name="c", type=re.split(r"[( ]", raw_type)[0], raw_type=raw_type, nullable=True)
+    return msgspec.structs.replace(known, **otherwise)
+
+
+def logged(code: FieldType, metadata: int = 0, **otherwise: object) -> ColumnMap:
+    return msgspec.structs.replace(ColumnMap(type=code, metadata=metadata, nullable=True), **otherwise)
+
+
+LATIN, UTF8 = {"charset": "latin1"}, {"charset": "utf8mb4"}
+FITTING = [
+    (column("int(10) unsigned", unsigned=True), logged(T.LONG)),
+    (column("int(11)"), logged(T.LONG, unsigned=False)),
+    (column("varchar(20)", **UTF8), logged(T.VARCHAR, 80)),
+    (column("varchar(20)", **LATIN), logged(T.VARCHAR, 20)),
+    (column("varbinary(20)"), logged(T.VARCHAR, 20)),
+    (column("char(3)", **UTF8), logged(T.STRING, 12, charset="utf8mb4")),
+    (column("uuid"), logged(T.STRING, 16)),
+    (column("decimal(9,3)"), logged(T.NEWDECIMAL, 9 << 8 | 3)),
+    (column("datetime(3)"), logged(T.DATETIME2, 3)),
+    (column("datetime(3)"), logged(T.DATETIME, NOT_LOGGED)),
+    (column("timestamp", nullable=False), logged(T.TIMESTAMP2)),
+    (column("enum('a','b')", values=("a", "b"), **UTF8), logged(T.ENUM, 1)),
+    (column("set", values=tuple("abcdefghi"), **LATIN), logged(T.SET, 2)),
+    (column("text", **LATIN), logged(T.BLOB, 2)),
+    (column("longtext", **UTF8), logged(T.BLOB, 4)),
+    (column("json"), logged(T.JSON, 4)),
+    (column("point"), logged(T.GEOMETRY, 4)),
+    (column("bit(9)"), logged(T.BIT, 9)),
+]
+
+
+@pytest.mark.parametrize(("known", "told"), FITTING)
+def test_what_fits_gets_its_name(known: Column, told: ColumnMap) -> None:
+    complete = completed(table(known), table_map(told))
+    (found,) = complete.columns
+    assert (found.name, complete.has_names, complete.primary_key) == ("c", True, (0,))
+    assert found.metadata == (3 if told.metadata == NOT_LOGGED else told.metadata)
+    assert bool(found.unsigned) == known.unsigned
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (column("int(11)"), logged(T.LONGLONG)),
+        (column("int(11)"), logged(T.LONG, unsigned=True)),
+        (column("int(11)", nullable=False), logged(T.LONG)),
+        (column("varchar(20)", **UTF8), logged(T.VARCHAR, 84)),
+        (column("varchar(20)", **LATIN), logged(T.VARCHAR, 20, charset="latin2")),
+        (column("decimal(9,3)"), logged(T.NEWDECIMAL, 9 << 8 | 2)),
+        (column("datetime(3)"), logged(T.DATETIME2, 6)),
+        (column("enum", values=tuple(map(str, range(256))), **UTF8), logged(T.ENUM, 1)),
+        (column("set", values=tuple("abcdefghi"), **LATIN), logged(T.SET, 1)),
+        (column("text", **LATIN), logged(T.BLOB, 3)),
+        (column("date"), logged(T.TIME2)),
+    ],
+)
+def test_what_does_not_fit_is_never_guessed(known: Column, told: ColumnMap) -> None:
+    with pytest.raises(SchemaMismatch, match=r"rows of shop\.t do not fit .*column c"):
+        completed(table(known), table_map(told))
+
+
+def test_the_count_of_columns_has_to_fit_but_for_hashes_that_mariadb_hides() -> None:
+    text, number = column("text", **LATIN), column("bigint(20)")
+    with pytest.raises(SchemaMismatch, match="2 columns, not 1"):
+        completed(table(text), table_map(logged(T.BLOB, 2), logged(T.LONGLONG)))
+    with pytest.raises(SchemaMismatch, match="1 columns, not 2"):
+        completed(table(text, msgspec.structs.replace(number, name="n")), table_map(logged(T.BLOB, 2)))
+    unique = table(text, indexes=(Index("u", ("c",)),))
+    complete = completed(unique, table_map(logged(T.BLOB, 2), logged(T.LONGLONG)))
+    assert (len(complete.columns), complete.hidden) == (1, 1)

@@ -1,0 +1,285 @@
+"""`databus binlog` on files that MariaDB 10.11 wrote, and on what goes wrong with files."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from databus_binlog import Gtid, TableMap, Xid
+from databus_cli.__main__ import main
+from databus_cli.binlog import telling
+from databus_cli.binlog.files import read_files
+from databus_cli.binlog.lines import Json
+from databus_cli.binlog.tables import Completion
+
+FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
+GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
+
+#: What the statements that made x1 and x2 say of columns and the files do not: `+` unsigned, `!` binary, `.n` digits.
+COLUMNS = {
+    "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
+    "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "
+    "st9 g! u! i6! i4!",
+    "uu": "id u! i6! i4!",
+    "oldt": "id t.0 t1.1 t3.3 t6.6 d.0 d1.1 d3.3 d6.6 s.0 s1.1 s3.3 s6.6",
+    "comp": "id vc vb! bl! tx tb!",
+}
+
+
+def described(table: TableMap) -> TableMap:
+    """Complete a table from the above, as an information_schema would, and the rest as the command does."""
+    changed = dict(enumerate(table.columns))
+    for place, text in enumerate(COLUMNS.get(table.name, "").split()):
+        name, _, digits = text.rstrip("+!").partition(".")
+        facts = {"name": name} | ({"metadata": int(digits)} if digits else {})
+        facts |= {"unsigned": True} if text.endswith("+") else {"charset": "binary"} if text.endswith("!") else {}
+        changed[place] = msgspec.structs.replace(changed[place], **facts)
+    table = msgspec.structs.replace(table, columns=tuple(changed.values()))
+    return Completion(lambda _: None).describe(table)
+
+
+def path(name: str) -> str:
+    return str(FILES / name)
+
+
+def lines_of(name: str) -> bytes:
+    lines = Json()
+    events = read_files([path(name)], describe=described)
+    return b"".join(line for event, tables in events for line in lines.of(event, tables))
+
+
+def golden(name: str) -> bytes:
+    return (FILES / name).with_suffix(".jsonl").read_bytes()
+
+
+@pytest.fixture
+def run(capsysbinary):
+    def run(*arguments: str) -> tuple[int, list[dict], list[str]]:
+        code = main(["binlog", *arguments])
+        out, err = capsysbinary.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()], err.decode().splitlines()
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["x1.bin", "x2.bin"])
+def test_files_give_what_the_statements_wrote(name):
+    assert lines_of(name) == golden(name)
+
+
+@pytest.mark.parametrize("name", ["x3.bin", "x4.bin", "x5.bin", "../mysql-binlog/m1.bin"])
+def test_the_command_gives_what_the_statements_wrote(name):
+    command = [sys.executable, "-m", "databus_cli", "binlog", path(name)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert done.stdout == golden(name)
+    assert b"\nposition" in done.stderr
+
+
+def test_what_is_not_logged_is_assumed_and_said_once_a_table(run):
+    code, lines, notices = run(path("x1.bin"), "--quiet")
+    row = next(line["row"] for line in lines if line.get("table") == "tt")
+    assert code == 0
+    assert (row["@3"], row["@39"], row["@43"]) == ("-1", "long vc", {"base64": "3q2+7w=="})
+    assert [notice.split()[1] for notice in notices] == ["lab.tt:", "lab.st9:", "lab.uu:"]
+
+
+def test_fraction_digits_are_never_guessed(run):
+    code, lines, notices = run(path("x2.bin"), "--quiet")
+    assert code == 1
+    assert lines[-1]["query"].startswith("create table oldt")
+    assert notices[-1].startswith("databus: column @2 of lab.oldt: ")
+    assert notices[-1].endswith("(x2.bin:2019); other tables can be read with --tables")
+    code, lines, _ = run(path("x2.bin"), "--quiet", "--tables", "lab.c*")
+    assert code == 0
+    assert {line["table"] for line in lines if "table" in line} == {"cz", "comp"}
+
+
+def test_patterns_choose_rows_and_the_statements_that_may_concern_them(run):
+    _, lines, _ = run(path("x2.bin"), "--quiet", "--tables", "shop.*")
+    assert [line["query"].split()[0] for line in lines] == ["XA", "XA", "XA", "SAVEPOINT"]
+    _, lines, _ = run(path("x3.bin"), "--tables", "lab.st?", "*.sq")
+    assert {line["table"] for line in lines if line["type"] != "query"} == {"st9", "sq"}
+    assert sum(line["type"] == "query" for line in lines) == 11
+
+
+def test_messages_are_those_of_the_publisher(run):
+    code, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
+    assert code == 0
+    assert [line["key"] for line in lines] == [
+        {"Pos": {"Name": "x1.bin", "Pos": end}, "Action": action}
+        for end, action in ((7966, "DDL"), (8190, "DML"), (8431, "DML"))
+    ]
+    _, inserted, _ = (line["value"] for line in lines)
+    assert [column["Name"] for column in inserted["Table"]["Columns"]] == ["id", "v", "inv"]
+    assert inserted["Rows"] == [["MQ==", "YQ==", "NQ=="]]
+    [notice] = notices
+    assert notice.startswith("databus: statements that define no table left out: 1;")
+
+
+def test_rows_above_the_limit_are_told_without_their_values(run):
+    _, whole, _ = run(path("x4.bin"))
+    code, lines, notices = run(path("x4.bin"), "--row-limit", "40B")
+    assert code == 0
+    assert len(lines) == len(whole) == 5
+    for line, told in zip(lines, whole, strict=True):
+        del told["row"]
+        assert line == told | {"type": "oversized", "action": "insert", "size": told["end"] - told["start"]}
+    assert any("OversizedRows 5" in notice for notice in notices)
+    code, lines, notices = run(path("x4.bin"), "--quiet", "--format", "databus", "--row-limit", "40B")
+    assert (code, lines) == (0, [])
+    assert notices[-1].startswith("databus: rows above --row-limit left out: 5; this format has no message for them")
+
+
+def test_messages_of_incomplete_rows_are_refused(run):
+    code, lines, notices = run(path("x3.bin"), "--quiet", "--format", "databus")
+    assert (code, lines) == (1, [])
+    assert "rows of lab.mi at x3.bin:707 lack columns" in notices[-1]
+
+
+def test_transactions_whose_rows_may_not_count_are_refused(run):
+    code, lines, notices = run(path("x2.bin"), "--quiet", "--format", "databus", "--tables", "lab.[a-np-z]*")
+    assert (code, len(lines)) == (1, 7)
+    assert notices[-1].startswith("databus: an XA transaction is only prepared at x2.bin:3835, which this format")
+
+
+@pytest.mark.parametrize("held", [1 << 26, 10])
+def test_a_format_that_needs_the_end_of_a_transaction_is_told_it(run, monkeypatch, held):
+    monkeypatch.setattr(telling, "_IN_MEMORY", held)
+    arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
+    code, lines, _ = run(str(GOLDEN), *arguments)
+    transactions = [
+        [line["value"] for line in transaction]
+        for _, transaction in groupby(lines, key=lambda line: line["value"]["xid"])
+    ]
+    assert code == 0
+    assert all([row.get("commit") for row in rows] == [None] * (len(rows) - 1) + [True] for rows in transactions)
+    sale = max(transactions, key=len)
+    assert [row["xoffset"] for row in sale[:-1]] == list(range(len(sale) - 1))
+
+
+def test_a_transaction_without_an_end_is_told_as_far_as_a_format_can(run, tmp_path):
+    xid = next(event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Xid))
+    (tmp_path / "open.bin").write_bytes(GOLDEN.read_bytes()[: xid.start])
+    code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "maxwell-json")
+    assert (code, lines) == (0, [])
+    assert "databus: rows of transactions without an end left out: 1;" in "".join(notices)
+    code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "databus")
+    assert (code, [line["key"]["Action"] for line in lines]) == (0, ["DDL", "DML"])
+    assert "databus: ends of transactions that the files do not tell left out: 1;" in "".join(notices)
+
+
+def test_messages_begin_where_they_are_told(run):
+    arguments = (str(GOLDEN), "--quiet", "--format", "canal-json", "--tables", "shop.orders")
+    _, whole, _ = run(*arguments)
+    [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
+    code, lines, _ = run(*arguments, "--from", str(sale.start))
+    assert code == 0
+    assert [line["value"]["type"] for line in whole] == ["CREATE", "INSERT", "UPDATE", "UPDATE"]
+    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in whole[1:]]
+
+
+@pytest.mark.parametrize("start", [4, 256, 417, 3822])
+def test_reading_begins_where_it_is_told(run, start):
+    code, lines, _ = run(path("x3.bin"), "--from", str(start))
+    whole = [json.loads(line) for line in golden("x3.bin").splitlines()]
+    assert code == 0
+    assert [line | {"gtid": None} for line in lines] == [
+        line | {"gtid": None} for line in whole if line["start"] >= start
+    ]
+
+
+@pytest.mark.parametrize("start", [5, 255, 700, 707, 5000, 5510])
+def test_a_wrong_start_is_one_clear_error(run, start):
+    code, lines, notices = run(path("x3.bin"), "--from", str(start))
+    assert (code, lines) == (1, [])
+    [notice] = notices
+    assert notice.startswith(f"databus: no event can be read at x3.bin:{start} (")
+
+
+def test_a_cut_off_file_gives_its_good_part(run, tmp_path):
+    cut = tmp_path / "cut.bin"
+    cut.write_bytes(Path(path("x4.bin")).read_bytes()[:-50])
+    code, lines, notices = run(str(cut))
+    assert code == 1
+    assert [line["row"]["@1"] for line in lines] == ["102", "101", "103", "104", "105"]
+    assert notices[-1] == "databus: cut.bin ends inside the event at 1498; it is cut off or still written to"
+
+
+def test_a_corrupt_file_gives_what_comes_before(run, tmp_path):
+    data = bytearray(Path(path("x4.bin")).read_bytes())
+    data[1000] ^= 1
+    (tmp_path / "bad.bin").write_bytes(data)
+    code, lines, notices = run(str(tmp_path / "bad.bin"))
+    assert (code, len(lines)) == (1, 2)
+    assert notices[-1].startswith("databus: wrong checksum of WRITE_ROWS_V1 event at bad.bin:997;")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xfe", b"PK\3\4...."])
+def test_what_is_no_binlog_file_is_refused(run, tmp_path, content):
+    (tmp_path / "some.zip").write_bytes(content)
+    code, lines, notices = run(str(tmp_path / "some.zip"))
+    assert (code, lines, len(notices)) == (1, [], 1)
+    assert "some.zip is no binlog file" in notices[0]
+
+
+def test_a_missing_file_is_named(run):
+    assert run("nowhere.bin") == (1, [], ["databus: nowhere.bin: No such file or directory"])
+
+
+def test_files_follow_one_another_and_standard_input(run, monkeypatch, tmp_path):
+    (tmp_path / "mbin.000004").write_bytes(Path(path("x5.bin")).read_bytes())
+    stdin = io.TextIOWrapper(io.BytesIO(Path(path("x4.bin")).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    code, lines, notices = run(path("x3.bin"), str(tmp_path / "mbin.000004"), "-", path("x5.bin"))
+    assert code == 0
+    assert [line["file"] for line in lines] == ["x3.bin"] * 27 + ["stdin"] * 5
+    assert [notice for notice in notices if "comes next" in notice] == [
+        "databus: stdin goes on in mbin.000006, but x5.bin comes next"
+    ]
+
+
+def test_the_summary_tells_what_was_there(run):
+    _, _, notices = run(path("x3.bin"), path("x4.bin"))
+    summary = dict(notice.split(maxsplit=1) for notice in notices if not notice.startswith("databus:"))
+    assert summary["bytes"] == "7,080"
+    assert summary["transactions"] == "28"
+    assert summary["rows"] == "21: insert 15, update 4, delete 2"
+    assert summary["tables"] == "5: lab.mi 11, lab.st9 6, lab.ctas 2, lab.vcol 1, lab.sq 1"
+    assert summary["position"] == "x3.bin:4 … x4.bin:1571"
+    assert summary["time"] == "2026-11-21 00:03:04 … 2026-11-21 00:11:13 UTC"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["x", "--from", "3"],
+        ["x", "--from", "-1"],
+        ["x", "--tables", "shop"],
+        ["x", "--format", "xml"],
+        ["x", "--row-limit", "big"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["binlog", *arguments])
+    assert "databus binlog: error: " in capsys.readouterr().err
+
+
+def test_nobody_reading_on_is_no_error():
+    command = [sys.executable, "-m", "databus_cli", "binlog", "--quiet", *[path("x1.bin")] * 20]
+    read, write = os.pipe()
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as process:
+        os.close(write)
+        assert os.read(read, 10) == b'{"type":"q'
+        os.close(read)
+        assert process.stderr
+        notices = process.stderr.read()
+    assert process.returncode == 0
+    assert b"Error" not in notices

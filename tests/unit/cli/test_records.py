@@ -1,0 +1,28 @@
+"""Records: how they are made, and shown as lines."""
+
+import pytest
+
+from databus_cli.records import line_of
+from databus_messages.formats.base import PlainRecords, Record
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (b'{"a":\n 1}', '{"a":1}'),
+        (b'"\xff"', '{"base64":"Iv8i"}'),
+        (b"a\nb", '{"base64":"YQpi"}'),
+        (b"words", '"words"'),
+        (None, "null"),
+    ],
+)
+def test_a_record_is_one_line_of_json_whatever_a_format_writes(value: bytes | None, shown: str) -> None:
+    assert line_of(Record(b"1", value)).decode() == f'{{"key":1,"value":{shown}}}\n'
+
+
+def test_plain_records_are_records() -> None:
+    records = PlainRecords([b"k", None, b"l"], [b"v", b"w", None])
+    alike = [Record(b"k", b"v"), Record(None, b"w"), Record(b"l", None)]
+    assert (list(records), list(records[1:]), records[-1], len(records)) == (alike, alike[1:], alike[-1], 3)
+    with pytest.raises(ValueError, match="as many keys as values"):
+        PlainRecords([b"k"], [])

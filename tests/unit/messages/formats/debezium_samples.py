@@ -1,0 +1,38 @@
+"""What the tests of Debezium's formats share: a table, a transaction, changes of it."""
+
+from databus.events import Action, Begin, Column, Row, Table
+from databus_messages.formats.base import Change, Source
+
+MYSQL = Source("srv1", "mysql", "db1", 3306)
+MARIADB = Source("srv1", "mariadb", "db1", 3306)
+T1 = Table(
+    schema="test",
+    name="t1",
+    columns=(
+        Column(name="id", type="int", raw_type="int"),
+        Column(name="name", type="varchar", raw_type="varchar(20)", nullable=True, charset="utf8mb4"),
+    ),
+    primary_key=(0,),
+)
+BEGIN = Begin(1, "", "mysql-bin.000003", 223344, 7, 1_700_000_000_000_000)
+NOW_NS = 1_700_000_000_042_123_456
+
+
+def change(
+    action: Action,
+    *rows: Row,
+    table: Table = T1,
+    begin: Begin = BEGIN,
+    start: int = 484,
+    first: int = 0,
+    query: bytes | None = None,
+) -> Change:
+    """Make the change of a whole event of 76 bytes."""
+    changes = len(rows) // (2 if action is Action.UPDATE else 1)
+    return Change(table, begin, action, start, start + 76, first, range(first, first + changes), rows, query)
+
+
+def one_column(kind: str, raw_type: str = "", **of: object) -> Table:
+    """Make a table with one column, `v`, and without a key."""
+    column = Column(name="v", type=kind, raw_type=raw_type or kind, **of)  # type: ignore[arg-type]
+    return Table(schema="test", name="t1", columns=(column,))

@@ -1,0 +1,364 @@
+"""`debezium-avro`: what a consumer reads with the schemas that the registry gives it, and the registry's API."""
+
+import io
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+from urllib.parse import unquote
+
+import fastavro
+import pytest
+
+from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
+from databus.events import Action, Column, Row, Table
+from databus_messages.formats.base import End, Record, Statement
+from databus_messages.formats.debezium.avro import DebeziumAvro
+from databus_messages.formats.debezium.codec import joined
+from databus_messages.formats.debezium.options import AvroOptions
+from databus_messages.formats.debezium.registry import SchemaRegistry
+from unit.messages.formats.debezium_samples import BEGIN, MYSQL, NOW_NS, T1, change, one_column
+
+ANNE = [b"1", b"Anne"]
+
+
+@dataclass
+class Registry:
+    """A schema registry with the one documented call."""
+
+    url: str = ""
+    #: subject, schema and content type of each call, and who made it
+    calls: list[tuple[str, Any, str, str | None]] = field(default_factory=list)
+    schemas: dict[int, Any] = field(default_factory=dict)
+    #: status and body of the next answers
+    problem: tuple[int, bytes] | None = None
+
+    def post(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        subjects, subject, versions = path.strip("/").split("/")
+        assert (subjects, versions) == ("subjects", "versions")
+        schema = json.loads(json.loads(body)["schema"])
+        self.calls.append((unquote(subject), schema, headers["Content-Type"], headers["Authorization"]))
+        if self.problem:
+            return self.problem
+        number = next((number for number, known in self.schemas.items() if known == schema), 1000 + len(self.schemas))
+        self.schemas[number] = schema
+        return 200, b'{"id":%d}' % number
+
+    @property
+    def subjects(self) -> list[str]:
+        return [subject for subject, *_ in self.calls]
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    registry = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            status, body = registry.post(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            status, body = registry.problem or (
+                (200, b'["AVRO"]') if self.path == "/schemas/types" else (404, b"<html>")
+            )
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        registry.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield registry
+        server.shutdown()
+        thread.join()
+
+
+def made(registry: Registry, **options: object) -> DebeziumAvro:
+    options = {"schema_registry_url": registry.url} | options
+    format_ = DebeziumAvro(MYSQL, AvroOptions.model_validate(options))
+    format_.clock = lambda: NOW_NS
+    return format_
+
+
+def read(registry: Registry, data: bytes | None) -> Any:
+    """Decode as a consumer does: by the schema that the id names; nothing may be left over."""
+    assert data is not None
+    zero, number = struct.unpack_from(">bI", data)
+    assert zero == 0
+    rest = io.BytesIO(data[5:])
+    value = fastavro.schemaless_reader(rest, fastavro.parse_schema(registry.schemas[number]))
+    assert not rest.read()
+    return value
+
+
+def after(registry: Registry, table: Table, *row: bytes | None, **options: object) -> Any:
+    (record,) = made(registry, **options).change(change(Action.INSERT, list(row), table=table))
+    return read(registry, record.value)["after"]
+
+
+def test_a_consumer_reads_keys_and_values_by_the_registered_schemas(registry: Registry) -> None:
+    (record,) = made(registry).change(change(Action.UPDATE, ANNE, [b"1", None]))
+    assert read(registry, record.key) == {"id": 1}
+    value = read(registry, record.value)
+    assert (value["before"], value["after"]) == ({"id": 1, "name": "Anne"}, {"id": 1, "name": None})
+    assert value["source"] == {
+        "version": "3.6.1.Final", "connector": "mysql", "name": "srv1", "ts_ms": 1_700_000_000_000,
+        "snapshot": "false", "db": "test", "sequence": None, "ts_us": 1_700_000_000_000_000,
+        "ts_ns": 1_700_000_000_000_000_000, "table": "t1", "server_id": 223344, "gtid": None,
+        "file": "mysql-bin.000003", "pos": 484, "row": 0, "thread": 7, "query": None,
+    }  # fmt: skip
+    assert [value[name] for name in ("transaction", "op", "ts_ms", "ts_us", "ts_ns")] == [
+        None, "u", 1_700_000_000_042, 1_700_000_000_042_123, NOW_NS,
+    ]  # fmt: skip
+
+
+def test_schemas_are_those_of_the_avro_converter(registry: Registry) -> None:
+    list(made(registry).change(change(Action.INSERT, ANNE)))
+    schemas = {subject: schema for subject, schema, *_ in registry.calls}
+    assert schemas["srv1.test.t1-key"] == {
+        "type": "record",
+        "name": "Key",
+        "namespace": "srv1.test.t1",
+        "fields": [{"name": "id", "type": "int"}],
+        "connect.name": "srv1.test.t1.Key",
+    }
+    envelope = schemas["srv1.test.t1-value"]
+    assert {name: envelope[name] for name in envelope if name != "fields"} == {
+        "type": "record",
+        "name": "Envelope",
+        "namespace": "srv1.test.t1",
+        "connect.version": 2,
+        "connect.name": "srv1.test.t1.Envelope",
+    }
+    before, later, source, transaction, op, ts_ms, *_ = envelope["fields"]
+    assert before == {
+        "name": "before",
+        "type": [
+            "null",
+            {
+                "type": "record",
+                "name": "Value",
+                "fields": [
+                    {"name": "id", "type": "int"},
+                    {"name": "name", "type": ["null", "string"], "default": None},
+                ],
+                "connect.name": "srv1.test.t1.Value",
+            },
+        ],
+        "default": None,
+    }
+    assert later == {"name": "after", "type": ["null", "Value"], "default": None}
+    assert (source["type"]["namespace"], source["type"]["name"]) == ("io.debezium.connector.mysql", "Source")
+    marker = source["type"]["fields"][4]
+    assert (marker["default"], marker["type"][1]) == ("false", "null")
+    assert (marker["type"][0]["connect.default"], marker["type"][0]["connect.name"]) == (
+        "false",
+        "io.debezium.data.Enum",
+    )
+    assert (transaction["type"][1]["namespace"], transaction["type"][1]["name"]) == ("event", "block")
+    assert (op["type"], ts_ms["type"]) == ("string", ["null", "long"])
+
+
+def test_types_that_avro_lacks_are_marked(registry: Registry) -> None:
+    columns = (
+        Column(name="small", type="smallint", raw_type="smallint"),
+        Column(name="price", type="decimal", raw_type="decimal(10,2)"),
+        Column(name="d", type="date", raw_type="date"),
+    )
+    row = (b"-3", b"-19.99", b"1970-01-11")
+    table = Table(schema="test", name="t1", columns=columns)
+    assert after(registry, table, *row) == {"small": -3, "price": Decimal("-19.99"), "d": 10}
+    small, price, day = registry.calls[-1][1]["fields"][0]["type"][1]["fields"]
+    assert small["type"] == {"type": "int", "connect.type": "int16"}
+    assert price["type"] == {
+        "type": "bytes",
+        "scale": 2,
+        "precision": 10,
+        "connect.version": 1,
+        "connect.parameters": {"scale": "2", "connect.decimal.precision": "10"},
+        "connect.name": "org.apache.kafka.connect.data.Decimal",
+        "logicalType": "decimal",
+    }
+    assert day["type"] == {"type": "int", "connect.version": 1, "connect.name": "io.debezium.time.Date"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw_type", "of", "text", "expected"),
+    [
+        ("bigint", "bigint", {}, b"-9223372036854775808", -(2**63)),
+        ("bigint", "bigint", {}, b"9223372036854775807", 2**63 - 1),
+        ("bigint", "bigint", {}, b"-1", -1),
+        ("int", "int", {}, b"64", 64),
+        ("double", "double", {}, b"0.1", 0.1),
+        ("float", "float", {}, b"-1.5", -1.5),
+        ("bit", "bit(1)", {}, b"1", True),
+        ("bit", "bit(10)", {}, b"513", b"\x01\x02"),
+        ("longblob", "longblob", {}, b"\xff\x00" * 5000, b"\xff\x00" * 5000),
+        ("text", "text", {}, "é大😀".encode(), "é大😀"),
+        ("set", "set('a','b')", {"values": ("a", "b")}, b"3", "a,b"),
+        ("timestamp", "timestamp", {}, b"2021-02-03 04:05:06", "2021-02-03T04:05:06Z"),
+        ("vector", "vector(2)", {}, struct.pack("<2f", 0.5, -3), [0.5, -3.0]),
+        ("vector", "vector(2)", {}, b"", []),
+        (
+            *("geometry", "geometry", {}, (4326).to_bytes(4, "little") + b"\x01\x02"),
+            {"wkb": b"\x01\x02", "srid": 4326},
+        ),
+    ],
+)
+def test_values_are_read_back(
+    registry: Registry, kind: str, raw_type: str, of: dict[str, Any], text: bytes, expected: object
+) -> None:
+    for nullable in (False, True):
+        assert after(registry, one_column(kind, raw_type, nullable=nullable, **of), text) == {"v": expected}
+    assert after(registry, one_column(kind, raw_type, nullable=True, **of), None) == {"v": None}
+
+
+def test_two_columns_of_one_record_type_share_it(registry: Registry) -> None:
+    columns = tuple(Column(name=name, type="point", raw_type="point", nullable=True) for name in "ab")
+    point = bytes(4) + struct.pack("<BIdd", 1, 1, 1.5, -2)
+    found = after(registry, Table(schema="test", name="t1", columns=columns), point, point)
+    assert found["a"] == found["b"] == {"x": 1.5, "y": -2.0, "wkb": point[4:], "srid": None}
+
+
+def test_names_are_made_fit_for_avro(registry: Registry) -> None:
+    columns = tuple(Column(name=name, type="int", raw_type="int") for name in ("2nd", "größe", "a-b"))
+    table = Table(schema="odd-db", name="1t", columns=columns, primary_key=(0,))
+    (record,) = made(registry, prefix="my-shop").change(change(Action.INSERT, [b"1", b"2", b"3"], table=table))
+    assert read(registry, record.key) == {"_2nd": 1}
+    assert read(registry, record.value)["after"] == {"_2nd": 1, "gr__e": 2, "a_b": 3}
+    subject, schema, *_ = registry.calls[-1]
+    assert (subject, schema["namespace"]) == ("my-shop.odd-db.1t-key", "my_shop.odd_db._1t")
+
+
+def test_two_names_that_become_one_are_refused(registry: Registry) -> None:
+    columns = tuple(Column(name=name, type="int", raw_type="int") for name in ("a-b", "a_b"))
+    with pytest.raises(PoisonError, match=r"srv1\.test\.t1: column a-b has the name of another one"):
+        after(registry, Table(schema="test", name="t1", columns=columns), b"1", b"2")
+
+
+@pytest.mark.parametrize("rows", [[[None]], [[b"1"], [None]]])
+def test_null_where_there_is_none_is_poison(registry: Registry, rows: list[Row]) -> None:
+    table = one_column("int", nullable=False)
+    with pytest.raises(PoisonError, match="does not fit its column"):
+        made(registry).change(change(Action.INSERT, *rows, table=table))
+
+
+def test_what_a_long_does_not_hold_is_refused_and_precise_holds_it(registry: Registry) -> None:
+    table, text = one_column("bigint", unsigned=True), b"18446744073709551615"
+    with pytest.raises(PoisonError, match="set bigint_unsigned=precise"):
+        after(registry, table, text)
+    assert after(registry, table, text, bigint_unsigned="precise") == {"v": Decimal(2**64 - 1)}
+
+
+def test_the_topics_of_its_own_have_schemas_too(registry: Registry) -> None:
+    format_ = made(registry, provide_transaction_metadata=True, heartbeat_interval_ms=1)
+    format_.begin(BEGIN)
+    began, inserted = format_.change(change(Action.INSERT, ANNE))
+    (ended,) = format_.end(BEGIN, End(1, 900, 1))
+    (beat,) = format_.heartbeat(1_700_000_000_000_000)
+    (altered,) = format_.statement(Statement(T1, BEGIN, Action.ALTER, b"alter table t1 add n int", 484, 560))
+    name = "file=mysql-bin.000003,pos=484"
+    assert read(registry, inserted.value)["transaction"] == {"id": name, "total_order": 1, "data_collection_order": 1}
+    assert read(registry, began.value)["event_count"] is None
+    assert read(registry, ended.value)["data_collections"] == [{"data_collection": "test.t1", "event_count": 1}]
+    assert read(registry, beat.key) == {"serverName": "srv1"}
+    ddl = read(registry, altered.value)
+    assert (ddl["ddl"], ddl["source"]["snapshot"]) == ("alter table t1 add n int", "false")
+    assert [column["name"] for column in ddl["tableChanges"][0]["table"]["columns"]] == ["id", "name"]
+    assert {record.topic for record in (began, ended)} == {"srv1.transaction"}
+    assert set(registry.subjects) >= {"srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"}
+
+
+def test_a_schema_is_registered_once_for_each_version_of_a_table(registry: Registry) -> None:
+    format_ = made(registry)
+    for _ in range(3):
+        list(format_.change(change(Action.INSERT, ANNE, ANNE)))
+    assert sorted(registry.subjects) == ["srv1.test.t1-key", "srv1.test.t1-value"]
+    wider = Table(schema="test", name="t1", columns=(*T1.columns, Column(name="n", type="int", raw_type="int")))
+    list(format_.change(change(Action.INSERT, [*ANNE, b"3"], table=wider)))
+    assert registry.subjects[2:] == ["srv1.test.t1-value"]
+
+
+def test_a_format_asks_only_for_what_it_has_not_registered(registry: Registry) -> None:
+    format_ = made(registry, provide_transaction_metadata=True)
+    format_.open()
+    assert sorted(registry.subjects) == [
+        *("srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"),
+    ]
+    assert format_.asks(T1)
+    list(format_.change(change(Action.INSERT, ANNE)))
+    assert not format_.asks(T1)
+
+
+def test_a_tombstone_has_no_bytes(registry: Registry) -> None:
+    deleted, tombstone = made(registry).change(change(Action.DELETE, ANNE))
+    assert tombstone == Record(deleted.key, None)
+
+
+def test_the_registry_is_asked_as_documented(registry: Registry) -> None:
+    client = SchemaRegistry(f"{registry.url}/", user="me", password="secret")
+    assert client.register("größe.t-value", "string") == client.register("größe.t-value", "string") == 1000
+    assert client.register("other-value", "string") == 1000
+    ((subject, schema, content_type, authorization), _) = registry.calls
+    assert (subject, schema, content_type) == ("größe.t-value", "string", "application/vnd.schemaregistry.v1+json")
+    assert authorization == "Basic bWU6c2VjcmV0"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "complaint"),
+    [
+        (409, b'{"error_code":409,"message":"incompatible"}', SchemaRefused, r"does not suit subject s-value: incomp"),
+        (422, b'{"error_code":42201,"message":"Invalid schema"}', SchemaRefused, r"\(422\): Invalid schema \(42201\)"),
+        (401, b"", SchemaRefused, "set schema_registry_user"),
+        (404, b"<html>", SchemaRefused, r"\(404\): Not Found; check schema_registry_url"),
+        (500, b'{"error_code":50003,"message":"forward"}', RegistryUnavailable, r"answers 500: forward \(50003\)"),
+        (429, b"", RegistryUnavailable, "answers 429"),
+        (200, b"<html>", SchemaRefused, "is no schema registry"),
+    ],
+)
+def test_an_answer_says_whether_to_try_again(
+    registry: Registry, status: int, body: bytes, error: type[Exception], complaint: str
+) -> None:
+    client = SchemaRegistry(registry.url)
+    registry.problem = status, body
+    with pytest.raises(error, match=complaint):
+        client.register("s-value", "string")
+    if status in {401, 429, 500} or body == b"<html>":
+        with pytest.raises(error, match=r"is no schema registry|" + complaint):
+            client.check()
+    else:  # a registry that does not know the question
+        client.check()
+    registry.problem = None
+    client.check()
+    assert client.register("s-value", "string") == 1000
+
+
+def test_a_registry_that_is_away_is_tried_again() -> None:
+    client = SchemaRegistry("http://127.0.0.1:1")
+    with pytest.raises(RegistryUnavailable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
+        client.register("s-value", "string")
+    with pytest.raises(RegistryUnavailable, match="cannot be reached"):
+        client.check()
+
+
+def test_a_wrong_path_is_found_before_the_first_row(registry: Registry) -> None:
+    with pytest.raises(SchemaRefused, match="/api is no schema registry, check schema_registry_url"):
+        SchemaRegistry(f"{registry.url}/api").check()
+
+
+def test_columns_of_different_lengths_lose_no_row() -> None:
+    with pytest.raises(ValueError, match="as many fields"):
+        joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3"]])
+    assert joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3", b"4"]]) == [b"<1|3>", b"<2|4>"]

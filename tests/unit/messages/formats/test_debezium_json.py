@@ -1,0 +1,386 @@
+"""`debezium-json`, as the worked examples have it: the container, envelopes, keys, and the topics of its own."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from databus.errors import PoisonError
+from databus.events import Action, Begin, Column, PackedRows, Row, Table
+from databus_binlog import Position
+from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.debezium.json import DebeziumJson
+from databus_messages.formats.debezium.options import JsonOptions
+from unit.messages.formats.debezium_samples import BEGIN, MARIADB, MYSQL, NOW_NS, T1, change, one_column
+
+ANNE = [b"1", b"Anne"]
+SOURCE = (
+    '{"version":"3.6.1.Final","connector":"mysql","name":"srv1","ts_ms":1700000000000,"snapshot":"false","db":"test",'
+    '"sequence":null,"ts_us":1700000000000000,"ts_ns":1700000000000000000,"table":"t1","server_id":223344,"gtid":null,'
+    '"file":"mysql-bin.000003","pos":484,"row":0,"thread":7,"query":null}'
+)
+TIMES = '"ts_ms":1700000000042,"ts_us":1700000000042123,"ts_ns":1700000000042123456}'
+UPDATE = (
+    '{"before":{"id":1,"name":"Anne"},"after":{"id":1,"name":"Anne Marie"},"source":' + SOURCE + ","
+    '"transaction":null,"op":"u",' + TIMES
+)
+VALUE_FIELDS = (
+    '[{"type":"int32","optional":false,"field":"id"},{"type":"string","optional":true,"field":"name"}],'
+    '"optional":true,"name":"srv1.test.t1.Value"'
+)
+ENVELOPE_SCHEMA = (
+    '{"type":"struct","fields":['
+    '{"type":"struct","fields":' + VALUE_FIELDS + ',"field":"before"},'
+    '{"type":"struct","fields":' + VALUE_FIELDS + ',"field":"after"},'
+    '{"type":"struct","fields":[{"type":"string","optional":false,"field":"version"},'
+    '{"type":"string","optional":false,"field":"connector"},{"type":"string","optional":false,"field":"name"},'
+    '{"type":"int64","optional":false,"field":"ts_ms"},'
+    '{"type":"string","optional":true,"name":"io.debezium.data.Enum","version":1,"parameters":{"allowed":'
+    '"true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"},"default":"false",'
+    '"field":"snapshot"},{"type":"string","optional":false,"field":"db"},'
+    '{"type":"string","optional":true,"field":"sequence"},{"type":"int64","optional":true,"field":"ts_us"},'
+    '{"type":"int64","optional":true,"field":"ts_ns"},{"type":"string","optional":true,"field":"table"},'
+    '{"type":"int64","optional":false,"field":"server_id"},{"type":"string","optional":true,"field":"gtid"},'
+    '{"type":"string","optional":false,"field":"file"},{"type":"int64","optional":false,"field":"pos"},'
+    '{"type":"int32","optional":false,"field":"row"},{"type":"int64","optional":true,"field":"thread"},'
+    '{"type":"string","optional":true,"field":"query"}],"optional":false,'
+    '"name":"io.debezium.connector.mysql.Source","version":1,"field":"source"},'
+    '{"type":"struct","fields":[{"type":"string","optional":false,"field":"id"},'
+    '{"type":"int64","optional":false,"field":"total_order"},'
+    '{"type":"int64","optional":false,"field":"data_collection_order"}],"optional":true,"name":"event.block",'
+    '"version":1,"field":"transaction"},'
+    '{"type":"string","optional":false,"field":"op"},{"type":"int64","optional":true,"field":"ts_ms"},'
+    '{"type":"int64","optional":true,"field":"ts_us"},{"type":"int64","optional":true,"field":"ts_ns"}],'
+    '"optional":false,"name":"srv1.test.t1.Envelope","version":2}'
+)
+KEY_SCHEMA = (
+    '{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],'
+    '"optional":false,"name":"srv1.test.t1.Key"}'
+)
+
+
+def plain(source: Source = MYSQL, **options: object) -> DebeziumJson:
+    return made(source, schemas_enable=False, **options)
+
+
+def made(source: Source = MYSQL, **options: object) -> DebeziumJson:
+    format_ = DebeziumJson(source, JsonOptions.model_validate(options))
+    format_.clock = lambda: NOW_NS
+    return format_
+
+
+def value(record: Record) -> dict[str, Any]:
+    assert record.value is not None
+    decoded: dict[str, Any] = json.loads(record.value)
+    return decoded
+
+
+def test_an_update_without_schemas_is_the_worked_example() -> None:
+    (record,) = plain().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
+    assert (record.key, record.headers, record.topic) == (b'{"id":1}', (), None)
+    assert record.value is not None
+    assert record.value.decode() == UPDATE
+
+
+def test_with_schemas_key_and_value_stand_beside_theirs() -> None:
+    (record,) = made().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
+    assert record.key is not None
+    assert record.key.decode() == '{"schema":' + KEY_SCHEMA + ',"payload":{"id":1}}'
+    assert record.value is not None
+    assert record.value.decode() == '{"schema":' + ENVELOPE_SCHEMA + ',"payload":' + UPDATE + "}"
+
+
+def test_each_row_is_a_record_with_its_number_in_the_event() -> None:
+    rows = [[b"%d" % number, None] for number in range(1, 6)]
+    records = list(plain().change(change(Action.INSERT, *rows)))
+    assert [record.key for record in records] == [b'{"id":%d}' % number for number in range(1, 6)]
+    assert [value(record)["after"] for record in records] == [{"id": number, "name": None} for number in range(1, 6)]
+    assert [value(record)["source"]["row"] for record in records] == [0, 1, 2, 3, 4]
+    assert {(value(record)["op"], value(record)["before"]) for record in records} == {("c", None)}
+
+
+def test_a_part_of_an_event_keeps_the_numbers_of_its_rows() -> None:
+    part = msgspec.structs.replace(change(Action.INSERT, ANNE, ANNE, first=10), ordinals=(11, 14))
+    assert [value(record)["source"]["row"] for record in plain().change(part)] == [1, 4]
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
+    records = list(plain().change(change(Action.UPDATE, *[ANNE, [b"1", None]] * rows)))
+    assert [value(record)["after"] for record in records] == [{"id": 1, "name": None}] * rows
+    assert [value(record)["before"] for record in records] == [{"id": 1, "name": "Anne"}] * rows
+
+
+@pytest.mark.parametrize(
+    ("action", "rows"),
+    [
+        (Action.INSERT, [ANNE, [b"2", None]]),
+        (Action.DELETE, [ANNE, [b"2", None]]),
+        (Action.UPDATE, [ANNE, [b"1", None]]),
+        (Action.UPDATE, [ANNE, [b"3", None], ANNE, [b"1", b"Bo"]]),
+    ],
+)
+def test_packed_rows_become_the_same_records(action: Action, rows: list[Row]) -> None:
+    told = change(action, *rows)
+    packed = msgspec.structs.replace(told, rows=PackedRows(msgspec.Raw(msgspec.msgpack.encode(rows))))
+    assert list(plain().change(packed)) == list(plain().change(told))
+
+
+def test_a_delete_is_followed_by_a_tombstone_unless_it_is_not_wanted() -> None:
+    deleted, tombstone = plain().change(change(Action.DELETE, ANNE))
+    assert (value(deleted)["op"], value(deleted)["before"]) == ("d", {"id": 1, "name": "Anne"})
+    assert value(deleted)["after"] is None
+    assert tombstone == Record(b'{"id":1}', None)
+    (alone,) = plain(tombstones_on_delete=False).change(change(Action.DELETE, ANNE))
+    assert alone == deleted
+
+
+def test_another_key_is_a_delete_a_tombstone_and_an_insert() -> None:
+    rows = [ANNE, [b"1", b"Bo"], ANNE, [b"2", b"Anne"]]
+    updated, deleted, tombstone, created = made().change(change(Action.UPDATE, *rows))
+    old, new = (f'{{"schema":{KEY_SCHEMA},"payload":{{"id":{key}}}}}' for key in (1, 2))
+    assert value(updated)["payload"]["op"] == "u"
+    assert (deleted.key, deleted.headers) == (old.encode(), [("__debezium.newkey", new.encode())])
+    assert tombstone == Record(old.encode(), None)
+    assert (created.key, created.headers) == (new.encode(), [("__debezium.oldkey", old.encode())])
+    payloads = [value(record)["payload"] for record in (deleted, created)]
+    assert [payload["op"] for payload in payloads] == ["d", "c"]
+    assert [payload["source"]["row"] for payload in payloads] == [1, 1]
+    assert (payloads[0]["before"], payloads[0]["after"]) == ({"id": 1, "name": "Anne"}, None)
+    assert (payloads[1]["before"], payloads[1]["after"]) == (None, {"id": 2, "name": "Anne"})
+
+
+def test_a_keys_fields_follow_the_primary_key_and_a_table_without_one_has_null() -> None:
+    b, a = (Column(name=name, type="int", raw_type="int") for name in "ba")
+    table = Table(schema="test", name="t1", columns=(a, b), primary_key=(1, 0))
+    (record,) = plain().change(change(Action.INSERT, [b"1", b"2"], table=table))
+    assert record.key == b'{"b":2,"a":1}'
+    (deleted,) = plain().change(
+        change(Action.DELETE, [b"1", b"2"], table=msgspec.structs.replace(table, primary_key=()))
+    )
+    assert deleted.key is None
+
+
+def test_names_are_made_fit_for_kafka_and_columns_keep_theirs() -> None:
+    column = Column(name='nä"me', type="int", raw_type="int")
+    table = Table(schema="Odd-näme", name="x", columns=(column,), primary_key=(0,))
+    (record,) = made().change(change(Action.INSERT, [b"1"], table=table))
+    assert value(record)["schema"]["name"] == "srv1.Odd-n_me.x.Envelope"
+    assert value(record)["payload"]["after"] == {'nä"me': 1}
+    assert value(record)["payload"]["source"]["db"] == "Odd-näme"
+
+
+def test_the_source_tells_the_gtid_and_what_is_unknown_as_null() -> None:
+    begin = Begin(1, "5-777-42", "x.000001", 777, 0, 1_700_000_000_123_456)
+    (record,) = plain(MARIADB, prefix="p", version="9").change(change(Action.INSERT, ANNE, begin=begin))
+    source = value(record)["source"]
+    assert (source["connector"], source["name"], source["version"]) == ("mariadb", "p", "9")
+    assert (source["gtid"], source["thread"]) == ("5-777-42", None)
+    assert (source["ts_ms"], source["ts_us"]) == (1_700_000_000_123, 1_700_000_000_123_456)
+    (record,) = made(MARIADB).change(change(Action.INSERT, ANNE))
+    assert value(record)["schema"]["fields"][2]["name"] == "io.debezium.connector.mariadb.Source"
+
+
+def test_the_statement_stands_in_all_events_that_it_made_if_it_is_wanted() -> None:
+    events = [
+        change(Action.INSERT, ANNE, query="insert 'é'".encode()),
+        change(Action.INSERT, ANNE, first=1, start=560),
+        change(Action.INSERT, ANNE, first=2, start=900),  # another statement, whose first event was not told here
+    ]
+    format_ = plain(include_query=True)
+    queries = [value(record)["source"]["query"] for event in events for record in format_.change(event)]
+    assert queries == ["insert 'é'", "insert 'é'", None]
+    format_.begin(BEGIN)
+    (record,) = format_.change(events[1])
+    assert value(record)["source"]["query"] is None
+    (record,) = plain().change(events[0])
+    assert value(record)["source"]["query"] is None
+
+
+def test_skipped_operations_make_no_record() -> None:
+    format_ = plain(skipped_operations=["c", "d"])
+    assert not list(format_.change(change(Action.INSERT, ANNE)))
+    assert not list(format_.change(change(Action.DELETE, ANNE)))
+    assert len(list(format_.change(change(Action.UPDATE, ANNE, ANNE)))) == 1
+
+
+def statement(action: Action, query: bytes, table: Table = T1) -> Statement:
+    return Statement(table, BEGIN, action, query, 484, 560)
+
+
+def test_a_value_that_is_none_of_its_columns_type_is_poison_and_not_quoted() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(ValueError"):
+        list(plain().change(change(Action.INSERT, [b"1", b"\xe4secret"])))
+
+
+def test_ddl_that_is_no_utf8_is_poison() -> None:
+    with pytest.raises(PoisonError, match="not in UTF-8"):
+        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'")))
+
+
+def test_ddl_goes_to_the_topic_of_schema_changes() -> None:
+    enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
+    ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
+    price = Column(name="price", type="decimal", raw_type="decimal(10,2)")
+    table = Table(schema="test", name="t1", columns=(ident, enum, price), primary_key=(0,), charset="utf8mb4")
+    (record,) = plain().statement(statement(Action.ALTER, b"alter table `test`.`t1` add e enum('a','b(')", table))
+    assert (record.topic, record.key) == ("srv1", b'{"databaseName":"test"}')
+    change_ = value(record)
+    assert list(change_) == ["source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"]
+    assert change_["source"] == json.loads(SOURCE)
+    assert (change_["ts_ms"], change_["databaseName"], change_["schemaName"]) == (1_700_000_000_042, "test", None)
+    assert change_["ddl"] == "alter table `test`.`t1` add e enum('a','b(')"
+    (altered,) = change_["tableChanges"]
+    assert (altered["type"], altered["id"]) == ("ALTER", '"test"."t1"')
+    assert altered["table"]["defaultCharsetName"] == "utf8mb4"
+    assert altered["table"]["primaryKeyColumnNames"] == ["id"]
+    assert altered["table"]["columns"][0] == {
+        "name": "id", "jdbcType": -5, "nativeType": None, "typeName": "BIGINT UNSIGNED",
+        "typeExpression": "BIGINT UNSIGNED", "charsetName": None, "length": 20, "scale": None, "position": 1,
+        "optional": False, "autoIncremented": True, "generated": True, "comment": None,
+        "defaultValueExpression": None, "enumValues": None,
+    }  # fmt: skip
+    told = [
+        (c["typeName"], c["jdbcType"], c["length"], c["scale"], c["enumValues"]) for c in altered["table"]["columns"]
+    ]
+    assert told[1:] == [("ENUM", 1, 1, None, ["a", "b("]), ("DECIMAL", 3, 10, 2, None)]
+
+
+def test_a_dropped_table_is_told_without_what_it_was() -> None:
+    gone = Table(schema="test", name="t1", columns=())
+    (record,) = plain().statement(statement(Action.DROP, b"drop table `test`.`t1`", gone))
+    assert value(record)["tableChanges"] == [{"type": "DROP", "id": '"test"."t1"', "table": None}]
+    assert not list(plain(include_schema_changes=False).statement(statement(Action.DROP, b"drop table t1", gone)))
+
+
+def test_truncate_is_a_change_only_where_it_is_not_skipped() -> None:
+    truncate = statement(Action.TRUNCATE, b"truncate `test`.`t1`")
+    (ddl,) = plain().statement(truncate)
+    assert (ddl.topic, value(ddl)["tableChanges"]) == ("srv1", [])
+    truncated, ddl = plain(skipped_operations=[]).statement(truncate)
+    assert (truncated.topic, truncated.key, value(truncated)["op"]) == (None, None, "t")
+    assert (value(truncated)["before"], value(truncated)["after"]) == (None, None)
+
+
+def test_schema_changes_have_the_connectors_schemas() -> None:
+    (record,) = made(MARIADB).statement(statement(Action.CREATE, b"create table t1 (id int)"))
+    assert record.key is not None
+    assert json.loads(record.key)["schema"] == {
+        "type": "struct",
+        "fields": [{"type": "string", "optional": False, "field": "databaseName"}],
+        "optional": False,
+        "name": "io.debezium.connector.mariadb.SchemaChangeKey",
+        "version": 1,
+    }
+    schema = value(record)["schema"]
+    assert (schema["name"], schema["version"]) == ("io.debezium.connector.mariadb.SchemaChangeValue", 1)
+    changes = schema["fields"][-1]
+    assert (changes["field"], changes["items"]["name"]) == ("tableChanges", "io.debezium.connector.schema.Change")
+
+
+def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
+    gtid = Begin(1, "9e2f:5", "mysql-bin.000003", 1, 7, 1_700_000_000_000_000)
+    other = msgspec.structs.replace(T1, name="t2")
+    format_ = plain(provide_transaction_metadata=True)
+    assert not list(format_.begin(gtid))
+    whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
+    odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
+    even = msgspec.structs.replace(whole, ordinals=(1,), rows=whole.rows[1:2])
+    events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=gtid, first=3)]
+    events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=gtid, first=4))
+    begin, *records = [record for event in events for record in format_.change(event)]
+    assert (begin.topic, begin.key) == ("srv1.transaction", b'{"id":"9e2f:5"}')
+    assert begin.value == (
+        b'{"status":"BEGIN","id":"9e2f:5","event_count":null,"data_collections":null,"ts_ms":1700000000000}'
+    )
+    places = [tuple(value(record)["transaction"].values()) for record in records if record.value]
+    assert places == [
+        ("9e2f:5", 1, 1), ("9e2f:5", 3, 3), ("9e2f:5", 2, 2),
+        ("9e2f:5", 4, 1),
+        ("9e2f:5", 5, 4), ("9e2f:5", 5, 4),
+    ]  # fmt: skip
+    (end,) = format_.end(gtid, End(1, 900, 5))
+    assert end.value == (
+        b'{"status":"END","id":"9e2f:5","event_count":6,"data_collections":['
+        b'{"data_collection":"test.t1","event_count":5},{"data_collection":"test.t2","event_count":1}],'
+        b'"ts_ms":1700000000000}'
+    )
+
+
+def test_a_transaction_without_gtid_is_named_by_its_place_and_one_of_ddl_is_not_told() -> None:
+    format_ = plain(provide_transaction_metadata=True, include_schema_changes=False)
+    format_.begin(BEGIN)
+    begin, _ = format_.change(change(Action.INSERT, ANNE))
+    assert begin.key == b'{"id":"file=mysql-bin.000003,pos=484"}'
+    format_.begin(BEGIN)
+    assert not list(format_.statement(statement(Action.DROP, b"drop table t1")))
+    assert not list(format_.end(BEGIN, End(None, 900, 0)))
+
+
+def test_a_poisonous_change_does_not_swallow_the_begin_of_its_transaction() -> None:
+    time = one_column("time")
+    format_ = plain(provide_transaction_metadata=True, time="connect")
+    with pytest.raises(PoisonError):
+        format_.change(change(Action.INSERT, [b"-01:00:00"], table=time))
+    begin, _ = format_.change(change(Action.INSERT, [b"01:00:00"], table=time, first=1))
+    assert value(begin)["status"] == "BEGIN"
+
+
+def test_what_is_not_utf8_is_poison_and_not_shown() -> None:
+    with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(\w+\)$"):
+        plain().change(change(Action.INSERT, [b"1", b"\xff"]))
+    with pytest.raises(PoisonError, match=r"^a statement on test\.t1 is not in UTF-8$"):
+        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
+
+
+def test_heartbeats_come_once_an_interval() -> None:
+    format_ = plain(heartbeat_interval_ms=10_000)
+    (record,) = format_.heartbeat(1_700_000_000_000_000)
+    assert record == Record(b'{"serverName":"srv1"}', b'{"ts_ms":1700000000000}', topic="__debezium-heartbeat.srv1")
+    assert not list(format_.heartbeat(1_700_000_009_999_999))
+    assert list(format_.heartbeat(1_700_000_010_000_000))
+    assert not list(plain().heartbeat(1_700_000_000_000_000))
+
+
+def test_the_topics_of_its_own_are_those_that_are_wanted() -> None:
+    assert list(plain().topics()) == ["srv1"]
+    everything = plain(prefix="p", provide_transaction_metadata=True, heartbeat_interval_ms=1)
+    assert list(everything.topics()) == ["p", "p.transaction", "__debezium-heartbeat.p"]
+    assert list(plain(include_schema_changes=False).topics()) == []
+
+
+def test_a_dumps_rows_are_marked_by_their_place() -> None:
+    rows = [[b"%d" % number, None] for number in range(4)]
+    dump = Snapshot(T1, Position("", "mysql-bin.000003", 154), 1_700_000_000_000_000, rows)
+    format_ = plain()
+
+    def markers(**places: bool) -> list[str]:
+        return [value(record)["source"]["snapshot"] for record in format_.snapshot(replace(dump, **places))]
+
+    ends = {"first_of_table": True, "last_of_table": True}
+    assert markers() == ["true"] * 4
+    assert markers(**ends) == ["first_in_data_collection", "true", "true", "last_in_data_collection"]
+    assert markers(first=True, last=True, **ends) == ["first", "true", "true", "last"]
+    (record,) = format_.snapshot(replace(dump, rows=rows[:1], first=True, last=True, **ends))
+    assert value(record)["source"]["snapshot"] == "last"
+    assert record.key == b'{"id":0}'
+    assert (value(record)["op"], value(record)["after"], value(record)["transaction"]) == (
+        "r",
+        {"id": 0, "name": None},
+        None,
+    )
+    source = value(record)["source"]
+    assert [source[name] for name in ("ts_ms", "file", "pos", "row", "server_id", "gtid", "thread")] == [
+        1_700_000_000_000, "mysql-bin.000003", 154, 0, 0, None, None,
+    ]  # fmt: skip
+    assert not list(format_.snapshot(replace(dump, rows=[], first=True, **ends)))
+
+
+def test_a_schema_that_changes_is_used_from_then_on() -> None:
+    wider = msgspec.structs.replace(T1, columns=(*T1.columns, Column(name="n", type="int", raw_type="int")))
+    format_ = plain()
+    events: list[Change] = [change(Action.INSERT, ANNE), change(Action.INSERT, [*ANNE, b"3"], table=wider)]
+    (old,), (new,) = map(format_.change, events)
+    assert (value(old)["after"], value(new)["after"]) == ({"id": 1, "name": "Anne"}, {"id": 1, "name": "Anne", "n": 3})

@@ -1,0 +1,263 @@
+"""The `maxwell-json` format, byte for byte where Maxwell's is right."""
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from databus.errors import PoisonError
+from databus.events import Action, Begin, Column, Row, Table
+from databus_binlog import Position
+from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.maxwell_json import MaxwellJson, MaxwellOptions
+
+ID = Column(name="id", type="int", raw_type="int(11)")
+NAME = Column(name="name", type="varchar", raw_type="varchar(20)", charset="utf8mb4", nullable=True)
+TABLE = Table(schema="test", name="t1", columns=(ID, NAME), primary_key=(0,), charset="utf8mb4")
+BEGIN = Begin(7, "0-1-5", "mariadb-bin.000003", 1, 42, 1_700_000_000_123_456)
+ANNE, NOBODY = [b"1", b"Anne"], [b"1", None]
+
+
+def maxwell(**options: Any) -> MaxwellJson:
+    return MaxwellJson(Source("shop", "mariadb", "db1", 3306), MaxwellOptions(**options))
+
+
+def change(action: Action, *rows: Row, end: End | None, **more: Any) -> Change:
+    first = more.get("first", 0)
+    ordinals = range(first, first + (len(rows) // 2 if action is Action.UPDATE else len(rows)))
+    told = {"table": TABLE, "begin": BEGIN, "start": 400, "end": 500, "first": 0} | more
+    return Change(action=action, rows=list(rows), ordinals=ordinals, transaction_end=end, **told)
+
+
+def values(records: Sequence[Record]) -> list[str]:
+    return [(record.value or b"").decode() for record in records]
+
+
+def one_cell(column: Column, value: bytes | None, **options: Any) -> str:
+    table = Table(schema="s", name="t", columns=(column,))
+    (record,) = maxwell(**options).change(change(Action.INSERT, [value], end=None, table=table))
+    return values([record])[0].partition('"data":{"c":')[2].removesuffix("}}")
+
+
+def column(kind: str, raw_type: str = "", **more: Any) -> Column:
+    return Column(name="c", type=kind, raw_type=raw_type or kind, **more)
+
+
+def test_rows_are_the_samples_of_the_documentation() -> None:
+    made = [
+        maxwell().change(change(Action.INSERT, ANNE, end=End(39, 600, 1))),
+        maxwell().change(change(Action.UPDATE, ANNE, NOBODY, end=End(40, 600, 1))),
+        maxwell().change(change(Action.DELETE, NOBODY, end=End(41, 600, 1))),
+    ]
+    assert [value for records in made for value in values(list(records))] == [
+        '{"database":"test","table":"t1","type":"insert","ts":1700000000,"xid":39,"commit":true,'
+        '"data":{"id":1,"name":"Anne"}}',
+        '{"database":"test","table":"t1","type":"update","ts":1700000000,"xid":40,"commit":true,'
+        '"data":{"id":1,"name":null},"old":{"name":"Anne"}}',
+        '{"database":"test","table":"t1","type":"delete","ts":1700000000,"xid":41,"commit":true,'
+        '"data":{"id":1,"name":null}}',
+    ]
+
+
+def test_only_the_last_row_of_a_transaction_commits_and_the_others_are_numbered() -> None:
+    encoder, end = maxwell(output_xoffset=True), End(39, 900, 3)
+    encoder.begin(BEGIN)
+    two = encoder.change(change(Action.INSERT, [b"1", None], [b"2", None], end=end))
+    again = encoder.change(change(Action.INSERT, [b"1", None], [b"2", None], end=end))
+    last = encoder.change(change(Action.DELETE, [b"3", None], first=2, end=end))
+    members = [json.loads(value) for value in values([*two, *last])]
+    assert [(row.get("xoffset"), row.get("commit")) for row in members] == [(0, None), (1, None), (None, True)]
+    assert list(two) == list(again)
+
+
+def test_a_transaction_without_an_xid_still_commits() -> None:
+    (told,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=End(None, 600, 1)))))
+    assert '"ts":1700000000,"commit":true,"data"' in told
+
+
+def test_without_commit_info_nothing_is_told_of_the_transaction() -> None:
+    encoder = maxwell(output_commit_info=False, output_xoffset=True)
+    (told,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=End(39, 600, 1)))))
+    assert '"ts":1700000000,"data"' in told
+
+
+def test_an_update_that_changes_nothing_has_no_old() -> None:
+    (told,) = values(list(maxwell().change(change(Action.UPDATE, ANNE, ANNE, end=None))))
+    assert told.endswith('"data":{"id":1,"name":"Anne"}}')
+
+
+def test_options_add_members_in_maxwells_order() -> None:
+    wanted = ("row_query", "binlog_position", "gtid_position", "server_id", "thread_id", "primary_keys")
+    encoder = maxwell(output_primary_key_columns=True, **{f"output_{name}": True for name in wanted})
+    told = change(Action.INSERT, ANNE, end=End(39, 600, 2), query=b"insert into t1 values (1, '100% Anne')")
+    assert values(list(encoder.change(told))) == [
+        '{"database":"test","table":"t1","query":"insert into t1 values (1, \'100% Anne\')","type":"insert",'
+        '"ts":1700000000,"xid":39,"position":"mariadb-bin.000003:400","gtid":"0-1-5","server_id":1,"thread_id":42,'
+        '"primary_key":[1],"primary_key_columns":["id"],"data":{"id":1,"name":"Anne"}}'
+    ]
+
+
+def test_the_query_stands_with_all_rows_of_its_statement_and_no_others() -> None:
+    encoder = maxwell(output_row_query=True)
+    encoder.begin(BEGIN)
+    events = [
+        change(Action.INSERT, ANNE, end=None, query=b"one"),
+        change(Action.INSERT, ANNE, end=None, first=1, start=500),
+    ]
+    told = [values(list(encoder.change(event)))[0] for event in events]
+    assert ['"query":"one"' in value for value in told] == [True, True]
+    (behind_a_gap,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=None, first=2, start=900))))
+    assert "query" not in behind_a_gap
+
+
+def test_nulls_can_be_left_out() -> None:
+    encoder = maxwell(output_nulls=False)
+    (told,) = values(list(encoder.change(change(Action.UPDATE, NOBODY, ANNE, end=None))))
+    assert told.endswith('"data":{"id":1,"name":"Anne"},"old":{}}')
+    (told,) = values(list(encoder.change(change(Action.INSERT, NOBODY, end=None))))
+    assert told.endswith('"data":{"id":1}}')
+
+
+def test_keys_are_hashes_or_arrays_with_lower_case_names() -> None:
+    upper = Column(name="Näme%", type="varchar", raw_type="varchar(9)", charset="utf8mb4")
+    table = Table(schema="test", name="t1", columns=(ID, upper), primary_key=(1, 0))
+    told = change(Action.INSERT, [b"1", b'"x"'], end=None, table=table)
+    (record,) = maxwell().change(told)
+    assert (record.key or b"").decode() == '{"database":"test","table":"t1","pk.näme%":"\\"x\\"","pk.id":1}'
+    (record,) = maxwell(kafka_key_format="array").change(told)
+    assert (record.key or b"").decode() == '["test","t1",[{"näme%":"\\"x\\""},{"id":1}]]'
+    (record,) = maxwell(kafka_key_format="array").change(change(Action.INSERT, ANNE, end=None))
+    assert record.key == b'["test","t1",[{"id":1}]]'
+
+
+def test_without_a_primary_key_each_row_has_a_uuid_that_a_repetition_keeps() -> None:
+    table = Table(schema="test", name="t1", columns=(ID,))
+    first, second = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
+    again, _ = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
+    keys = [json.loads(record.key or b"") for record in (first, second, again)]
+    assert list(keys[0]) == ["database", "table", "_uuid"]
+    assert keys[0] == keys[2] != keys[1]
+    (record,) = maxwell(kafka_key_format="array").change(change(Action.INSERT, [b"1"], end=None, table=table))
+    assert record.key == b'["test","t1",[]]'
+
+
+@pytest.mark.parametrize(
+    ("of", "value", "told"),
+    [
+        (column("bigint", "bigint unsigned", unsigned=True), b"18446744073709551615", "18446744073709551615"),
+        (column("tinyint"), b"-128", "-128"),
+        (column("year"), b"0000", "0"),
+        (column("year"), b"2024", "2024"),
+        (column("decimal", "decimal(10,2)"), b"19.90", "19.90"),
+        (column("decimal", "decimal(65,30)"), b"-0." + b"0" * 29 + b"1", "-0." + "0" * 29 + "1"),
+        (column("float"), b"0.1", "0.1"),
+        (column("double"), b"1e20", "1e20"),
+        (column("bit", "bit(64)"), b"18446744073709551615", "18446744073709551615"),
+        (column("varchar", charset="latin1"), 'né "😀"\\\n\x01'.encode(), '"né \\"😀\\"\\\\\\n\\u0001"'),
+        (column("binary", "binary(3)"), b"\x00\xff\x10", '"AP8Q"'),
+        (column("blob"), b"", '""'),
+        (column("vector"), b"\0\0\x80?", '"AACAPw=="'),
+        (column("enum", values=("l'arge", 'a,"b')), b"1", '"l\'arge"'),
+        (column("enum", values=("l'arge", 'a,"b')), b"2", '"a,\\"b"'),
+        (column("enum", values=("a",)), b"0", '""'),
+        (column("set", values=("a", "b'", "c")), b"6", '["b\'","c"]'),
+        (column("set", values=("a",)), b"0", "[]"),
+        (column("set", values=tuple(map(str, range(64)))), b"9223372036854775809", '["0","63"]'),
+        (column("json"), b'{"a": [1, 52.0]}', '{"a": [1, 52.0]}'),
+        (column("json"), b"null", "null"),
+        (column("longtext", charset="utf8mb4"), b'{"a": 1}', '"{\\"a\\": 1}"'),
+        (column("date"), b"0000-00-00", '"0000-00-00"'),
+        (column("datetime", "datetime(3)"), b"2021-02-03 04:05:06.120", '"2021-02-03 04:05:06.120"'),
+        (column("timestamp"), b"2021-02-03 04:05:06", '"2021-02-03 04:05:06"'),
+        (column("time", "time(6)"), b"-838:59:59.000001", '"-838:59:59.000001"'),
+        (column("uuid"), bytes(range(16)), '"00010203-0405-0607-0809-0a0b0c0d0e0f"'),
+        (column("inet4"), b"\xc0\xa8\0\1", '"192.168.0.1"'),
+        (column("inet6"), b"\0" * 15 + b"\1", '"::1"'),
+        (column("point"), struct.pack("<IBIdd", 4326, 1, 1, 1, 2), '"POINT (1 2)"'),
+        (column("int"), None, "null"),
+    ],
+)
+def test_values_are_exact(of: Column, value: bytes | None, told: str) -> None:
+    assert one_cell(of, value) == told
+
+
+def test_zero_dates_can_be_null() -> None:
+    assert one_cell(column("datetime"), b"0000-00-00 00:00:00", output_null_zerodates=True) == "null"
+    assert one_cell(column("date"), b"2021-02-00", output_null_zerodates=True) == '"2021-02-00"'
+
+
+@pytest.mark.parametrize(
+    ("of", "value"),
+    [
+        (column("varchar", charset="utf8mb4"), b"\xff"),
+        (column("point"), b"\0\0\0\0\x01"),
+        (column("enum"), b"3"),
+        (column("set"), b"1"),
+    ],
+)
+def test_what_is_no_value_of_its_column_is_poison_and_not_shown(of: Column, value: bytes) -> None:
+    with pytest.raises(PoisonError, match=r"^a row of s\.t has a value that does not fit its column \(\w+\)$"):
+        one_cell(of, value)
+
+
+def alter(**more: Any) -> Statement:
+    told: dict[str, Any] = {
+        "action": Action.ALTER,
+        "query": b"alter table `test`.t1 add c int",
+        "start": 812,
+        "end": 930,
+    }
+    return Statement(table=TABLE, begin=BEGIN, **{**told, **more})
+
+
+def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
+    kinds = (
+        column("bigint", "bigint(20) unsigned", unsigned=True),
+        column("datetime", "datetime(6)"),
+        column("blob"),
+        column("enum", "enum('a','b')", values=("a", "b")),
+        column("geomcollection"),
+    )
+    encoder = maxwell(output_ddl=True, ddl_kafka_topic="ddl", output_binlog_position=True)
+    before = Table(schema="test", name="t1", columns=kinds)
+    (record,) = encoder.statement(alter(before=before))
+    assert list(encoder.topics()) == [record.topic] == ["ddl"]
+    assert values([record]) == [
+        '{"type":"table-alter","database":"test","table":"t1","old":{"database":"test","charset":null,"table":"t1",'
+        '"columns":[{"type":"bigint","name":"c","signed":false},{"type":"datetime","name":"c","column-length":6},'
+        '{"type":"blob","name":"c","charset":"binary"},{"type":"enum","name":"c","enum-values":["a","b"]},'
+        '{"type":"geometrycollection","name":"c"}],"primary-key":[]},'
+        '"def":{"database":"test","charset":"utf8mb4","table":"t1","columns":[{"type":"int","name":"id","signed":true},'
+        '{"type":"varchar","name":"name","charset":"utf8mb4"}],"primary-key":["id"]},'
+        '"ts":1700000000123,"sql":"alter table `test`.t1 add c int","position":"mariadb-bin.000003:812"}'
+    ]
+
+
+def test_ddl_is_told_of_tables_that_are_made_and_dropped_if_it_is_wanted() -> None:
+    encoder = maxwell(output_ddl=True)
+    (made,) = encoder.statement(alter(action=Action.CREATE))
+    (dropped,) = encoder.statement(alter(action=Action.DROP))
+    assert list(json.loads(made.value or b"")) == ["type", "database", "table", "def", "ts", "sql"]
+    assert list(json.loads(dropped.value or b"")) == ["type", "database", "table", "ts", "sql"]
+    assert made.topic is None
+    assert list(encoder.topics()) == []
+    assert not list(encoder.statement(alter(action=Action.TRUNCATE)))
+    assert not list(maxwell().statement(alter()))
+
+
+def test_a_dump_is_a_bootstrap() -> None:
+    encoder = maxwell()
+    place = Position(file="f.000001", offset=4)
+    first = Snapshot(TABLE, place, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)
+    last = Snapshot(TABLE, place, 1_700_000_003_000_000, [[b"2", None]], last_of_table=True)
+    records = [*encoder.snapshot(first), *encoder.snapshot(last)]
+    assert values(records) == [
+        '{"database":"test","table":"t1","type":"bootstrap-start","ts":1700000003,"data":{}}',
+        '{"database":"test","table":"t1","type":"bootstrap-insert","ts":1700000003,"data":{"id":1,"name":null}}',
+        '{"database":"test","table":"t1","type":"bootstrap-insert","ts":1700000003,"data":{"id":2,"name":null}}',
+        '{"database":"test","table":"t1","type":"bootstrap-complete","ts":1700000003,"data":{}}',
+    ]
+    assert records[0].key == b'{"database":"test","table":"t1","pk.id":null}'
+    assert b"_uuid" in (records[-1].key or b"")

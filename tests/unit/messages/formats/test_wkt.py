@@ -1,0 +1,59 @@
+"""Geometries as well-known text, as JTS lays it out."""
+
+import struct
+
+import pytest
+
+from databus_messages.formats.wkt import well_known_text
+
+
+def wkb(kind: int, body: bytes) -> bytes:
+    return struct.pack("<BI", 1, kind) + body
+
+
+def line(*numbers: float) -> bytes:
+    return struct.pack(f"<I{len(numbers)}d", len(numbers) // 2, *numbers)
+
+
+def listed(*parts: bytes) -> bytes:
+    return struct.pack("<I", len(parts)) + b"".join(parts)
+
+
+POINT = wkb(1, struct.pack("<2d", 1, -2.5))
+RING = line(0, 0, 1, 0, 1, 1, 0, 0)
+LINE = wkb(2, line(0, 0, 1, 2))
+POLYGON = wkb(3, listed(RING, RING))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "text"),
+    [
+        (POINT, "POINT (1 -2.5)"),
+        (wkb(1, struct.pack("<2d", 1e20, 1e-7)), "POINT (100000000000000000000 0.0000001)"),
+        (struct.pack(">BI2d", 0, 1, 1, 2), "POINT (1 2)"),
+        (LINE, "LINESTRING (0 0, 1 2)"),
+        (POLYGON, "POLYGON ((0 0, 1 0, 1 1, 0 0), (0 0, 1 0, 1 1, 0 0))"),
+        (wkb(4, listed(POINT, POINT)), "MULTIPOINT ((1 -2.5), (1 -2.5))"),
+        (wkb(5, listed(LINE, LINE)), "MULTILINESTRING ((0 0, 1 2), (0 0, 1 2))"),
+        (wkb(6, listed(wkb(3, listed(RING)))), "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"),
+        (
+            wkb(7, listed(POINT, wkb(7, listed(LINE)))),
+            "GEOMETRYCOLLECTION (POINT (1 -2.5), GEOMETRYCOLLECTION (LINESTRING (0 0, 1 2)))",
+        ),
+        (wkb(7, listed()), "GEOMETRYCOLLECTION EMPTY"),
+    ],
+)
+def test_every_type_is_written(geometry: bytes, text: str) -> None:
+    assert well_known_text(struct.pack("<I", 4326) + geometry) == text
+
+
+@pytest.mark.parametrize("broken", [b"", POINT[:-1], POINT + b"\0", wkb(8, b""), wkb(7, listed())[:-1] + b"\x7f"])
+def test_what_is_no_geometry_is_refused(broken: bytes) -> None:
+    with pytest.raises(ValueError, match="no geometry"):
+        well_known_text(b"\0\0\0\0" + broken)
+
+
+def test_collections_in_collections_without_end_are_refused() -> None:
+    deep = struct.pack("<BII", 1, 7, 1) * 100_000 + POINT
+    with pytest.raises(ValueError, match="no geometry"):
+        well_known_text(b"\0\0\0\0" + deep)

@@ -1,0 +1,121 @@
+"""The same change decodes to the same row in every format, but for what a format tells less of by design."""
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
+
+import pytest
+
+from databus.events import Action, Column, RowsEvent, decode_rows
+from databus_binlog import FormatDescription
+from databus_cli.binlog.changes import Changes
+from devstack import Kind
+from golden.cases import CASES, KINDS, Case, events, records
+from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
+
+
+@cache
+def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Column]]]]:
+    """Give the changes as the decoder tells them, and the columns that tables had, in each of their versions."""
+    found: list[RowChange] = []
+    versions: dict[str, list[dict[str, Column]]] = {}
+    changes: Changes | None = None
+    for event, tables in events(kind):
+        if isinstance(event, FormatDescription):
+            changes = Changes(event, lambda *_: True, Counter())
+        assert changes
+        for told in changes.of(event, tables):
+            if isinstance(told, RowsEvent):
+                table = changes.tables[told.table]
+                columns = {column.name: column for column in table.columns}
+                if columns not in versions.setdefault(table.name, []):
+                    versions[table.name].append(columns)
+                rows = [dict(zip(columns, row, strict=True)) for row in decode_rows(told.rows)]
+                found += images(table.name, told.action, rows)
+    return found, versions
+
+
+def images(table: str, action: Action, rows: list[Texts]) -> Iterator[RowChange]:
+    match action:
+        case Action.INSERT:
+            yield from (RowChange(table, None, row) for row in rows)
+        case Action.DELETE:
+            yield from (RowChange(table, row, None) for row in rows)
+        case _:
+            yield from (RowChange(table, *pair) for pair in zip(rows[::2], rows[1::2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "case"),
+    [
+        (kind, case)
+        for kind, case in product(KINDS, CASES)
+        if not case.table and ("compat", "strict") not in case.options
+    ],
+    ids=str,
+)
+def test_the_same_change_is_the_same_row_in_every_format(kind: Kind, case: Case):
+    expected, versions = logged(kind)
+
+    def columns(table: str, count: int | None = None) -> dict[str, Column]:
+        fitting = [known for known in versions[table] if count in {None, len(known)}]
+        return {name: column for known in fitting for name, column in known.items()}
+
+    lines = map(json_line, records(kind, case).splitlines())
+    found = list(READERS[case.format](lines, columns))
+    if case.format.startswith("debezium-"):
+        expected = list(parted(expected))
+    assert [change.table for change in found] == [change.table for change in expected]
+    for theirs, ours in zip(found, expected, strict=True):
+        known = columns(ours.table)
+        for told, row in ((theirs.before, ours.before), (theirs.after, ours.after)):
+            lost = lost_of(LOSSY.get(case.format), row, known)
+            assert plain(told, lost, known) == plain(row, lost, known)
+
+
+def parted(changes: list[RowChange]) -> Iterator[RowChange]:
+    """Tell a change of the key as Debezium does: a row is gone, and another has come."""
+    for change in changes:
+        if (
+            change.table == "orders"
+            and change.before
+            and change.after
+            and change.before["number"] != change.after["number"]
+        ):
+            yield RowChange(change.table, change.before, None)
+            yield RowChange(change.table, None, change.after)
+        else:
+            yield change
+
+
+def plain(row: Texts | None, lost: set[str], columns: Mapping[str, Column]) -> dict[str, object] | None:
+    """Compare numbers and JSON by what they mean where their text is the format's own."""
+    if row is None:
+        return None
+    return {name: value_of(columns[name], value) for name, value in row.items() if name not in lost}
+
+
+def lost_of(loss: Loss | None, row: Texts | None, columns: Mapping[str, Column]) -> set[str]:
+    """Name the columns whose values the format does not tell in full."""
+    if row is None or loss is None:
+        return set()
+    told = {name: value for name, value in row.items() if columns[name].type in loss.kinds and value is not None}
+    return {name for name, value in told.items() if loss.which(value)}
+
+
+def value_of(column: Column, value: bytes | None) -> object:
+    if value is None:
+        return None
+    match column.type:
+        case "float":
+            return struct.pack("f", float(value))
+        case "double":
+            return float(value)
+        case "json":
+            return json.loads(value)
+        case "year":
+            return int(value)
+    return value

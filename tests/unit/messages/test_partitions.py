@@ -1,0 +1,71 @@
+"""Rows of an event that are spread over partitions: none is lost or doubled, and each key keeps its order."""
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from databus.events import Action, Begin, Row, Table
+from databus_messages.formats.base import Change
+from databus_messages.partitions import Part, of_row, spread
+
+KEY = (0, 2)
+#: few keys, so that rows share them; the middle cell tells rows apart
+cells = st.sampled_from([b"", b"1", b"2", b"10", b"\0", b"\xff"])
+
+
+def change(action: Action, rows: list[Row], first: int) -> Change:
+    changes = len(rows) // (2 if action is Action.UPDATE else 1)
+    begin = Begin(transaction=1, gtid="", file="log.1", server_id=1, thread_id=1, time_us=1)
+    table = Table(schema="s", name="t", columns=())
+    return Change(table, begin, action, 4, 99, first, range(first, first + changes), rows)
+
+
+def unspread(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
+    """Give what happened by ordinal, each with the images it had."""
+    found = []
+    for part in parts:
+        size = 2 if part.action is Action.UPDATE else 1
+        images = [part.rows[place : place + size] for place in range(0, len(part.rows), size)]
+        found += [(n, part.action, image) for n, image in zip(part.ordinals, images, strict=True)]
+    return sorted(found, key=lambda change: (change[0], change[1] is Action.INSERT))
+
+
+keyed_rows = st.lists(st.tuples(cells, cells)).map(
+    lambda keys: [[a, str(n).encode(), b] for n, (a, b) in enumerate(keys)]
+)
+
+
+@settings(deadline=None)
+@given(keyed_rows, st.integers(1, 5), st.integers(0, 9), st.sampled_from([Action.INSERT, Action.DELETE]))
+def test_rows_are_all_there_and_in_order_in_their_partition(
+    rows: list[Row], partitions: int, first: int, action: Action
+) -> None:
+    parts = spread(change(action, rows, first), KEY, partitions)
+    assert unspread(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
+    assert len({part.partition for part in parts}) == len(parts)
+    for part in parts:
+        assert part.ordinals == sorted(part.ordinals)
+        assert all(of_row(row, KEY, partitions) == part.partition for row in part.rows)
+
+
+@settings(deadline=None)
+@given(keyed_rows.filter(lambda rows: len(rows) % 2 == 0), st.integers(1, 5))
+def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: list[Row], partitions: int) -> None:
+    expected = []
+    for ordinal, (before, after) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
+        if of_row(before, KEY, partitions) == of_row(after, KEY, partitions):
+            expected.append((ordinal, Action.UPDATE, [before, after]))
+        else:
+            expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
+    parts = spread(change(Action.UPDATE, rows, 0), KEY, partitions)
+    assert unspread(parts) == expected
+    by_partition = defaultdict(list)
+    for part in parts:
+        by_partition[part.partition] += part.ordinals
+        assert all(of_row(row, KEY, partitions) == part.partition for row in part.rows)
+    assert all(ordinals == sorted(ordinals) for ordinals in by_partition.values())
+
+
+def test_a_key_has_the_same_partition_in_every_process_for_ever() -> None:
+    assert [of_row([str(n).encode(), b"x"], (0,), 4) for n in range(8)] == [1, 3, 1, 3, 0, 2, 0, 2]

@@ -1,0 +1,214 @@
+"""Routing rules: which one counts, what a filter lets through, and how bad ones are refused."""
+
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from databus.errors import InvalidSettings
+from databus.events import Action, Column, Index, Row, Table
+from databus.rules import Rule, default_rule, first_matches
+from databus.settings import Publisher, Settings, load
+from databus_messages.routing.filter import Filter, filter_of
+
+ORDERS = Table(
+    schema="shop",
+    name="orders",
+    columns=(
+        Column(name="id", type="int", raw_type="int", auto_increment=True),
+        Column(name="email", type="varchar", raw_type="varchar(99)", charset="latin1", nullable=True),
+        Column(name="status", type="enum", raw_type="enum('new','paid')", values=("new", "paid")),
+        Column(name="flags", type="set", raw_type="set('a','b')", values=("a", "b")),
+        Column(name="total", type="decimal", raw_type="decimal(10,2)"),
+        Column(name="photo", type="blob", raw_type="blob"),
+    ),
+    primary_key=(0,),
+    indexes=(Index("PRIMARY", ("id",)), Index("who", ("email", "status"))),
+)
+ROW: Row = [b"1", "größe@x".encode(), b"2", b"3", b"5.00", b"\x00\xff\x01"]
+
+
+def rule(**told: Any) -> Rule:
+    return Rule.model_validate({"match": ["*.*"]} | told)
+
+
+def made(**told: Any) -> Filter:
+    return Filter(rule(**told), ORDERS, b"pepper")
+
+
+def test_of_each_output_the_first_rule_that_matches_counts() -> None:
+    publisher = Publisher.model_validate(
+        {
+            "format": "own",
+            "options": {"x": 0},
+            "topic": "t",
+            "routes": [
+                {"match": ["shop.tmp_*"], "drop": True},
+                {"match": ["shop.*"], "exclude": ["shop.log"], "topic": "mine"},
+                {"match": ["shop.*"], "output": "audit", "format": "other", "options": {"x": 1}},
+                {"match": ["*.*"], "options": {"y": 2}},
+            ],
+        }
+    )
+    numbers = {
+        name: [found.number for found in first_matches(publisher.rules, "shop", name)]
+        for name in ("orders", "log", "tmp_1")
+    }
+    assert numbers == {"orders": [2, 3], "log": [3, 4], "tmp_1": [3]}
+    assert default_rule(publisher.rules, "shop", "tmp_1") is None
+    assert [(each.format, each.topic, each.options) for each in publisher.rules[1:]] == [
+        ("own", "mine", {"x": 0}), ("other", "t", {"x": 1}), ("own", "t", {"y": 2}),
+    ]  # fmt: skip
+
+
+def test_without_rules_the_keys_of_the_publisher_are_the_one_rule() -> None:
+    publisher = Publisher.model_validate({"options": {"compat": "strict"}, "topic": "all", "partition_by": "single"})
+    (only,) = publisher.rules
+    assert (only.format, only.options, only.topic, only.partition_by) == (
+        "databus", {"compat": "strict"}, "all", "single",
+    )  # fmt: skip
+    assert filter_of(only, ORDERS, b"") is None
+
+
+def test_columns_are_left_out_masked_hashed_cut_and_renamed() -> None:
+    filtered = made(
+        columns={"exclude": ["status"]},
+        mask=["total"],
+        hash=["i?"],
+        truncate={"email": 3, "photo": 2},
+        rename={"email": "mail"},
+    )
+    digest = hmac.digest(b"pepper", b"1", "sha256").hex().encode()
+    assert filtered.rows([ROW]) == [[digest, "grö".encode(), b"3", b"***", b"\x00\xff"]]
+    table = filtered.table
+    assert [(column.name, column.raw_type) for column in table.columns] == [
+        ("id", "char(64)"), ("mail", "varchar(99)"), ("flags", "set('a','b')"), ("total", "varchar(3)"),
+        ("photo", "blob"),
+    ]  # fmt: skip
+    assert not table.columns[0].auto_increment
+    assert (table.primary_key, table.indexes) == ((0,), (Index("PRIMARY", ("id",)),))
+
+
+def test_null_stays_null_and_a_mask_is_stricter_than_a_hash() -> None:
+    filtered = made(mask=["*mail"], hash=["email", "total"], truncate={"email": 1})
+    assert [row[1] for row in filtered.rows([ROW, [b"2", None, *ROW[2:]]])] == [b"***", None]
+
+
+@pytest.mark.parametrize(
+    ("condition", "passes"),
+    [
+        ({"column": "status", "equals": "paid"}, True),
+        ({"column": "status", "not_in": ["paid", "lost"]}, False),
+        ({"column": "status", "in": ["lost"]}, False),
+        ({"column": "flags", "equals": "b,a"}, True),
+        ({"column": "flags", "equals": "a"}, False),
+        ({"column": "total", "equals": 5}, True),
+        ({"column": "total", "in": ["4.5", "5.0"]}, True),
+        ({"column": "id", "equals": 0}, False),
+        ({"column": "id", "equals": "01"}, True),
+        ({"column": "email", "equals": "größe@x"}, True),
+        ({"column": "email", "is_null": True}, False),
+        ({"column": "email", "is_null": False}, True),
+    ],
+)
+def test_a_condition_is_met_by_the_exact_value(condition: dict[str, Any], passes: bool) -> None:
+    assert bool(made(where=[condition]).rows([ROW])) is passes
+
+
+def test_null_equals_nothing() -> None:
+    row: Row = [b"1", None, *ROW[2:]]
+    assert not made(where=[{"column": "email", "in": ["x"]}]).rows([row])
+    assert made(where=[{"column": "email", "not_in": ["x"]}]).rows([row])
+
+
+def test_an_update_is_what_those_see_who_see_only_rows_that_pass() -> None:
+    filtered = made(where=[{"column": "status", "equals": "paid"}], columns={"include": ["id", "status"]})
+
+    def row(n: int, status: int) -> Row:
+        return [b"%d" % n, None, b"%d" % status, *ROW[3:]]
+
+    images = [
+        row(1, 1),
+        row(1, 2),
+        row(2, 1),
+        row(2, 2),
+        row(3, 2),
+        row(3, 2),
+        row(4, 2),
+        row(4, 1),
+        row(5, 1),
+        row(5, 1),
+    ]
+    assert list(filtered.changes(Action.UPDATE, 7, images)) == [
+        (Action.INSERT, [7, 8], [[b"1", b"2"], [b"2", b"2"]]),
+        (Action.UPDATE, [9], [[b"3", b"2"], [b"3", b"2"]]),
+        (Action.DELETE, [10], [[b"4", b"2"]]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"mask": ["emial"]}, "there is no column emial"),
+        ({"truncate": {"total": 3}}, "truncate: column total is decimal(10,2), neither text nor bytes"),
+        ({"truncate": {"id": 3}}, "column id is of the primary key"),
+        ({"columns": {"include": ["email"]}}, "columns: id is of the primary key: keep it, or hash it"),
+        ({"where": [{"column": "total", "equals": "5.001"}]}, "'5.001' is no value of column total, decimal(10,2)"),
+        ({"rename": {"email": "ID"}}, "rename: two columns would have the same name"),
+        ({"rename": {"mail": "x"}}, "there is no column mail"),
+    ],
+)
+def test_a_rule_that_does_not_fit_a_table_is_refused(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        made(**told)
+    assert f"does not fit table shop.orders: {said}" in str(refused.value)
+
+
+def test_a_table_that_is_gone_fits_every_rule() -> None:
+    gone = Table(schema="shop", name="orders", columns=())
+    assert filter_of(rule(mask=["email"]), gone, b"") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"mach": ["*.*"]}, "mach: Extra inputs"),
+        ({"match": ["orders"]}, "match.0: String should match pattern"),
+        ({"match": []}, "match: List should have at least 1 item"),
+        ({"topic": "{tabel}"}, "topic: only {name}, {schema} and {table} can be used"),
+        ({"topic": "{name.x}"}, "topic: only {name}, {schema} and {table} can be used"),
+        ({"partition_by": "hash"}, "partition_by: Input should be"),
+        ({"partition_by": "single", "key": ["id"]}, "key: it takes the place of partition_by"),
+        ({"drop": True, "mask": ["email"]}, "drop: nothing is left to be told: remove mask"),
+        ({"columns": {"include": ["a"], "exclude": ["b"]}}, "columns: it takes one of include, exclude"),
+        ({"where": [{"column": "a"}]}, "where.0: it takes one of equals, in, not_in, is_null"),
+        (
+            {"where": [{"column": "a", "equals": None}]},
+            "where.0: equals: a row without a value is found by is_null: true",
+        ),
+        ({"where": [{"column": "a", "equals": 1.5}]}, "where.0.equals"),
+        ({"where": [{"column": "a", "in": [True]}]}, "where.0.in.0"),
+        ({"truncate": {"a": 0}}, "truncate.a: Input should be greater than"),
+    ],
+)
+def test_a_bad_rule_is_refused_with_its_number_and_the_reason(tmp_path: Path, told: dict[str, Any], said: str) -> None:
+    rules = [{"match": ["*.*"]}, {"match": ["*.*"]} | told]
+    (tmp_path / "databus.yaml").write_text(json.dumps({"name": "shop", "publisher": {"routes": rules}}))
+    with pytest.raises(InvalidSettings) as refused:
+        load(tmp_path / "databus.yaml")
+    assert f"publisher.routes: rule 2: {said}" in str(refused.value)
+
+
+def test_a_hash_needs_a_salt_which_may_be_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "databus.yaml"
+    publisher: dict[str, Any] = {"routes": [{"match": ["*.*"], "hash": ["email"]}]}
+    path.write_text(json.dumps({"name": "shop", "publisher": publisher}))
+    with pytest.raises(InvalidSettings, match=r"rule 1: hash needs publisher\.salt or publisher\.salt_file"):
+        load(path)
+    (tmp_path / "salt").write_text("pepper\n")
+    path.write_text(json.dumps({"name": "shop", "publisher": publisher | {"salt_file": f"{tmp_path}/salt"}}))
+    settings: Settings = load(path)
+    assert settings.publisher.salt.get_secret_value() == "pepper"
+    assert "pepper" not in repr(settings)
