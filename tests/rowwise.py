@@ -5,13 +5,13 @@ from collections.abc import Iterable
 import msgspec
 
 from databus.events import Begin
-from databus_messages.formats.base import Change, End, Format, Options, Record, Snapshot
+from databus_messages.formats.base import Change, Format, Options, Record, SnapshotRows, TransactionEnd
 
 
 class Rowwise(Format[Options]):
     """Tells its rows' first cells, and where they are in their transaction; the last one that it is the last."""
 
-    needs_end = True
+    needs_transaction_end = True
 
     def topics(self) -> Iterable[str]:
         return [f"{self.source.name}.transactions"]
@@ -34,7 +34,7 @@ class Rowwise(Format[Options]):
             ]
             yield Record(None, msgspec.json.encode(told), [("xid", b"%d" % (end.xid or 0))])
 
-    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+    def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         return [
             Record(None, b'"end"'),
             Record(b"t", b"%d ends with %d" % (begin.transaction, end.rows), topic=self._own),
@@ -43,7 +43,7 @@ class Rowwise(Format[Options]):
     def heartbeat(self, time_us: int) -> Iterable[Record]:
         return [Record(b"h", b"%d" % time_us, topic=self._own)]
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         return ()
 
     @property

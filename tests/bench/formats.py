@@ -23,7 +23,7 @@ from databus_binlog import float_text
 from databus_changes.ddl.apply import apply
 from databus_changes.ddl.dialect import Dialect
 from databus_messages.formats import AnyFormat, find, known
-from databus_messages.formats.base import Change, End, Format, Record, Source
+from databus_messages.formats.base import Change, Format, MessageSource, Record, TransactionEnd
 
 #: times as fast as `json.dumps`
 GOALS = {"databus": 5, "canal-json": 3, "maxwell-json": 3, "debezium-json": 3}
@@ -79,7 +79,7 @@ def timed(work: Callable[[str], None], name: str) -> float:
 
 def made(name: str) -> AnyFormat:
     kind = find(name)
-    source = Source(name="bench", flavor="mariadb", host="127.0.0.1", port=3306)
+    source = MessageSource(name="bench", flavor="mariadb", host="127.0.0.1", port=3306)
     return kind(source, kind.options_type.model_validate(OPTIONS.get(name, {})))
 
 
@@ -180,7 +180,7 @@ def text(kind: str, literal: object) -> bytes | None:
 def change(table: Table, action: Action, number: int, rows: list[Row]) -> Change:
     begin = Begin(number, f"0-1-{number}", "mysql-bin.000007", 1, 7, 1_700_000_000_000_000 + number)
     count = len(rows) // (2 if action is Action.UPDATE else 1)
-    end = End(number, 8192 * (number + 1), count)
+    end = TransactionEnd(number, 8192 * (number + 1), count)
     return Change(table, begin, action, 8192 * number, 8192 * number + 8000, 0, range(count), rows, None, end)
 
 

@@ -15,7 +15,7 @@ from databus.events import Action, Column, Row, Table
 from databus.manifest import DumpFile, Manifest, State
 from databus_binlog import Position
 from databus_cli.__main__ import main
-from databus_messages.formats.base import Snapshot
+from databus_messages.formats.base import SnapshotRows
 from databus_messages.formats.databus import Encoder
 from databus_messages.snapshots import snapshots
 
@@ -52,12 +52,12 @@ class Folder:
         self.read.append(file.name)
         yield self.path / file.name
 
-    async def told(self, *tables: Table) -> list[Snapshot]:
+    async def told(self, *tables: Table) -> list[SnapshotRows]:
         manifest = msgspec.structs.replace(DUMP, tables=tables, files=tuple(self.files))
         return [snapshot async for snapshot in snapshots(manifest, tables, self.fetch)]
 
 
-def marks(snapshot: Snapshot) -> str:
+def marks(snapshot: SnapshotRows) -> str:
     places = ("first", "first_of_table", "last_of_table", "last")
     return " ".join([snapshot.table.name, *(place for place in places if getattr(snapshot, place))])
 

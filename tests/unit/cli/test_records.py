@@ -3,7 +3,7 @@
 import pytest
 
 from databus_cli.records import line_of
-from databus_messages.formats.base import PlainRecords, Record
+from databus_messages.formats.base import KeyValueRecords, Record
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ def test_a_record_is_one_line_of_json_whatever_a_format_writes(value: bytes | No
 
 
 def test_plain_records_are_records() -> None:
-    records = PlainRecords([b"k", None, b"l"], [b"v", b"w", None])
+    records = KeyValueRecords([b"k", None, b"l"], [b"v", b"w", None])
     alike = [Record(b"k", b"v"), Record(None, b"w"), Record(b"l", None)]
     assert (list(records), list(records[1:]), records[-1], len(records)) == (alike, alike[1:], alike[-1], 3)
     with pytest.raises(ValueError, match="as many keys as values"):
-        PlainRecords([b"k"], [])
+        KeyValueRecords([b"k"], [])

@@ -7,10 +7,10 @@ import msgspec
 
 from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
 from databus_binlog import Position
-from databus_messages.formats.base import Change, Snapshot, Source
+from databus_messages.formats.base import Change, MessageSource, SnapshotRows
 from databus_messages.formats.databus import Databus, DatabusOptions, Encoder
 
-SOURCE = Source("shop", "mysql", "db1", 3306)
+SOURCE = MessageSource("shop", "mysql", "db1", 3306)
 BEGIN = Begin(transaction=1, gtid="", file="mysql-bin.000003", server_id=1, thread_id=1, time_us=1)
 
 COLUMNS = (
@@ -80,9 +80,9 @@ def test_an_event_is_one_record_however_it_is_told() -> None:
 def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
     databus = Databus(SOURCE, DatabusOptions())
     place = Position("", "mysql-bin.000003", 468)
-    assert databus.snapshot(Snapshot(TABLE, place, 1, [], first=True)) == ()
+    assert databus.snapshot(SnapshotRows(TABLE, place, 1, [], first=True)) == ()
     image = [b"1", b"Anne", b"19.99", None, b""]
-    (record,) = databus.snapshot(Snapshot(TABLE, place, 1, [image]))
+    (record,) = databus.snapshot(SnapshotRows(TABLE, place, 1, [image]))
     assert (record.key, record.value) == databus.whole(TABLE, BEGIN, rows(Action.INSERT, image))
 
 

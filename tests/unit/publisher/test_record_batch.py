@@ -11,7 +11,7 @@ from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from databus_messages.formats.base import PlainRecords, Record
+from databus_messages.formats.base import KeyValueRecords, Record
 from databus_publisher import record_batch
 from databus_publisher.batches import BATCH_BYTES
 from databus_publisher.record_batch import RecordBatch
@@ -40,8 +40,8 @@ def theirs(transactional: bool, limit: int = LIMIT) -> DefaultRecordBatchBuilder
     )
 
 
-def plain_of(*records: Record) -> PlainRecords:
-    return PlainRecords([record.key for record in records], [record.value for record in records])
+def plain_of(*records: Record) -> KeyValueRecords:
+    return KeyValueRecords([record.key for record in records], [record.value for record in records])
 
 
 def any_records(draw: random.Random, *, headers: bool) -> Iterator[Record]:
@@ -129,7 +129,7 @@ def test_a_closed_batch_takes_nothing() -> None:
 
 def test_records_are_taken_from_one_on_and_up_to_one_without_room() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
-    records = PlainRecords([b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4"))
+    records = KeyValueRecords([b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4"))
     assert [batch.extend(records, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"a", b"b", b"d"]
 

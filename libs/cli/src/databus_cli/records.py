@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from databus.errors import InvalidSettings
 from databus_messages.formats import AnyFormat, find
-from databus_messages.formats.base import Options, Record, Source
+from databus_messages.formats.base import MessageSource, Options, Record
 
 _json = msgspec.json.Encoder().encode
 _read_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -41,13 +41,13 @@ def _assignment(text: str) -> tuple[str, object]:
         raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
 
 
-def format_of(name: str, options: Mapping[str, object]) -> Callable[[Source], AnyFormat]:
+def format_of(name: str, options: Mapping[str, object]) -> Callable[[MessageSource], AnyFormat]:
     """Give what makes a format with these options. Raises InvalidSettings where it cannot."""
     kind = find(name)
     return partial(_make, kind, _read_options(name, kind.options_type, options))
 
 
-def _make(kind: type[AnyFormat], options: Options, source: Source) -> AnyFormat:
+def _make(kind: type[AnyFormat], options: Options, source: MessageSource) -> AnyFormat:
     return kind(source, options)
 
 

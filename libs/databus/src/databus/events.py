@@ -73,6 +73,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     charset: str = ""
 
     @cached_property
+    def full_name(self) -> str:
+        """The table's name as messages show it: `schema.table`."""
+        return f"{self.schema}.{self.name}"
+
+    @cached_property
     def fingerprint(self) -> str:
         """16 hex digits that are equal exactly for equal schemas."""
         return blake2b(_fingerprint_encoder.encode(self), digest_size=8).hexdigest()

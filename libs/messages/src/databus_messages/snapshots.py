@@ -14,7 +14,7 @@ import zstandard
 from databus.errors import DumpUnusable
 from databus.events import Row, Table
 from databus.manifest import DumpFile, Manifest
-from databus_messages.formats.base import Snapshot
+from databus_messages.formats.base import SnapshotRows
 
 #: gives a file to read, for as long as it is open
 Fetch: TypeAlias = Callable[[DumpFile], AbstractAsyncContextManager[Path]]
@@ -29,7 +29,7 @@ class _Line(msgspec.Struct, rename="pascal"):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
-async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[Snapshot, None]:
+async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[SnapshotRows, None]:
     """Tell the rows of some of a complete dump's tables. Two lines are held at a time, to know which is the last."""
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
@@ -43,7 +43,7 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
             while not last:
                 following = await anext(lines, None)
                 last = following is None
-                yield Snapshot(
+                yield SnapshotRows(
                     table,
                     manifest.position,
                     time_us,

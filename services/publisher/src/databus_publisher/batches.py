@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
-from databus_messages.formats.base import Headers, PlainRecords, Record
+from databus_messages.formats.base import Headers, KeyValueRecords, Record
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch leaves when this one is confirmed: larger ones wait less often. Brokers take 1 MiB by
@@ -53,7 +53,7 @@ class Lane:
 
     def extend(self, records: Sequence[Record], first: int = 0) -> int:
         """Put plain records into the batch, from the first on and up to one without room; tells how many."""
-        if self.batch is None or not isinstance(records, PlainRecords):
+        if self.batch is None or not isinstance(records, KeyValueRecords):
             return 0
         return self.batch.extend(records, first)
 

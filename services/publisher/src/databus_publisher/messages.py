@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from databus_messages.formats.base import Change, Statement
+from databus_messages.formats.base import Change, DdlStatement
 from databus_messages.partitions import images
 from databus_publisher.batches import Lane
 from databus_publisher.outputs import Output
@@ -15,7 +15,7 @@ class Message(NamedTuple):
 
     output: Output
     lane: Lane
-    told: Change | Statement
+    told: Change | DdlStatement
     #: of the records of the same rows, from 0, and how many these are
     place: int = 0
     records: int = 1

@@ -12,7 +12,7 @@ from databus.rules import Rule
 from databus.settings import Settings
 from databus_messages import formats
 from databus_messages.formats import AnyFormat
-from databus_messages.formats.base import Change, Format, Options, PlainRecords, Record, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, Format, KeyValueRecords, MessageSource, Options, Record
 from databus_publisher.batches import Lane
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
@@ -29,19 +29,19 @@ class Plan(NamedTuple):
 class Output:
     """What one rule says, in its format."""
 
-    def __init__(self, plan: Plan, source: Source, own_lanes: dict[str, Lane]) -> None:
+    def __init__(self, plan: Plan, source: MessageSource, own_lanes: dict[str, Lane]) -> None:
         self.rule = plan.rule
         self.format: AnyFormat = plan.kind(source, plan.options)
         #: of the format's own topics
         self.own_lanes = own_lanes
         #: a transaction is held back until it is whole
-        self.waits = self.format.needs_end
+        self.waits = self.format.needs_transaction_end
         #: something stands before or behind a transaction's changes, or they are counted
-        self.frames = self.waits or self.format.frames
+        self.emits_frames = self.waits or self.format.emits_frames
         #: it makes one record of an event, with little ado
         self.single = plan.kind.whole is not Format.whole
         #: it tells, in topics of its own, how far it is
-        self.beats = self.format.beats
+        self.emits_heartbeats = self.format.emits_heartbeats
         #: row changes told of the open transaction
         self.told = 0
         #: where they went
@@ -70,15 +70,15 @@ class Output:
         self.told += changes
         return range(first, self.told)
 
-    async def records(self, told: Change | Statement) -> Sequence[Record]:
+    async def records(self, told: Change | DdlStatement) -> Sequence[Record]:
         """Make the records of rows or of a statement; nobody has to wait while a neighbour is asked for it."""
-        if self.format.asks(told.table):
+        if self.format.may_block(told.table):
             return await asyncio.to_thread(self._records, told)
         return self._records(told)
 
-    def _records(self, told: Change | Statement) -> Sequence[Record]:
+    def _records(self, told: Change | DdlStatement) -> Sequence[Record]:
         records = self.format.change(told) if isinstance(told, Change) else self.format.statement(told)
-        return records if isinstance(records, PlainRecords) else tuple(records)
+        return records if isinstance(records, KeyValueRecords) else tuple(records)
 
     def close(self) -> None:
         """Forget the transaction."""
@@ -119,7 +119,7 @@ async def open_outputs(
     """Make the formats of a generation, and their own topics; by the number of the rule."""
     # the first host, wherever the reader is: messages follow from the configuration and the events alone
     login = settings.source.login(settings.source.hosts[0])
-    source = Source(settings.name, start.flavor, login.host, login.port)
+    source = MessageSource(settings.name, start.flavor, login.host, login.port)
     outputs: dict[int, Output] = {}
     for each in plans:
         own_lanes: dict[str, Lane] = {}

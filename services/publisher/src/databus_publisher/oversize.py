@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from databus.dead_letters import DeadLetter, Reason
 from databus.errors import FatalError, PoisonError
 from databus.settings import Settings
-from databus_messages.formats.base import Change, Record, Statement
+from databus_messages.formats.base import Change, DdlStatement, Record
 from databus_publisher.batches import Lane
 from databus_publisher.claim_checks import ClaimChecks
 from databus_publisher.dead_letters import DeadLetters
@@ -41,7 +41,7 @@ class Outlet:
             place += 1
             place += lane.extend(records, place)
 
-    async def statement(self, output: Output, lanes: Sequence[Lane], statement: Statement) -> None:
+    async def statement(self, output: Output, lanes: Sequence[Lane], statement: DdlStatement) -> None:
         """Send the records of a statement to all lanes, and once to a topic of the format's own."""
         try:
             records = await output.records(statement)

@@ -7,7 +7,7 @@ import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
 from databus_binlog.kafka_records import RecordPacker
-from databus_messages.formats.base import Headers, PlainRecords
+from databus_messages.formats.base import Headers, KeyValueRecords
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 #: producerId, producerEpoch, baseSequence, records (https://kafka.apache.org/documentation/#recordbatch)
@@ -38,7 +38,7 @@ class RecordBatch:
         """Put a record behind the others; False if there is no room (there is for the first) or it is closed."""
         return self._packer.append(_now_ms(), key, value, headers)
 
-    def extend(self, records: PlainRecords, first: int = 0) -> int:
+    def extend(self, records: KeyValueRecords, first: int = 0) -> int:
         """Put records behind the others, from the first on and up to one that has no room; tells how many."""
         return self._packer.extend(_now_ms(), records.keys, records.values, first)
 

@@ -66,9 +66,9 @@ class Route:
         runs: Iterable[Run] = ((change.action, change.ordinals, change.rows),)
         if self.filter:
             runs = self.filter.changes(change.action, change.first, change.rows)
-        first = output.told if output.frames else change.first
+        first = output.told if output.emits_frames else change.first
         for action, captured, rows in runs:
-            ordinals = output.count(len(captured)) if output.frames else captured
+            ordinals = output.count(len(captured)) if output.emits_frames else captured
             yield replace(change, action=action, first=first, ordinals=ordinals, rows=rows)
 
     def spread(self, change: Change) -> Iterator[tuple[Lane, Change]]:
@@ -124,7 +124,7 @@ class Routes:
         elif not key or count == 1:
             lane = lanes[partitions.of_table(table, count)]
         hides = any(other.filters or other.drop for other in self._rules if other.output == rule.output)
-        direct = None if filtered or output.frames else lane
+        direct = None if filtered or output.emits_frames else lane
         single = direct if output.single else None
         return Route(output, told, filtered, hides, lane, lanes, key, direct, single)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from databus.events import Begin, Commit, OversizedRow, QueryEvent, RowsEvent, Table
-from databus_messages.formats.base import Change, End, Statement
+from databus_messages.formats.base import Change, DdlStatement, TransactionEnd
 from databus_publisher.held import Held
 from databus_publisher.messages import Message
 from databus_publisher.outputs import Output
@@ -18,8 +18,8 @@ class Writer:
 
     def __init__(self, outlet: Outlet, outputs: Iterable[Output]) -> None:
         self._outlet = outlet
-        self._framed = [output for output in outputs if output.frames]
-        self._beating = [output for output in outputs if output.beats]
+        self._framed = [output for output in outputs if output.emits_frames]
+        self._beating = [output for output in outputs if output.emits_heartbeats]
         #: whether there is something to do at the end of a transaction
         self.ends = bool(self._framed or self._beating)
         self._held = Held()
@@ -37,7 +37,7 @@ class Writer:
 
     async def statement(self, route: Route, begin: Begin, event: QueryEvent, before: Table | None) -> None:
         """Write a statement to all partitions of its table, which was this one before as far as this generation saw."""
-        statement = Statement(route.table, begin, event.action, event.query, event.start, event.end, before)
+        statement = DdlStatement(route.table, begin, event.action, event.query, event.start, event.end, before)
         await self._outlet.statement(route.output, route.lanes, statement)
 
     async def unread(self, route: Route, begin: Begin, event: OversizedRow) -> None:
@@ -48,7 +48,7 @@ class Writer:
 
     async def end(self, begin: Begin, commit: Commit) -> None:
         """End a transaction for all who tell of more than its changes."""
-        ends = {output: End(commit.xid, commit.end, output.told) for output in self._framed}
+        ends = {output: TransactionEnd(commit.xid, commit.end, output.told) for output in self._framed}
         for route, change in self._held.release(begin):
             await self._change(route, replace(change, transaction_end=ends[route.output]))
         for output, end in ends.items():
@@ -62,12 +62,12 @@ class Writer:
 
     async def _change(self, route: Route, change: Change) -> None:
         for lane, part in route.spread(change):
-            first = route.output.frames and lane not in route.output.lanes
+            first = route.output.emits_frames and lane not in route.output.lanes
             if first and (opening := route.output.opening(lane, change.begin)):
                 await self._outlet.frame(route.output, lane, opening)
             await self._outlet.change(route.output, lane, part)
 
-    async def _close(self, output: Output, begin: Begin, end: End) -> None:
+    async def _close(self, output: Output, begin: Begin, end: TransactionEnd) -> None:
         """Write what stands behind a transaction's changes: in each lane that has some, and once in other topics."""
         if not output.lanes:
             return

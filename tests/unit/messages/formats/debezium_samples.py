@@ -1,10 +1,10 @@
 """What the tests of Debezium's formats share: a table, a transaction, changes of it."""
 
 from databus.events import Action, Begin, Column, Row, Table
-from databus_messages.formats.base import Change, Source
+from databus_messages.formats.base import Change, MessageSource
 
-MYSQL = Source("srv1", "mysql", "db1", 3306)
-MARIADB = Source("srv1", "mariadb", "db1", 3306)
+MYSQL = MessageSource("srv1", "mysql", "db1", 3306)
+MARIADB = MessageSource("srv1", "mariadb", "db1", 3306)
 T1 = Table(
     schema="test",
     name="t1",

@@ -4,14 +4,14 @@ import pytest
 
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Table
-from databus_messages.formats.base import Statement
+from databus_messages.formats.base import DdlStatement
 from databus_messages.formats.canal_ddl import describe
 
 BEGIN = Begin(1, "", "mysql-bin.000001", 1, 0, 0)
 
 
-def statement(action: Action, query: bytes, name: str = "t") -> Statement:
-    return Statement(Table(schema="s", name=name, columns=()), BEGIN, action, query, 4, 99)
+def statement(action: Action, query: bytes, name: str = "t") -> DdlStatement:
+    return DdlStatement(Table(schema="s", name=name, columns=()), BEGIN, action, query, 4, 99)
 
 
 @pytest.mark.parametrize(

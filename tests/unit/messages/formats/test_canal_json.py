@@ -9,7 +9,7 @@ from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
 from databus_messages.formats import find
-from databus_messages.formats.base import Change, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows
 from databus_messages.formats.canal import CanalOptions
 from databus_messages.formats.canal_json import CanalJson
 
@@ -23,7 +23,7 @@ T1 = Table(
     primary_key=(0,),
 )
 BEGIN = Begin(7, "", "mysql-bin.000001", 1, 0, 1_700_000_000_000_000)
-FORMAT = CanalJson(Source("shop", "mysql", "db1", 3306), CanalOptions(), clock=lambda: 1_700_000_000.042)
+FORMAT = CanalJson(MessageSource("shop", "mysql", "db1", 3306), CanalOptions(), clock=lambda: 1_700_000_000.042)
 
 
 def change(action: Action, *rows: Row, table: Table = T1, begin: Begin = BEGIN) -> bytes:
@@ -98,7 +98,7 @@ def test_messages_tell_the_transaction() -> None:
 
 def test_a_statement_has_all_members_too() -> None:
     sql = b"alter table `test`.t1 add column c int"
-    assert only(FORMAT.statement(Statement(T1, BEGIN, Action.ALTER, sql, 300, 400))).decode() == (
+    assert only(FORMAT.statement(DdlStatement(T1, BEGIN, Action.ALTER, sql, 300, 400))).decode() == (
         '{"data":null,"database":"test","es":1700000000000,"gtid":"","id":7,"isDdl":true,"mysqlType":null,"old":null,'
         '"pkNames":null,"sql":"alter table `test`.t1 add column c int","sqlType":null,"table":"t1","ts":1700000000042,'
         '"type":"ALTER"}'
@@ -107,11 +107,11 @@ def test_a_statement_has_all_members_too() -> None:
 
 def test_rows_of_a_dump_are_inserts() -> None:
     position = Position("0-1-99", "mariadb-bin.000002", 4711)
-    dumped = Snapshot(T1, position, 1_700_000_001_000_000, [[b"1", b"Anne"], [b"2", None]])
+    dumped = SnapshotRows(T1, position, 1_700_000_001_000_000, [[b"1", b"Anne"], [b"2", None]])
     message = json.loads(only(FORMAT.snapshot(dumped)))
     assert message["data"] == [{"id": "1", "name": "Anne"}, {"id": "2", "name": None}]
     assert [message[name] for name in ("type", "id", "gtid", "es")] == ["INSERT", 0, "0-1-99", 1_700_000_001_000]
-    assert list(FORMAT.snapshot(Snapshot(T1, position, 0, [], first=True, last=True))) == []
+    assert list(FORMAT.snapshot(SnapshotRows(T1, position, 0, [], first=True, last=True))) == []
 
 
 def test_a_value_that_is_no_text_is_refused_without_quoting_it() -> None:

@@ -9,7 +9,7 @@ from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Flavor, Position
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats import find
-from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.canal import CanalOptions
 from databus_messages.formats.canal_protobuf import CanalProtobuf
 
@@ -23,7 +23,7 @@ BEGIN = Begin(7, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "mysql-bin.000005", 
 
 
 def canal(flavor: Flavor = "mysql") -> CanalProtobuf:
-    return CanalProtobuf(Source("shop", flavor, "db1", 3306), CanalOptions())
+    return CanalProtobuf(MessageSource("shop", flavor, "db1", 3306), CanalOptions())
 
 
 def change(action: Action, *rows: Row) -> Change:
@@ -58,7 +58,7 @@ def test_bytes_of_canals_own_writer_are_read() -> None:
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_a_transaction_begins_and_ends_on_both_servers(flavor: Flavor) -> None:
     (begin,) = entries(canal(flavor).begin(BEGIN))
-    (end,) = entries(canal(flavor).end(BEGIN, End(184, 2111, 1)))
+    (end,) = entries(canal(flavor).end(BEGIN, TransactionEnd(184, 2111, 1)))
     assert (begin.entryType, end.entryType) == (pb.TRANSACTIONBEGIN, pb.TRANSACTIONEND)
     assert (begin.storeValue.hex(), end.storeValue.hex()) == ("20ec01", "1203313834")
     assert (end.header.logfileName, end.header.logfileOffset) == ("mysql-bin.000005", 2111)
@@ -67,7 +67,7 @@ def test_a_transaction_begins_and_ends_on_both_servers(flavor: Flavor) -> None:
 
 
 def test_changes_that_no_xid_ends_have_the_transaction_id_0() -> None:
-    (end,) = entries(canal().end(BEGIN, End(None, 2111, 1)))
+    (end,) = entries(canal().end(BEGIN, TransactionEnd(None, 2111, 1)))
     assert pb.TransactionEnd.FromString(end.storeValue).transactionId == "0"
 
 
@@ -105,18 +105,18 @@ def test_a_delete_has_the_rows_as_they_were() -> None:
 
 def test_a_statement_is_an_entry_of_its_own() -> None:
     sql = "alter table `test`.t1 add index (name)"
-    header, ddl = row_change(canal().statement(Statement(TABLE, BEGIN, Action.ALTER, sql.encode(), 300, 400)))
+    header, ddl = row_change(canal().statement(DdlStatement(TABLE, BEGIN, Action.ALTER, sql.encode(), 300, 400)))
     assert (ddl.isDdl, ddl.sql, ddl.ddlSchemaName, ddl.eventType) == (True, sql, "test", pb.CINDEX)
     assert (header.schemaName, header.tableName, header.eventType) == ("test", "t1", pb.CINDEX)
 
 
 def test_rows_of_a_dump_are_a_transaction_of_inserts() -> None:
-    dumped = Snapshot(TABLE, Position("u:1-9", "mysql-bin.000005", 4711), 1_000_000, [[b"1", b"a", b"5"]])
+    dumped = SnapshotRows(TABLE, Position("u:1-9", "mysql-bin.000005", 4711), 1_000_000, [[b"1", b"a", b"5"]])
     begin, rows, end = entries(canal().snapshot(dumped))
     assert [begin.entryType, rows.entryType, end.entryType] == [pb.TRANSACTIONBEGIN, pb.ROWDATA, pb.TRANSACTIONEND]
     assert (rows.header.eventType, rows.header.logfileOffset, rows.header.gtid) == (pb.INSERT, 4711, "u:1-9")
     assert not begin.header.tableName
-    assert list(canal().snapshot(Snapshot(TABLE, Position(), 0, []))) == []
+    assert list(canal().snapshot(SnapshotRows(TABLE, Position(), 0, []))) == []
 
 
 def test_the_same_events_give_the_same_bytes() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
 from databus.events import Action, Column, Row, Table
-from databus_messages.formats.base import End, Record, Statement
+from databus_messages.formats.base import DdlStatement, Record, TransactionEnd
 from databus_messages.formats.debezium.avro import DebeziumAvro
 from databus_messages.formats.debezium.codec import joined
 from databus_messages.formats.debezium.options import AvroOptions
@@ -266,9 +266,9 @@ def test_the_topics_of_its_own_have_schemas_too(registry: Registry) -> None:
     format_ = made(registry, provide_transaction_metadata=True, heartbeat_interval_ms=1)
     format_.begin(BEGIN)
     began, inserted = format_.change(change(Action.INSERT, ANNE))
-    (ended,) = format_.end(BEGIN, End(1, 900, 1))
+    (ended,) = format_.end(BEGIN, TransactionEnd(1, 900, 1))
     (beat,) = format_.heartbeat(1_700_000_000_000_000)
-    (altered,) = format_.statement(Statement(T1, BEGIN, Action.ALTER, b"alter table t1 add n int", 484, 560))
+    (altered,) = format_.statement(DdlStatement(T1, BEGIN, Action.ALTER, b"alter table t1 add n int", 484, 560))
     name = "file=mysql-bin.000003,pos=484"
     assert read(registry, inserted.value)["transaction"] == {"id": name, "total_order": 1, "data_collection_order": 1}
     assert read(registry, began.value)["event_count"] is None
@@ -297,9 +297,9 @@ def test_a_format_asks_only_for_what_it_has_not_registered(registry: Registry) -
     assert sorted(registry.subjects) == [
         *("srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"),
     ]
-    assert format_.asks(T1)
+    assert format_.may_block(T1)
     list(format_.change(change(Action.INSERT, ANNE)))
-    assert not format_.asks(T1)
+    assert not format_.may_block(T1)
 
 
 def test_a_tombstone_has_no_bytes(registry: Registry) -> None:

@@ -10,7 +10,7 @@ import pytest
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, PackedRows, Row, Table
 from databus_binlog import Position
-from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.debezium.json import DebeziumJson
 from databus_messages.formats.debezium.options import JsonOptions
 from unit.messages.formats.debezium_samples import BEGIN, MARIADB, MYSQL, NOW_NS, T1, change, one_column
@@ -61,11 +61,11 @@ KEY_SCHEMA = (
 )
 
 
-def plain(source: Source = MYSQL, **options: object) -> DebeziumJson:
+def plain(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
     return made(source, schemas_enable=False, **options)
 
 
-def made(source: Source = MYSQL, **options: object) -> DebeziumJson:
+def made(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
     format_ = DebeziumJson(source, JsonOptions.model_validate(options))
     format_.clock = lambda: NOW_NS
     return format_
@@ -206,8 +206,8 @@ def test_skipped_operations_make_no_record() -> None:
     assert len(list(format_.change(change(Action.UPDATE, ANNE, ANNE)))) == 1
 
 
-def statement(action: Action, query: bytes, table: Table = T1) -> Statement:
-    return Statement(table, BEGIN, action, query, 484, 560)
+def statement(action: Action, query: bytes, table: Table = T1) -> DdlStatement:
+    return DdlStatement(table, BEGIN, action, query, 484, 560)
 
 
 def test_a_value_that_is_none_of_its_columns_type_is_poison_and_not_quoted() -> None:
@@ -301,7 +301,7 @@ def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
         ("9e2f:5", 4, 1),
         ("9e2f:5", 5, 4), ("9e2f:5", 5, 4),
     ]  # fmt: skip
-    (end,) = format_.end(gtid, End(1, 900, 5))
+    (end,) = format_.end(gtid, TransactionEnd(1, 900, 5))
     assert end.value == (
         b'{"status":"END","id":"9e2f:5","event_count":6,"data_collections":['
         b'{"data_collection":"test.t1","event_count":5},{"data_collection":"test.t2","event_count":1}],'
@@ -316,7 +316,7 @@ def test_a_transaction_without_gtid_is_named_by_its_place_and_one_of_ddl_is_not_
     assert begin.key == b'{"id":"file=mysql-bin.000003,pos=484"}'
     format_.begin(BEGIN)
     assert not list(format_.statement(statement(Action.DROP, b"drop table t1")))
-    assert not list(format_.end(BEGIN, End(None, 900, 0)))
+    assert not list(format_.end(BEGIN, TransactionEnd(None, 900, 0)))
 
 
 def test_a_poisonous_change_does_not_swallow_the_begin_of_its_transaction() -> None:
@@ -353,7 +353,7 @@ def test_the_topics_of_its_own_are_those_that_are_wanted() -> None:
 
 def test_a_dumps_rows_are_marked_by_their_place() -> None:
     rows = [[b"%d" % number, None] for number in range(4)]
-    dump = Snapshot(T1, Position("", "mysql-bin.000003", 154), 1_700_000_000_000_000, rows)
+    dump = SnapshotRows(T1, Position("", "mysql-bin.000003", 154), 1_700_000_000_000_000, rows)
     format_ = plain()
 
     def markers(**places: bool) -> list[str]:

@@ -8,7 +8,7 @@ from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
 from databus_messages.formats import find
-from databus_messages.formats.base import Change, Options, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Options, SnapshotRows
 from databus_messages.formats.dip import Dip
 
 CUSTOMERS = Table(
@@ -25,7 +25,7 @@ CUSTOMERS = Table(
 )
 BEFORE: Row = [b"1004", "Ané".encode(), b"2", b"5", b"\x00\xff"]
 AFTER: Row = [b"1004", None, b"0", b"0", None]
-FORMAT = Dip(Source("shop", "mysql", "db1", 3306), Options())
+FORMAT = Dip(MessageSource("shop", "mysql", "db1", 3306), Options())
 
 
 def begin(time_ms: int, gtid: str = "") -> Begin:
@@ -78,7 +78,7 @@ def test_time_is_told_in_utc_plus_8(time_ms: int, shown: str) -> None:
     ],
 )
 def test_a_statement_is_canals_object(action: Action, sql: str, kind: str, table: str) -> None:
-    (record,) = FORMAT.statement(Statement(CUSTOMERS, begin(1656300979748), action, sql.encode(), 4, 99))
+    (record,) = FORMAT.statement(DdlStatement(CUSTOMERS, begin(1656300979748), action, sql.encode(), 4, 99))
     assert (record.value or b"").decode() == (
         '{"data":null,"database":"inventory","es":1656300979748,"id":0,"isDdl":true,"mysqlType":null,"old":null,'
         f'"pkNames":null,"sql":{json.dumps(sql)},"sqlType":null,"table":"{table}","ts":1656300979748,"type":"{kind}"}}'
@@ -87,7 +87,7 @@ def test_a_statement_is_canals_object(action: Action, sql: str, kind: str, table
 
 def test_rows_of_a_dump_are_inserts_at_its_position() -> None:
     position = Position("u:1-9", "mysql-bin.000004", 4711)
-    (record,) = FORMAT.snapshot(Snapshot(CUSTOMERS, position, 0, [BEFORE]))
+    (record,) = FORMAT.snapshot(SnapshotRows(CUSTOMERS, position, 0, [BEFORE]))
     message = json.loads(record.value or b"")
     assert (message["TYPE"], message["BINLOG_NAME"], message["BINLOG_POS"]) == ("I", "mysql-bin.000004", 4711)
     assert message["GLOBAL_ID"] is None

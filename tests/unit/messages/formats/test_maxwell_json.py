@@ -10,7 +10,7 @@ import pytest
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
-from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.maxwell_json import MaxwellJson, MaxwellOptions
 
 ID = Column(name="id", type="int", raw_type="int(11)")
@@ -21,10 +21,10 @@ ANNE, NOBODY = [b"1", b"Anne"], [b"1", None]
 
 
 def maxwell(**options: Any) -> MaxwellJson:
-    return MaxwellJson(Source("shop", "mariadb", "db1", 3306), MaxwellOptions(**options))
+    return MaxwellJson(MessageSource("shop", "mariadb", "db1", 3306), MaxwellOptions(**options))
 
 
-def change(action: Action, *rows: Row, end: End | None, **more: Any) -> Change:
+def change(action: Action, *rows: Row, end: TransactionEnd | None, **more: Any) -> Change:
     first = more.get("first", 0)
     ordinals = range(first, first + (len(rows) // 2 if action is Action.UPDATE else len(rows)))
     told = {"table": TABLE, "begin": BEGIN, "start": 400, "end": 500, "first": 0} | more
@@ -47,9 +47,9 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
 
 def test_rows_are_the_samples_of_the_documentation() -> None:
     made = [
-        maxwell().change(change(Action.INSERT, ANNE, end=End(39, 600, 1))),
-        maxwell().change(change(Action.UPDATE, ANNE, NOBODY, end=End(40, 600, 1))),
-        maxwell().change(change(Action.DELETE, NOBODY, end=End(41, 600, 1))),
+        maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1))),
+        maxwell().change(change(Action.UPDATE, ANNE, NOBODY, end=TransactionEnd(40, 600, 1))),
+        maxwell().change(change(Action.DELETE, NOBODY, end=TransactionEnd(41, 600, 1))),
     ]
     assert [value for records in made for value in values(list(records))] == [
         '{"database":"test","table":"t1","type":"insert","ts":1700000000,"xid":39,"commit":true,'
@@ -62,7 +62,7 @@ def test_rows_are_the_samples_of_the_documentation() -> None:
 
 
 def test_only_the_last_row_of_a_transaction_commits_and_the_others_are_numbered() -> None:
-    encoder, end = maxwell(output_xoffset=True), End(39, 900, 3)
+    encoder, end = maxwell(output_xoffset=True), TransactionEnd(39, 900, 3)
     encoder.begin(BEGIN)
     two = encoder.change(change(Action.INSERT, [b"1", None], [b"2", None], end=end))
     again = encoder.change(change(Action.INSERT, [b"1", None], [b"2", None], end=end))
@@ -73,13 +73,13 @@ def test_only_the_last_row_of_a_transaction_commits_and_the_others_are_numbered(
 
 
 def test_a_transaction_without_an_xid_still_commits() -> None:
-    (told,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=End(None, 600, 1)))))
+    (told,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(None, 600, 1)))))
     assert '"ts":1700000000,"commit":true,"data"' in told
 
 
 def test_without_commit_info_nothing_is_told_of_the_transaction() -> None:
     encoder = maxwell(output_commit_info=False, output_xoffset=True)
-    (told,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=End(39, 600, 1)))))
+    (told,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1)))))
     assert '"ts":1700000000,"data"' in told
 
 
@@ -91,7 +91,7 @@ def test_an_update_that_changes_nothing_has_no_old() -> None:
 def test_options_add_members_in_maxwells_order() -> None:
     wanted = ("row_query", "binlog_position", "gtid_position", "server_id", "thread_id", "primary_keys")
     encoder = maxwell(output_primary_key_columns=True, **{f"output_{name}": True for name in wanted})
-    told = change(Action.INSERT, ANNE, end=End(39, 600, 2), query=b"insert into t1 values (1, '100% Anne')")
+    told = change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 2), query=b"insert into t1 values (1, '100% Anne')")
     assert values(list(encoder.change(told))) == [
         '{"database":"test","table":"t1","query":"insert into t1 values (1, \'100% Anne\')","type":"insert",'
         '"ts":1700000000,"xid":39,"position":"mariadb-bin.000003:400","gtid":"0-1-5","server_id":1,"thread_id":42,'
@@ -202,14 +202,14 @@ def test_what_is_no_value_of_its_column_is_poison_and_not_shown(of: Column, valu
         one_cell(of, value)
 
 
-def alter(**more: Any) -> Statement:
+def alter(**more: Any) -> DdlStatement:
     told: dict[str, Any] = {
         "action": Action.ALTER,
         "query": b"alter table `test`.t1 add c int",
         "start": 812,
         "end": 930,
     }
-    return Statement(table=TABLE, begin=BEGIN, **{**told, **more})
+    return DdlStatement(table=TABLE, begin=BEGIN, **{**told, **more})
 
 
 def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
@@ -250,8 +250,8 @@ def test_ddl_is_told_of_tables_that_are_made_and_dropped_if_it_is_wanted() -> No
 def test_a_dump_is_a_bootstrap() -> None:
     encoder = maxwell()
     place = Position(file="f.000001", offset=4)
-    first = Snapshot(TABLE, place, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)
-    last = Snapshot(TABLE, place, 1_700_000_003_000_000, [[b"2", None]], last_of_table=True)
+    first = SnapshotRows(TABLE, place, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)
+    last = SnapshotRows(TABLE, place, 1_700_000_003_000_000, [[b"2", None]], last_of_table=True)
     records = [*encoder.snapshot(first), *encoder.snapshot(last)]
     assert values(records) == [
         '{"database":"test","table":"t1","type":"bootstrap-start","ts":1700000003,"data":{}}',

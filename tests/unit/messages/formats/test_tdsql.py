@@ -9,7 +9,7 @@ import pytest
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Flavor, Position
-from databus_messages.formats.base import Change, End, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.tdsql import Tdsql, TdsqlOptions
 
 COLUMNS = (
@@ -24,7 +24,7 @@ GTIDS: dict[Flavor, str] = {
 
 
 def tdsql(flavor: Flavor = "mariadb", **options: Any) -> Tdsql:
-    return Tdsql(Source("shop", flavor, "10.0.0.1", 3306), TdsqlOptions(**options))
+    return Tdsql(MessageSource("shop", flavor, "10.0.0.1", 3306), TdsqlOptions(**options))
 
 
 def begin(flavor: Flavor = "mariadb", gtid: str | None = None) -> Begin:
@@ -62,7 +62,7 @@ def test_a_transaction_has_messages_for_its_gtid_its_rows_and_its_xid(flavor: Fl
         *encoder.begin(begin(flavor)),
         *encoder.change(change(Action.INSERT, [b"1", None], flavor=flavor)),
         *encoder.change(change(Action.DELETE, [b"1", b""], flavor=flavor, first=1, start=500, end=600)),
-        *encoder.end(begin(flavor), End(39, 700, 2)),
+        *encoder.end(begin(flavor), TransactionEnd(39, 700, 2)),
     ]
     told = [json.loads(value) for value in values(records)]
     assert tuple(message["eventtype"] for message in told) == kinds
@@ -78,7 +78,7 @@ def test_the_index_counts_the_events_of_mysqls_transactions() -> None:
     told = [
         *encoder.begin(begin("mysql")),
         *encoder.change(change(Action.INSERT, row, row, flavor="mysql")),
-        *encoder.end(begin("mysql"), End(39, 531, 1)),
+        *encoder.end(begin("mysql"), TransactionEnd(39, 531, 1)),
     ]
     assert indexes(told) == ["1", "4", "4", "5"]
 
@@ -97,7 +97,7 @@ def test_the_index_counts_table_maps_and_statements_between_rows_and_an_event_in
 
 
 def test_a_statement_stands_behind_its_gtid() -> None:
-    statement = Statement(TABLE, begin("mysql"), Action.CREATE, b"create table t(a\nint)", 300, 400)
+    statement = DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table t(a\nint)", 300, 400)
     gtid, query = tdsql("mysql").statement(statement)
     assert values([query]) == [
         '{"logtype":"mysqlbinlog","eventtype":2,"eventtypestr":"query","db":"testdb","table":"testtable",'
@@ -109,11 +109,11 @@ def test_a_statement_stands_behind_its_gtid() -> None:
 
 def test_what_the_log_does_not_have_has_no_message() -> None:
     assert not list(tdsql().begin(begin(gtid="")))
-    assert not list(tdsql().end(begin(), End(None, 700, 1)))
+    assert not list(tdsql().end(begin(), TransactionEnd(None, 700, 1)))
 
 
 def test_rows_of_a_dump_are_inserts() -> None:
-    snapshot = Snapshot(TABLE, Position(file="f.000001", offset=4), 1_511_350_073_000_000, [[b"1", b"a"]])
+    snapshot = SnapshotRows(TABLE, Position(file="f.000001", offset=4), 1_511_350_073_000_000, [[b"1", b"a"]])
     (told,) = values(tdsql().snapshot(snapshot))
     assert told.endswith('"gtid":"","event_index":"0","where":[],"field":["1","\'a\'"]}')
 
@@ -156,4 +156,6 @@ def test_text_that_is_none_is_poison_and_not_shown() -> None:
 
 def test_a_statement_that_is_not_utf8_is_poison_before_its_gtid_is_told() -> None:
     with pytest.raises(PoisonError, match=r"^a statement on testdb\.testtable is not in UTF-8$"):
-        next(iter(tdsql().statement(Statement(TABLE, begin("mysql"), Action.CREATE, b"create table \xff", 300, 400))))
+        next(
+            iter(tdsql().statement(DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table \xff", 300, 400)))
+        )

@@ -10,7 +10,7 @@ from databus_cli.binlog.lines import LineFormat
 from databus_cli.binlog.schemas import flavor_of
 from databus_cli.binlog.telling import Holding, Teller
 from databus_cli.records import format_of, line_of
-from databus_messages.formats.base import Source
+from databus_messages.formats.base import MessageSource
 
 #: what stands for the pipeline's name
 NAME = "binlog"
@@ -44,6 +44,6 @@ class Messages(LineFormat):
     def _begin(self, head: FormatDescription | None) -> Teller:
         if head is None:
             raise AssertionError("a file begins with its head")
-        made = self._make(Source(name=NAME, flavor=flavor_of(head), host="", port=0))
+        made = self._make(MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0))
         changes = Changes(head, self._wanted, self._left_out)
-        return (Holding if made.needs_end else Teller)(made, changes, self._left_out)
+        return (Holding if made.needs_transaction_end else Teller)(made, changes, self._left_out)

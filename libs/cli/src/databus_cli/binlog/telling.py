@@ -11,7 +11,7 @@ from databus_binlog import AnyEvent, TableMap
 from databus_binlog.json_base64 import count_rows
 from databus_cli.binlog.changes import Changes, Told
 from databus_messages.formats import AnyFormat
-from databus_messages.formats.base import Change, End, Record, Statement
+from databus_messages.formats.base import Change, DdlStatement, Record, TransactionEnd
 
 #: bytes of a transaction in memory; more of it is held in a temporary file
 _IN_MEMORY = 1 << 26
@@ -62,7 +62,7 @@ class Teller:
             case Commit():
                 yield from self._end(self._ended(told))
 
-    def _change(self, event: RowsEvent, end: End | None) -> Iterator[Record]:
+    def _change(self, event: RowsEvent, end: TransactionEnd | None) -> Iterator[Record]:
         yield from self._format.change(
             Change(
                 table=self._changes.tables[event.table],
@@ -82,7 +82,7 @@ class Teller:
         tables = self._changes.tables
         records = list(
             self._format.statement(
-                Statement(
+                DdlStatement(
                     table=tables[event.table],
                     begin=self._begun(),
                     action=event.action,
@@ -97,13 +97,13 @@ class Teller:
             self._left_out["statements"] += 1
         yield from records
 
-    def _end(self, end: End) -> Iterator[Record]:
+    def _end(self, end: TransactionEnd) -> Iterator[Record]:
         if self._rows:  # a statement has neither beginning nor end
             yield from self._format.end(self._begun(), end)
         self._begin = None
 
-    def _ended(self, commit: Commit) -> End:
-        return End(commit.xid, commit.end, self._rows)
+    def _ended(self, commit: Commit) -> TransactionEnd:
+        return TransactionEnd(commit.xid, commit.end, self._rows)
 
     def _begun(self) -> Begin:
         if self._begin is None:

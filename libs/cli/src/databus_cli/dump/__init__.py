@@ -21,7 +21,7 @@ from databus_cli.records import add_options, format_of, line_of
 from databus_cli.selection import Selection, add_tables
 from databus_cli.terminal import byte_progress
 from databus_messages.formats import AnyFormat, known
-from databus_messages.formats.base import Source
+from databus_messages.formats.base import MessageSource
 from databus_messages.snapshots import snapshots
 
 _DESCRIPTION = """\
@@ -64,11 +64,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(options: argparse.Namespace, url: str, make: Callable[[Source], AnyFormat]) -> None:
+async def _run(options: argparse.Namespace, url: str, make: Callable[[MessageSource], AnyFormat]) -> None:
     async with DumpApi(url) as api:
         manifest = await api.dump(options.dump)
         tables = _readable(manifest, Selection(options.tables))
-        made = make(Source(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0))
+        made = make(MessageSource(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0))
         async with api.leased(manifest.id):
             await _print(api, manifest, tables, made)
 

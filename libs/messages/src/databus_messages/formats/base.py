@@ -33,7 +33,7 @@ class Record(NamedTuple):
     topic: str | None = None
 
 
-class PlainRecords(Sequence[Record]):
+class KeyValueRecords(Sequence[Record]):
     """Records without headers for the topic of the route. They are kept as keys and values: a `Record` takes time."""
 
     __slots__ = ("keys", "values")
@@ -52,11 +52,11 @@ class PlainRecords(Sequence[Record]):
     def __getitem__(self, place: int) -> Record: ...
 
     @overload
-    def __getitem__(self, place: slice) -> "PlainRecords": ...
+    def __getitem__(self, place: slice) -> "KeyValueRecords": ...
 
-    def __getitem__(self, place: int | slice) -> "Record | PlainRecords":
+    def __getitem__(self, place: int | slice) -> "Record | KeyValueRecords":
         if isinstance(place, slice):
-            return PlainRecords(self.keys[place], self.values[place])
+            return KeyValueRecords(self.keys[place], self.values[place])
         return Record(self.keys[place], self.values[place])
 
     def __iter__(self) -> Iterator[Record]:
@@ -70,7 +70,7 @@ class Options(BaseModel):
 
 
 @dataclass(frozen=True)
-class Source:
+class MessageSource:
     """What messages tell of their source."""
 
     #: of the pipeline
@@ -88,7 +88,7 @@ class ClaimCheck(NamedTuple):
     sha256: str
 
 
-class End(NamedTuple):
+class TransactionEnd(NamedTuple):
     """The end of a source transaction."""
 
     #: None where the server logs none, e.g. at the end of a non-transactional engine's changes
@@ -108,8 +108,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
     #: offsets of the binlog event
     start: int
     end: int
-    #: ordinal in the transaction of the event's first row, from 0. Formats with `frames` or `needs_end` are told
-    #: ordinals that count what they are told, all others those of what was captured
+    #: ordinal of the event's first row in the transaction, from 0. For a format with `emits_frames` or
+    #: `needs_transaction_end` it counts the rows that the format gets, for all others the captured rows
     first: int
     #: of the rows, in their transaction; an update has one for both images
     ordinals: Sequence[int]
@@ -118,11 +118,11 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
     #: the statement, on the first event of those it made, where the server logs it
     query: bytes | None = None
     #: told to formats that need it
-    transaction_end: End | None = None
+    transaction_end: TransactionEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class DdlStatement:
     """A DDL statement."""
 
     #: as it is afterwards
@@ -147,7 +147,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class SnapshotRows:
     """Some rows of a table in a dump, in its order."""
 
     table: Table
@@ -156,7 +156,7 @@ class Snapshot:
     time_us: int
     rows: Sequence[Row]
     #: of the dump, and of the table: whether these are the first and the last ones. A table without rows has one empty
-    #: `Snapshot`, which is both of its table; of the dump only where no table has rows
+    #: `SnapshotRows`, which is both of its table; of the dump only where no table has rows
     first: bool = False
     last: bool = False
     first_of_table: bool = False
@@ -172,27 +172,27 @@ class Format(ABC, Generic[OptionsT]):
     #: the class of `options`
     options_type: ClassVar[type[Options]] = Options
     #: whether `Change.transaction_end` has to be told: the transaction is held back until it is whole
-    needs_end: ClassVar[bool] = False
+    needs_transaction_end: ClassVar[bool] = False
     #: whether `Change.rows` may be `PackedRows`; a subclass that takes them for a list says no again
-    reads_packed: ClassVar[bool] = False
+    accepts_packed_rows: ClassVar[bool] = False
 
-    def __init__(self, source: Source, options: OptionsT) -> None:
+    def __init__(self, source: MessageSource, options: OptionsT) -> None:
         self.source = source
         self.options = options
 
     @property
-    def frames(self) -> bool:
+    def emits_frames(self) -> bool:
         """Whether `begin` or `end` has something to say; where options silence them, override it: it costs time."""
         return type(self).begin is not Format.begin or type(self).end is not Format.end
 
     @property
-    def beats(self) -> bool:
+    def emits_heartbeats(self) -> bool:
         """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
         return type(self).heartbeat is not Format.heartbeat
 
     def rows_of(self, event: RowsEvent) -> Sequence[Row]:
         """Give all rows of an event, as the format reads them."""
-        return PackedRows(event.rows) if self.reads_packed else decode_rows(event.rows)
+        return PackedRows(event.rows) if self.accepts_packed_rows else decode_rows(event.rows)
 
     @classmethod
     def check(cls, options: OptionsT) -> None:
@@ -204,7 +204,7 @@ class Format(ABC, Generic[OptionsT]):
     def open(self) -> None:
         """Make ready what the format's own topics need of a neighbour, which they ask else when used; may block."""
 
-    def asks(self, table: Table) -> bool:
+    def may_block(self, table: Table) -> bool:
         """Whether telling of a table now may block, for the answer of a neighbour: it is then done in a thread.
 
         Only for `change` and `statement`: a format that asks has no `whole`.
@@ -230,11 +230,11 @@ class Format(ABC, Generic[OptionsT]):
         """
         raise NotImplementedError
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the records of a statement, for each partition of its table."""
         return ()
 
-    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+    def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Make the records that stand behind a transaction's changes in each partition that got some of them."""
         return ()
 
@@ -242,11 +242,11 @@ class Format(ABC, Generic[OptionsT]):
         """Make the records that tell that all up to this time was passed on; only for topics of the format's own."""
         return ()
 
-    def claim_check(self, change: Change | Statement, check: ClaimCheck) -> bytes:
+    def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
         """Make the value that stands for one that is stored elsewhere."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 
     @abstractmethod
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make the records of a dump's rows."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from databus.events import Action
-from databus_messages.formats.base import Statement
+from databus_messages.formats.base import DdlStatement
 
 _WORD = re.compile(
     r"""(?P<comment>/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*|/\*M?!\d*|\*/)"""
@@ -53,7 +53,7 @@ class _Flat(msgspec.Struct, rename="camel", kw_only=True, gc=False):
 
 
 def flat_message(
-    statement: Statement, *, ts: int | None = None, number: int = 0, gtid: str | msgspec.UnsetType = msgspec.UNSET
+    statement: DdlStatement, *, ts: int | None = None, number: int = 0, gtid: str | msgspec.UnsetType = msgspec.UNSET
 ) -> bytes:
     """Write a statement's flat message; `ts` is the commit's time if it is not given. Raises PoisonError."""
     ddl, es = describe(statement), statement.begin.time_us // 1000
@@ -71,7 +71,7 @@ def flat_message(
     )
 
 
-def describe(statement: Statement) -> Ddl:
+def describe(statement: DdlStatement) -> Ddl:
     """Classify a statement. Raises PoisonError for one that is not UTF-8."""
     name, sql = statement.table.name, statement.sql
     words = list(_words(sql))

@@ -20,7 +20,7 @@ from sys import maxsize
 import msgspec
 
 from databus.events import Action, Row, Table
-from databus_messages.formats.base import Change, Format, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Record, SnapshotRows
 from databus_messages.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, pk_names, sql_type
 from databus_messages.formats.canal_ddl import flat_message
 from databus_messages.formats.columns import misfit
@@ -34,7 +34,7 @@ class CanalJson(Format[CanalOptions]):
 
     options_type = CanalOptions
 
-    def __init__(self, source: Source, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, source: MessageSource, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(source, options)
         self._clock = clock
         self._tables: dict[str, _Rows] = {}
@@ -45,12 +45,12 @@ class CanalJson(Format[CanalOptions]):
         about = begin.time_us // 1000, begin.gtid, begin.transaction, self._now()
         return (Record(None, rows.message(change.action, change.rows, *about)),)
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the message of a statement."""
         begin = statement.begin
         return (Record(None, flat_message(statement, ts=self._now(), number=begin.transaction, gtid=begin.gtid)),)
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make one message of the rows, as of an INSERT."""
         if not snapshot.rows:
             return ()

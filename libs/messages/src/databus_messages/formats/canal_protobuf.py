@@ -16,7 +16,15 @@ from collections.abc import Iterable, MutableSequence, Sequence
 
 from databus.events import Action, Begin, Row, Table
 from databus_messages.formats import canal_protocol_pb2 as pb
-from databus_messages.formats.base import Change, End, Format, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    MessageSource,
+    Record,
+    SnapshotRows,
+    TransactionEnd,
+)
 from databus_messages.formats.canal import EVENT_TYPES, CanalOptions, converter, sql_type
 from databus_messages.formats.canal_ddl import describe
 from databus_messages.formats.columns import misfit
@@ -28,7 +36,7 @@ class CanalProtobuf(Format[CanalOptions]):
 
     options_type = CanalOptions
 
-    def __init__(self, source: Source, options: CanalOptions) -> None:
+    def __init__(self, source: MessageSource, options: CanalOptions) -> None:
         super().__init__(source, options)
         self._tables: dict[str, _Rows] = {}
 
@@ -42,7 +50,7 @@ class CanalProtobuf(Format[CanalOptions]):
         entry = self._rows(change.table).entry(header, change.action, change.rows)
         return (_packet(change.begin.transaction, entry),)
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the ROWDATA of a statement."""
         ddl = describe(statement)
         header = self._header(statement.begin, statement.start, statement.end)
@@ -50,11 +58,11 @@ class CanalProtobuf(Format[CanalOptions]):
         change = pb.RowChange(eventType=ddl.type, isDdl=True, sql=ddl.sql, ddlSchemaName=statement.table.schema)
         return (_packet(statement.begin.transaction, _entry(header, pb.ROWDATA, change)),)
 
-    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+    def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Make a TRANSACTIONEND."""
         return (_packet(begin.transaction, _transaction_end(self._header(begin, end.end, end.end), end.xid)),)
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make a packet with the rows as a transaction of INSERTs."""
         if not snapshot.rows:
             return ()

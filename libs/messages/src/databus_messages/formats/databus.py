@@ -15,7 +15,16 @@ import msgspec
 
 from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
 from databus_binlog.json_base64 import json_base64
-from databus_messages.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import (
+    Change,
+    ClaimCheck,
+    DdlStatement,
+    Format,
+    MessageSource,
+    Options,
+    Record,
+    SnapshotRows,
+)
 from databus_messages.formats.databus_strict import strict_columns
 
 _json = msgspec.json.Encoder().encode
@@ -78,7 +87,7 @@ class Encoder:
             rows = self._strict(table, rows)
         return self._value(table, action, _json(rows))
 
-    def query(self, table: Table, file: str, event: QueryEvent | Statement) -> tuple[bytes, bytes]:
+    def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
         return self._key(file, event.end, b"DDL"), value
@@ -111,7 +120,7 @@ class Databus(Format[DatabusOptions]):
 
     options_type: ClassVar[type[Options]] = DatabusOptions
 
-    def __init__(self, source: Source, options: DatabusOptions) -> None:
+    def __init__(self, source: MessageSource, options: DatabusOptions) -> None:
         super().__init__(source, options)
         self._encoder = Encoder(strict=options.compat == "strict")
 
@@ -124,15 +133,15 @@ class Databus(Format[DatabusOptions]):
         """Make the one record."""
         return self._encoder.rows(table, begin.file, event)
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the one record."""
         return (Record(*self._encoder.query(statement.table, statement.begin.file, statement)),)
 
-    def claim_check(self, change: Change | Statement, check: ClaimCheck) -> bytes:
+    def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
         """Put `ClaimCheck` in the place of rows or statement."""
         return self._encoder.claim_check(change.table, change.action, check)
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make a record with the key that a change at the snapshot's place would have."""
         if not snapshot.rows:
             return ()

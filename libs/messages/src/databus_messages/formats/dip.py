@@ -17,7 +17,7 @@ import msgspec
 
 from databus.events import Action, Column, Row, Table
 from databus_binlog.json_rows import BASE64, RowWriter
-from databus_messages.formats.base import Change, Format, Options, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Options, Record, SnapshotRows
 from databus_messages.formats.canal import is_binary
 from databus_messages.formats.canal_ddl import flat_message
 from databus_messages.formats.columns import LABELLED, labelled, misfit
@@ -39,7 +39,7 @@ class _Place(NamedTuple):
 class Dip(Format[Options]):
     """Makes a message of each row."""
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: MessageSource, options: Options) -> None:
         super().__init__(source, options)
         self._writers: dict[str, RowWriter] = {}
 
@@ -49,11 +49,11 @@ class Dip(Format[Options]):
         place = _Place(begin.file, change.start, begin.gtid or None, begin.time_us)
         return self._records(change.table, change.action, change.rows, place)
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the message of a statement."""
         return (Record(None, flat_message(statement)),)
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make a message of each row, as of an insert."""
         position = snapshot.position
         place = _Place(position.file, position.offset, None, snapshot.time_us)

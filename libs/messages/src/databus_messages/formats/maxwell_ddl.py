@@ -4,7 +4,7 @@ from typing import Any
 
 from databus.events import Action, Column, Table
 from databus_messages.formats import columns
-from databus_messages.formats.base import Statement
+from databus_messages.formats.base import DdlStatement
 
 #: TRUNCATE is none to Maxwell
 _TYPES = {Action.CREATE: "table-create", Action.ALTER: "table-alter", Action.DROP: "table-drop"}
@@ -12,7 +12,7 @@ _WITH_DIGITS = columns.TEMPORAL - {"date"}
 _STRINGS = columns.TEXT | columns.BINARY
 
 
-def description(statement: Statement) -> dict[str, Any] | None:
+def description(statement: DdlStatement) -> dict[str, Any] | None:
     """Describe what a statement does to a table; None for what Maxwell has no message for.
 
     A table that is renamed is told twice: by its old name, as it was, and by its new one, without `old`. That is left

@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from itertools import repeat
 
 from databus.events import Action, Begin, Table
-from databus_messages.formats.base import Change, Format, Options, PlainRecords, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    KeyValueRecords,
+    MessageSource,
+    Options,
+    Record,
+    SnapshotRows,
+)
 from databus_messages.formats.columns import misfit
 from databus_messages.formats.maxwell_ddl import description
 from databus_messages.formats.maxwell_keys import KeyFormat, KeyWriter, uuid
@@ -64,9 +73,9 @@ class MaxwellJson(Format[MaxwellOptions]):
     """Makes Maxwell's messages. They tell the transaction's end, so that it has to be known."""
 
     options_type = MaxwellOptions
-    needs_end = True
+    needs_transaction_end = True
 
-    def __init__(self, source: Source, options: MaxwellOptions) -> None:
+    def __init__(self, source: MessageSource, options: MaxwellOptions) -> None:
         super().__init__(source, options)
         self._messages: dict[str, _Messages] = {}
         self._tells_place = (
@@ -97,7 +106,7 @@ class MaxwellJson(Format[MaxwellOptions]):
         except (ValueError, LookupError) as error:
             raise misfit(change.table, error) from None  # it could show the value
 
-    def _rows(self, messages: _Messages, change: Change) -> PlainRecords:
+    def _rows(self, messages: _Messages, change: Change) -> KeyValueRecords:
         options, begin = self.options, change.begin
         end = change.transaction_end if options.output_commit_info else None
         told = self._queries.of(change) if options.output_row_query else None
@@ -118,9 +127,9 @@ class MaxwellJson(Format[MaxwellOptions]):
             tail = b',"old":%b}' % old if old else b"}"
             values.append(writer.row(row, nulls, head + commit + place + messages.data(key), tail))
             written.append(keys.of_row(key, source, begin.transaction, ordinal))
-        return PlainRecords(written, values)
+        return KeyValueRecords(written, values)
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the message of a CREATE, ALTER or DROP."""
         told = description(statement) if self.options.output_ddl else None
         if told is None:
@@ -134,7 +143,7 @@ class MaxwellJson(Format[MaxwellOptions]):
         key = uuid(self.source.name, begin.transaction, statement.start, table.schema, table.name)
         return [Record(key, encode(told), topic=self.options.ddl_kafka_topic)]
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make Maxwell's bootstrap messages."""
         messages = self._of(snapshot.table)
         keys, identity = messages.keys, (self.source.name, snapshot.time_us)

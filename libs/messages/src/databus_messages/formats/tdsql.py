@@ -19,7 +19,16 @@ from itertools import zip_longest
 import msgspec
 
 from databus.events import Action, Begin, Row, Table
-from databus_messages.formats.base import Change, End, Format, Options, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    MessageSource,
+    Options,
+    Record,
+    SnapshotRows,
+    TransactionEnd,
+)
 from databus_messages.formats.columns import misfit
 from databus_messages.formats.sql_literals import Dialect, LiteralOf, literal_of
 
@@ -46,7 +55,7 @@ class Tdsql(Format[TdsqlOptions]):
 
     options_type = TdsqlOptions
 
-    def __init__(self, source: Source, options: TdsqlOptions) -> None:
+    def __init__(self, source: MessageSource, options: TdsqlOptions) -> None:
         super().__init__(source, options)
         self._literals: dict[str, list[LiteralOf]] = {}
         #: of the transaction's last event that had messages: its number, first row and end, and its table
@@ -76,19 +85,19 @@ class Tdsql(Format[TdsqlOptions]):
         pairs = zip_longest(before, after, fillvalue=nothing)
         return [_record(head, where=where, field=field) for where, field in pairs]
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the messages of a statement, which is a transaction of its own, and of its GTID."""
         sql, name = statement.sql, (statement.table.schema, statement.table.name)
         yield from self._gtid(statement.begin)
         yield _record(self._head(_QUERY, "query", name, statement.begin, 2), sql=sql)
 
-    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+    def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Make the message of the XID."""
         if end.xid is None:
             return []
         return [_record(self._head(_XID, "xid", self._table, begin, self._index + 1), xid=str(end.xid))]
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make an insert of each row, of a transaction without a GTID."""
         table = snapshot.table
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)

@@ -11,7 +11,7 @@ from typing import Any
 
 from databus.errors import PoisonError
 from databus.events import Table
-from databus_messages.formats.base import Source
+from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.avro_rows import AvroRows, EncodeCell
 from databus_messages.formats.debezium.avro_schemas import avro_name, avro_schema
 from databus_messages.formats.debezium.codec import Codec, RowEncoder
@@ -27,7 +27,7 @@ class DebeziumAvro(Debezium[AvroOptions]):
 
     options_type = AvroOptions
 
-    def __init__(self, source: Source, options: AvroOptions) -> None:
+    def __init__(self, source: MessageSource, options: AvroOptions) -> None:
         super().__init__(source, options, AvroCodec(_registry(options)))
 
     @classmethod
@@ -35,7 +35,7 @@ class DebeziumAvro(Debezium[AvroOptions]):
         """Ask the registry."""
         _registry(options).check()
 
-    def asks(self, table: Table) -> bool:
+    def may_block(self, table: Table) -> bool:
         """Whether the table's schemas may have to be registered."""
         return table.fingerprint not in self._plans
 

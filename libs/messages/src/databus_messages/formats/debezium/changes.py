@@ -5,7 +5,7 @@ from typing import Any
 
 from databus.events import Action, Column, Table
 from databus_binlog import Flavor
-from databus_messages.formats.base import Statement
+from databus_messages.formats.base import DdlStatement
 from databus_messages.formats.columns import BINARY, SPATIAL, arguments
 from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
 
@@ -71,7 +71,7 @@ def value_schema(flavor: Flavor, source: Schema) -> Schema:
     return struct(f"io.debezium.connector.{flavor}.SchemaChangeValue", fields)
 
 
-def table_changes(statement: Statement) -> list[dict[str, Any]]:
+def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
     """Tell what became of the table; a TRUNCATE changes no table."""
     kind, table = _CHANGES.get(statement.action), statement.table
     if kind is None:

@@ -7,7 +7,16 @@ from typing import TypeVar
 
 from databus.events import Action, Begin, Table
 from databus.names import debezium_heartbeat_topic, debezium_transaction_topic
-from databus_messages.formats.base import Change, End, Format, PlainRecords, Record, Snapshot, Source, Statement
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    KeyValueRecords,
+    MessageSource,
+    Record,
+    SnapshotRows,
+    TransactionEnd,
+)
 from databus_messages.formats.columns import misfit
 from databus_messages.formats.debezium import changes, transactions
 from databus_messages.formats.debezium.codec import Codec
@@ -31,7 +40,7 @@ _HEARTBEAT = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64})
 class Debezium(Format[OptionsT]):
     """Both formats: they differ in how Connect's data becomes bytes."""
 
-    def __init__(self, source: Source, options: OptionsT, codec: Codec) -> None:
+    def __init__(self, source: MessageSource, options: OptionsT, codec: Codec) -> None:
         super().__init__(source, options)
         #: ns since the epoch
         self.clock = time.time_ns
@@ -50,12 +59,12 @@ class Debezium(Format[OptionsT]):
         self._queries = Queries()
 
     @property
-    def frames(self) -> bool:
+    def emits_frames(self) -> bool:
         """Whether transactions are told of, or statements, each of which ends with its transaction."""
         return self.options.provide_transaction_metadata or self.options.include_query
 
     @property
-    def beats(self) -> bool:
+    def emits_heartbeats(self) -> bool:
         """Whether heartbeats are wanted."""
         return self.options.heartbeat_interval_ms > 0
 
@@ -109,7 +118,7 @@ class Debezium(Format[OptionsT]):
         self._transaction = transaction
         return [self._transactions.record({"id": transaction.id}, transaction.began()), *records]
 
-    def statement(self, statement: Statement) -> Iterable[Record]:
+    def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Tell what became of the table; a TRUNCATE is a change of the table's rows as well, if it is wanted."""
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
@@ -127,7 +136,7 @@ class Debezium(Format[OptionsT]):
             }
             yield self._schema_changes.record({"databaseName": table.schema}, told)
 
-    def end(self, begin: Begin, end: End) -> Iterable[Record]:
+    def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Tell the end of a transaction whose begin was told."""
         if self._transaction:
             yield self._transactions.record({"id": self._transaction.id}, self._transaction.ended())
@@ -140,7 +149,7 @@ class Debezium(Format[OptionsT]):
             self._heartbeat_us = time_us
             yield self._heartbeats.record({"serverName": self._prefix}, {"ts_ms": time_us // 1000})
 
-    def snapshot(self, snapshot: Snapshot) -> Iterable[Record]:
+    def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Make a record of each row of a dump, marked by its place in it."""
         plan = self._plan(snapshot.table)
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
@@ -153,7 +162,7 @@ class Debezium(Format[OptionsT]):
                 values, keys = self._envelope.values(plan.images, "r", event, rows, [0] * count), plan.keys(rows)
             except (ValueError, LookupError) as error:
                 raise misfit(snapshot.table, error) from None
-            yield from PlainRecords(keys, values)
+            yield from KeyValueRecords(keys, values)
             done += count
 
     def _plan(self, table: Table) -> TablePlan:
@@ -171,7 +180,7 @@ class Debezium(Format[OptionsT]):
         return Event(plan.frame, source, self.clock())
 
 
-def _markers(snapshot: Snapshot) -> Iterator[str]:
+def _markers(snapshot: SnapshotRows) -> Iterator[str]:
     """Give each row's mark; being the last or first of the dump counts more than being that of a table."""
     count = len(snapshot.rows)
     for place in range(count):

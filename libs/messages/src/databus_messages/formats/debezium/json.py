@@ -20,7 +20,7 @@ from databus_binlog.json_rows import (
     ZONED,
     RowWriter,
 )
-from databus_messages.formats.base import Source
+from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.codec import Around, Codec, RowEncoder
 from databus_messages.formats.debezium.events import Debezium
 from databus_messages.formats.debezium.options import JsonOptions
@@ -48,9 +48,9 @@ class DebeziumJson(Debezium[JsonOptions]):
     """Keys and values as JSON."""
 
     options_type = JsonOptions
-    reads_packed = True
+    accepts_packed_rows = True
 
-    def __init__(self, source: Source, options: JsonOptions) -> None:
+    def __init__(self, source: MessageSource, options: JsonOptions) -> None:
         super().__init__(source, options, JsonCodec(options.schemas_enable))
 
 

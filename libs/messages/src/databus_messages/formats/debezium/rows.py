@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from databus.events import Action, Row
-from databus_messages.formats.base import Change, PlainRecords, Record
+from databus_messages.formats.base import Change, KeyValueRecords, Record
 from databus_messages.formats.debezium.envelope import EnvelopeEncoder, Event
 from databus_messages.formats.debezium.tables import TablePlan
 
@@ -26,9 +26,9 @@ class RowRecords:
         values = self._envelope.values(plan.images, operation, event, change.rows, numbers, blocks)
         keys = plan.keys(change.rows)
         if change.action is Action.INSERT or not (self._tombstones and plan.keyed):
-            return PlainRecords(keys, values)
+            return KeyValueRecords(keys, values)
         twice = [key for key in keys for _ in range(2)]
-        return PlainRecords(twice, [each for value in values for each in (value, None)])
+        return KeyValueRecords(twice, [each for value in values for each in (value, None)])
 
     def _updates(
         self,
@@ -41,7 +41,7 @@ class RowRecords:
         keys = plan.keys(rows)
         old_keys, new_keys = keys[::2], keys[1::2]
         if old_keys == new_keys:
-            return PlainRecords(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
+            return KeyValueRecords(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
         if len(numbers) > 1:  # one at a time, some may keep their key
             singles = (
                 (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
