@@ -21,7 +21,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from databus import names
-from databus.events import Action, Column, QueryEvent, Row, RowsEvent, Table
+from databus.events import Action, Column, QueryEvent, Row, Table
 from databus.manifest import DumpFile, Manifest, State
 from databus.progress import Progress, encode_progress
 from databus_binlog import Position
@@ -100,7 +100,7 @@ class Feed:
         if isinstance(content, bytes):
             return self._encoder.query(of, file, QueryEvent(of.fingerprint, action, content, end - 40, end))
         rows = msgspec.Raw(msgspec.msgpack.encode(content))
-        return self._encoder.rows(of, file, RowsEvent(of.fingerprint, action, 0, end - 40, end, rows))
+        return self._encoder.change(of, file, end, action, rows)
 
 
 class Dumps:

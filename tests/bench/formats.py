@@ -1,7 +1,7 @@
 """Encode rows in every format: rows a second of processor time, against `json.dumps` of the same messages.
 
-An event's rows are one `Change`, as in a binlog: 33 rows of W1m, 22 row images of W2. A format that makes one record of
-a whole event has it as the publisher gives it: with its rows still packed. No server takes part.
+An event's rows are one `Change`, as in a binlog: 33 rows of W1m, 22 row images of W2. A format that accepts packed rows
+gets them as the publisher gives them: in msgpack. No server takes part.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from rich.progress import track
 from served import CONSOLE
 from workloads import WORKLOADS, sysbench_row, typed_row
 
-from databus.events import Action, Begin, Row, RowsEvent, Table
+from databus.events import Action, Begin, PackedRows, Row, Table
 from databus_binlog import float_text
 from databus_changes.ddl.apply import apply
 from databus_changes.ddl.dialect import Dialect
 from databus_messages.formats import AnyFormat, find, known
-from databus_messages.formats.base import Change, Format, MessageSource, Record, TransactionEnd
+from databus_messages.formats.base import Change, MessageSource, Record, TransactionEnd
 
 #: times as fast as `json.dumps`
 GOALS = {"databus": 5, "canal-json": 3, "maxwell-json": 3, "debezium-json": 3}
@@ -54,11 +54,11 @@ def speed(name: str, changes: list[Change], formats: list[str], runs: int) -> li
     theirs: dict[str, list[float]] = {name: [] for name in formats}
     rows = sum(len(change.ordinals) for change in changes)
     encoders = {format_name: made(format_name) for format_name in formats}
-    events = [packed(change) for change in changes]
-    messages = {name: as_dicts(encode(encoder, changes, events)) for name, encoder in encoders.items()}
+    given = {name: [packed(change, encoder) for change in changes] for name, encoder in encoders.items()}
+    messages = {name: as_dicts(encode(encoder, given[name])) for name, encoder in encoders.items()}
     for format_name in track(formats * runs, f"encoding {name}", console=CONSOLE):
         ours[format_name].append(
-            rows / timed(lambda which: consume(encode(encoders[which], changes, events)), format_name)
+            rows / timed(lambda which: consume(encode(encoders[which], given[which])), format_name)
         )
         if messages[format_name]:
             theirs[format_name].append(rows / timed(lambda which: dump(messages[which]), format_name))
@@ -83,19 +83,17 @@ def made(name: str) -> AnyFormat:
     return kind(source, kind.options_type.model_validate(OPTIONS.get(name, {})))
 
 
-def encode(encoder: AnyFormat, changes: Sequence[Change], events: Sequence[RowsEvent]) -> Iterator[Record]:
-    if type(encoder).whole is not Format.whole:
-        for change, event in zip(changes, events, strict=True):
-            yield Record(*encoder.whole(change.table, change.begin, event))
-        return
+def encode(encoder: AnyFormat, changes: Iterable[Change]) -> Iterator[Record]:
     for change in changes:
         yield from encoder.change(change)
 
 
-def packed(change: Change) -> RowsEvent:
-    """Give the event that a change is made of."""
-    rows = msgspec.Raw(msgspec.msgpack.encode(change.rows))
-    return RowsEvent(change.table.fingerprint, change.action, change.first, change.start, change.end, rows)
+def packed(change: Change, encoder: AnyFormat) -> Change:
+    """Give the change as the publisher gives it to this format."""
+    if not encoder.accepts_packed_rows:
+        return change
+    rows = PackedRows(msgspec.Raw(msgspec.msgpack.encode(change.rows)))
+    return msgspec.structs.replace(change, rows=rows)
 
 
 def consume(records: Iterable[Record]) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from databus.errors import InvalidSettings
 from databus.events import Action, Commit, OversizedRow, QueryEvent, TableDefinition
 from databus.settings import Settings
-from databus_publisher import held
+from databus_messages import transaction_buffer
 from devstack import Server
 from publisher_support import ITEMS, TIME, Publisher, Run
 from support import Consume
@@ -130,7 +130,7 @@ async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
     monkeypatch: pytest.MonkeyPatch,
     memory: int,
 ) -> None:
-    monkeypatch.setattr(held, "_MEMORY", memory)
+    monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", memory)
     settings = configured(
         routes=[
             {"match": ["*.*"], "output": "rows", "format": "rowwise", "topic": "{name}.rows",

@@ -7,7 +7,9 @@ import msgspec
 from databus.errors import Fenced, KafkaUnavailable
 from databus.names import schema_topic
 from databus.progress import Progress
-from databus_publisher.batches import Lane, Limit
+from databus_messages.formats.base import KeyValueRecords, Record
+from databus_messages.routing.partitions import Partition
+from databus_publisher.batches import Limit
 from model.source import Row, row_of
 from model.turns import request
 
@@ -107,12 +109,15 @@ class MemoryProducer:
         self._kafka = kafka
         self._epoch = epoch
 
-    def lane(self, topic: str, partition: int, limit: Limit) -> Lane:
-        return Lane(topic, partition, limit)
+    def set_limit(self, topic: str, limit: Limit) -> None:
+        """Any record is taken."""
 
-    async def send(self, lane: Lane, key: bytes, value: bytes | None, headers: object = ()) -> bool:
-        if value is not None and not lane.topic.startswith(schema_topic("")):
-            rows = [row_of(cells) for cells in msgspec.json.decode(value)["Rows"]]
+    def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
+        return 0
+
+    async def send(self, partition: Partition, record: Record) -> bool:
+        if record.value is not None and not partition.topic.startswith(schema_topic("")):
+            rows = [row_of(cells) for cells in msgspec.json.decode(record.value)["Rows"]]
             await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
         return True
 

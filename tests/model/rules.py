@@ -10,8 +10,8 @@ from unittest.mock import patch
 from databus import pipe
 from databus.events import Begin
 from databus.pipe import Acceptance, Entry
+from databus.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
-from databus_publisher.reach import Reach
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
 
 Left = AbstractContextManager[Any]
@@ -29,8 +29,9 @@ def _any_number(acceptance: Acceptance, entry: Entry) -> Entry:
     return entry
 
 
-def _follow(reach: Reach, begin: Begin) -> None:
-    """Take note of a transaction whatever its ordinal is."""
+def _begin(tracker: ProgressTracker, begin: Begin) -> None:
+    """Accept a transaction whatever its ordinal is."""
+    tracker._begin = begin
 
 
 async def _no_abort(producer: MemoryProducer) -> None:
@@ -53,14 +54,14 @@ LEFT_OUT: dict[str, Callable[[], Left]] = {
     "token": lambda: _accepting(lambda acceptance, entry: entry._replace(token=acceptance.token)),
     "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),
     "number": lambda: _accepting(_any_number),
-    "ordinal": lambda: patch.object(Reach, "follow", _follow),
+    "ordinal": lambda: patch.object(ProgressTracker, "begin", _begin),
     "refusal": lambda: _without_lua(_REFUSAL, "generation[4], generation[6] = generation[4] or 0, generation[6] or 0"),
     "refusal of a number": lambda: _without_lua(_NUMBER),
-    "end": lambda: patch.object(Publication, "committable", property(lambda self: self._reach.moved)),
+    "end": lambda: patch.object(Publication, "committable", property(lambda self: self._tracker.moved)),
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),
     "take-over": lambda: patch.object(MemoryKafka, "aborts", False),
-    "first start": lambda: patch.object(Publication, "begin", _no_begin),
+    "first start": lambda: patch.object(Publication, "_commit_first_position", _no_begin),
     "silent open": lambda: patch.object(MemoryKafkaWithoutTransactions, "commits_to_open", True),
 }
 

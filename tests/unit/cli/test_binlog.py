@@ -13,10 +13,10 @@ import pytest
 
 from databus_binlog import Gtid, TableMap, Xid
 from databus_cli.__main__ import main
-from databus_cli.binlog import telling
 from databus_cli.binlog.files import read_files
 from databus_cli.binlog.lines import Json
 from databus_cli.binlog.tables import Completion
+from databus_messages import transaction_buffer
 
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
@@ -150,7 +150,7 @@ def test_transactions_whose_rows_may_not_count_are_refused(run):
 
 @pytest.mark.parametrize("held", [1 << 26, 10])
 def test_a_format_that_needs_the_end_of_a_transaction_is_told_it(run, monkeypatch, held):
-    monkeypatch.setattr(telling, "_IN_MEMORY", held)
+    monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", held)
     arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
     code, lines, _ = run(str(GOLDEN), *arguments)
     transactions = [

@@ -5,7 +5,7 @@ from base64 import b64decode
 
 import msgspec
 
-from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
+from databus.events import Action, Begin, Column, Index, PackedRows, QueryEvent, RowsEvent, Table
 from databus_binlog import Position
 from databus_messages.formats.base import Change, MessageSource, SnapshotRows
 from databus_messages.formats.databus import Databus, DatabusOptions, Encoder
@@ -38,7 +38,7 @@ def rows(action: Action, *images: list[bytes | None]) -> RowsEvent:
 
 def test_an_insert_is_encoded_as_the_original_does() -> None:
     event = rows(Action.INSERT, [b"1", b"Anne", b"19.99", None, b"2021-02-03 04:05:06"])
-    key, value = Encoder().rows(TABLE, "mysql-bin.000003", event)
+    key, value = Encoder().change(TABLE, "mysql-bin.000003", event.end, event.action, PackedRows(event.rows))
     assert key.decode() == '{"Pos":{"Name":"mysql-bin.000003","Pos":468},"Action":"DML"}'
     assert value.decode() == HEAD + (
         ',"Action":"insert","Rows":[["MQ==","QW5uZQ==","MTkuOTk=",null,"MjAyMS0wMi0wMyAwNDowNTowNg=="]]}'
@@ -47,7 +47,7 @@ def test_an_insert_is_encoded_as_the_original_does() -> None:
 
 def test_an_update_alternates_before_and_after() -> None:
     event = rows(Action.UPDATE, [b"1", b"Anne", None, None, None], [b"1", None, b"20.50", b"\x00\xff\x10", b""])
-    _, value = Encoder().rows(TABLE, "mysql-bin.000003", event)
+    _, value = Encoder().change(TABLE, "mysql-bin.000003", event.end, event.action, PackedRows(event.rows))
     assert value.decode() == HEAD + (
         ',"Action":"update","Rows":[["MQ==","QW5uZQ==",null,null,null],["MQ==",null,"MjAuNTA=","AP8Q",""]]}'
     )
@@ -69,12 +69,14 @@ def test_labels_are_escaped_as_go_does_and_no_key_is_null() -> None:
     assert json.loads(value)["Table"]["Columns"][0]["EnumValues"] == ["<a>", "b&c"]
 
 
-def test_an_event_is_one_record_however_it_is_told() -> None:
+def test_a_change_is_one_record_whether_its_rows_are_packed_or_not() -> None:
     databus = Databus(SOURCE, DatabusOptions())
     event = rows(Action.DELETE, [b"1", b"Anne", None, None, None])
     change = Change(TABLE, BEGIN, event.action, 154, 468, 0, range(1), [[b"1", b"Anne", None, None, None]])
+    packed = msgspec.structs.replace(change, rows=databus.rows_of(event))
     (record,) = databus.change(change)
-    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, event) == Encoder().rows(TABLE, BEGIN.file, event)
+    assert list(databus.change(packed)) == [record]
+    assert record[:2] == Encoder().change(TABLE, BEGIN.file, 468, Action.DELETE, change.rows)
 
 
 def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
@@ -83,7 +85,8 @@ def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
     assert databus.snapshot(SnapshotRows(TABLE, place, 1, [], first=True)) == ()
     image = [b"1", b"Anne", b"19.99", None, b""]
     (record,) = databus.snapshot(SnapshotRows(TABLE, place, 1, [image]))
-    assert (record.key, record.value) == databus.whole(TABLE, BEGIN, rows(Action.INSERT, image))
+    change = Change(TABLE, BEGIN, Action.INSERT, 154, 468, 0, range(1), [image])
+    assert list(databus.change(change)) == [record]
 
 
 def test_strict_texts_are_the_originals_and_null_stays() -> None:
@@ -92,9 +95,10 @@ def test_strict_texts_are_the_originals_and_null_stays() -> None:
         Column(name="f", type="double", raw_type="double"),
     )
     table = Table(schema="test", name="t2", columns=columns)
-    event = rows(Action.UPDATE, [b"4294967295", b"1.5"], [None, None])
-    _, exact = Databus(SOURCE, DatabusOptions()).whole(table, BEGIN, event)
-    _, strict = Databus(SOURCE, DatabusOptions(compat="strict")).whole(table, BEGIN, event)
+    packed = PackedRows(rows(Action.UPDATE, [b"4294967295", b"1.5"], [None, None]).rows)
+    change = Change(table, BEGIN, Action.UPDATE, 154, 468, 0, range(1), packed)
+    [[_, exact, *_]] = Databus(SOURCE, DatabusOptions()).change(change)
+    [[_, strict, *_]] = Databus(SOURCE, DatabusOptions(compat="strict")).change(change)
     assert texts(exact) == [[b"4294967295", b"1.5"], [None, None]]
     assert texts(strict) == [[b"-1", b"1.5000"], [None, None]]
 

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from databus.events import Action, Column, RowsEvent, decode_rows
+from databus.events import Action, Column, RowsEvent, Table, TableDefinition, decode_rows
 from databus_binlog import FormatDescription
 from databus_cli.binlog.changes import Changes
 from devstack import Kind
@@ -22,14 +22,17 @@ def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Col
     """Give the changes as the decoder tells them, and the columns that tables had, in each of their versions."""
     found: list[RowChange] = []
     versions: dict[str, list[dict[str, Column]]] = {}
+    known: dict[str, Table] = {}
     changes: Changes | None = None
     for event, tables in events(kind):
         if isinstance(event, FormatDescription):
             changes = Changes(event, lambda *_: True, Counter())
         assert changes
         for told in changes.of(event, tables):
+            if isinstance(told, TableDefinition):
+                known[told.table.fingerprint] = told.table
             if isinstance(told, RowsEvent):
-                table = changes.tables[told.table]
+                table = known[told.table]
                 columns = {column.name: column for column in table.columns}
                 if columns not in versions.setdefault(table.name, []):
                     versions[table.name].append(columns)

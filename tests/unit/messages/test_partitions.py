@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from databus.events import Action, Begin, Row, Table
 from databus_messages.formats.base import Change
-from databus_messages.partitions import Part, of_row, spread
+from databus_messages.routing.partitions import Part, of_row, split_by_key
 
 KEY = (0, 2)
 #: few keys, so that rows share them; the middle cell tells rows apart
@@ -41,7 +41,7 @@ keyed_rows = st.lists(st.tuples(cells, cells)).map(
 def test_rows_are_all_there_and_in_order_in_their_partition(
     rows: list[Row], partitions: int, first: int, action: Action
 ) -> None:
-    parts = spread(change(action, rows, first), KEY, partitions)
+    parts = split_by_key(change(action, rows, first), KEY, partitions)
     assert unspread(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
     assert len({part.partition for part in parts}) == len(parts)
     for part in parts:
@@ -58,7 +58,7 @@ def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: l
             expected.append((ordinal, Action.UPDATE, [before, after]))
         else:
             expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
-    parts = spread(change(Action.UPDATE, rows, 0), KEY, partitions)
+    parts = split_by_key(change(Action.UPDATE, rows, 0), KEY, partitions)
     assert unspread(parts) == expected
     by_partition = defaultdict(list)
     for part in parts:

@@ -7,8 +7,12 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from databus.errors import KafkaUnavailable
+from databus_messages.formats.base import Record
+from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Batches, Limit
 from databus_publisher.record_batch import RecordBatch
+
+T0 = Partition("t", 0)
 
 
 class StalledKafka:
@@ -36,13 +40,13 @@ class TakingKafka:
 async def test_what_its_topic_does_not_take_leaves_the_batch_open_to_others() -> None:
     kafka: Any = TakingKafka()
     batches = Batches(kafka, transactional=False)
-    lane = batches.lane("t", 0, Limit(1000))
-    assert await batches.send(lane, b"1", b"small")
-    assert not await batches.send(lane, b"2", b"x" * 1000)
-    assert not await batches.send(lane, b"3", b"x" * 990)
-    assert await batches.send(lane, b"4", b"small")
+    batches.set_limit("t", Limit(1000))
+    assert await batches.send(T0, Record(b"1", b"small"))
+    assert not await batches.send(T0, Record(b"2", b"x" * 1000))
+    assert not await batches.send(T0, Record(b"3", b"x" * 990))
+    assert await batches.send(T0, Record(b"4", b"small"))
     assert kafka.taken == []
-    assert await batches.send(lane, b"5", b"x" * 920)
+    assert await batches.send(T0, Record(b"5", b"x" * 920))
     (batch,) = kafka.taken
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"1", b"4"]
 
@@ -50,8 +54,8 @@ async def test_what_its_topic_does_not_take_leaves_the_batch_open_to_others() ->
 async def test_a_batch_that_was_not_handed_over_forbids_the_commit() -> None:
     kafka: Any = StalledKafka()
     batches = Batches(kafka, transactional=False)
-    lane = batches.lane("t", 0, Limit(2**20))
-    assert await batches.send(lane, b"key", b"value")
+    batches.set_limit("t", Limit(2**20))
+    assert await batches.send(T0, Record(b"key", b"value"))
     sending = asyncio.create_task(batches.flush())
     await kafka.asked.wait()
     sending.cancel()

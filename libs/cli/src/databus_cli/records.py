@@ -2,15 +2,15 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
 
 import msgspec
 from pydantic import ValidationError
 
 from databus.errors import InvalidSettings
-from databus_messages.formats import AnyFormat, find
-from databus_messages.formats.base import MessageSource, Options, Record
+from databus.rules import Rule
+from databus_messages.formats import find
+from databus_messages.formats.base import Record
+from databus_messages.outputs import OutputPlan
 
 _json = msgspec.json.Encoder().encode
 _read_json = msgspec.json.Decoder(msgspec.Raw).decode
@@ -41,26 +41,19 @@ def _assignment(text: str) -> tuple[str, object]:
         raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
 
 
-def format_of(name: str, options: Mapping[str, object]) -> Callable[[MessageSource], AnyFormat]:
-    """Give what makes a format with these options. Raises InvalidSettings where it cannot."""
-    kind = find(name)
-    return partial(_make, kind, _read_options(name, kind.options_type, options))
-
-
-def _make(kind: type[AnyFormat], options: Options, source: MessageSource) -> AnyFormat:
-    return kind(source, options)
-
-
-def _read_options(name: str, kind: type[Options], given: Mapping[str, object]) -> Options:
+def output_plan(rule: Rule) -> OutputPlan:
+    """Find the rule's format and validate its options. Raises InvalidSettings in the words of the command line."""
+    kind = find(rule.format)
     try:
-        return kind.model_validate(dict(given))
+        return OutputPlan(rule, kind, kind.options_type.model_validate(rule.options))
     except ValidationError as error:
         [first, *_] = error.errors()
         option = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
-            known = f"it has {', '.join(kind.model_fields)}" if kind.model_fields else "it has none"
-            raise InvalidSettings(f"format {name} has no option {option}: {known}") from error
-        raise InvalidSettings(f"option {option} of format {name}: {first['msg'].lower()}") from error
+            names = ", ".join(kind.options_type.model_fields)
+            known = f"it has {names}" if names else "it has none"
+            raise InvalidSettings(f"format {rule.format} has no option {option}: {known}") from error
+        raise InvalidSettings(f"option {option} of format {rule.format}: {first['msg'].lower()}") from error
 
 
 def line_of(record: Record) -> bytes:

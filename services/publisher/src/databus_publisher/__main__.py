@@ -3,17 +3,17 @@
 from databus import runtime
 from databus.runtime import Health
 from databus.settings import Settings
+from databus_messages.outputs import plan_outputs
 from databus_publisher import memory, service
-from databus_publisher.outputs import plan
 
 
 async def _run(settings: Settings, health: Health) -> None:
-    plan(settings)  # bad rules are refused before anything is disturbed
+    plan_outputs(settings.publisher.rules)  # wrong rules are refused before anything else is disturbed
     await service.run(settings, health)
 
 
 async def _check(settings: Settings, health: Health) -> None:
-    plan(settings)
+    plan_outputs(settings.publisher.rules)
     await service.check(settings, health)
 
 

@@ -1,11 +1,11 @@
-"""Records are collected into batches of our own (`send_batch`, a fifteenth of the cost of `send`), in bounded memory.
+"""Records are packed into record batches of our own, which cost a fifteenth of aiokafka's `send` (ADR 8).
 
-aiokafka commits a transaction even if a batch in it failed, so every batch's delivery is followed.
+aiokafka commits a transaction even if one of its batches failed, so the delivery of every batch is followed here.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
@@ -14,113 +14,104 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
-from databus_messages.formats.base import Headers, KeyValueRecords, Record
+from databus_messages.formats.base import KeyValueRecords, Record
+from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch leaves when this one is confirmed: larger ones wait less often. Brokers take 1 MiB by
-#: default, and the request of one batch still has room in one region of 1 MiB of their heap.
+#: default, and the request of one batch still fits into one region of 1 MiB of their heap.
 BATCH_BYTES = 960 * 1024
-#: in batches that are being filled, and in those that are on their way
+#: limits of all batches that are being filled, and of all that are in flight
 _FILLING_BYTES = 16 * 2**20
-_FLYING_BYTES = 8 * 2**20
-#: An idempotent producer never gives a batch up by itself; we do, to be seen as not ready and to begin anew.
+_IN_FLIGHT_BYTES = 8 * 2**20
+#: An idempotent producer never gives up on a batch by itself. We do, so that readiness shows it and we start again.
 CONFIRM_SECONDS = 30
 
 
 class Limit(NamedTuple):
-    """What a topic takes, in bytes of a batch: of one record, and of several."""
+    """What a topic takes, in bytes of a batch: with one record, and with several."""
 
     record: int
     batch: int = BATCH_BYTES
 
 
-#: for our own records, none of which can be left out: Kafka decides, and is not asked what it takes
+#: for our own topics, whose records cannot be left out: Kafka decides, and its limit is not looked up
 UNLIMITED = Limit(2**31, 2**18)
 
 
-class Lane:
-    """A partition, and the batch that is being filled for it."""
-
-    def __init__(self, topic: str, partition: int, limit: Limit) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.limit = limit
-        self.batch: RecordBatch | None = None
-
-    def append(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
-        """Put a record into the batch; False if there is none or it is full."""
-        return self.batch is not None and self.batch.append(key, value, headers)
-
-    def extend(self, records: Sequence[Record], first: int = 0) -> int:
-        """Put plain records into the batch, from the first on and up to one without room; tells how many."""
-        if self.batch is None or not isinstance(records, KeyValueRecords):
-            return 0
-        return self.batch.extend(records, first)
-
-
 class Batches:
-    """Fills batches, sends them off and follows their delivery."""
+    """Fills one batch for each partition, sends them and follows their delivery."""
 
     def __init__(self, kafka: AIOKafkaProducer, *, transactional: bool) -> None:
         self._kafka = kafka
         self._transactional = transactional
-        self._lanes: dict[tuple[str, int], Lane] = {}
-        self._filling: dict[Lane, RecordBatch] = {}
-        self._flying: dict[asyncio.Future[object], int] = {}
-        self._flying_bytes = 0
+        self._limits: dict[str, Limit] = {}
+        self._filling: dict[Partition, RecordBatch] = {}
+        self._in_flight: dict[asyncio.Future[object], int] = {}
+        self._in_flight_bytes = 0
         self._failure: BaseException | None = None
-        #: records sent off by topic
+        #: records sent, by topic
         self._records: Counter[str] = Counter()
 
-    def lane(self, topic: str, partition: int, limit: Limit) -> Lane:
-        """Give the one lane of a partition."""
-        return self._lanes.setdefault((topic, partition), Lane(topic, partition, limit))
+    def set_limit(self, topic: str, limit: Limit) -> None:
+        """Set what a topic takes. It has to be set before the first record."""
+        self._limits[topic] = limit
 
-    async def send(self, lane: Lane, key: bytes | None, value: bytes | None, headers: Headers = ()) -> bool:
-        """Send a record; False, and nothing is sent, if its topic does not take it."""
-        if lane.append(key, value, headers):
+    def limit(self, topic: str) -> Limit:
+        """Give what a topic takes."""
+        return self._limits[topic]
+
+    def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
+        """Put records, from the first on, into the partition's open batch as far as it has room. Returns how many."""
+        batch = self._filling.get(partition)
+        return batch.extend(records, first) if batch is not None else 0
+
+    async def send(self, partition: Partition, record: Record) -> bool:
+        """Put a record into a batch; sends full ones. False, and nothing is sent, if its topic does not take it."""
+        key, value, headers, _ = record
+        filling = self._filling.get(partition)
+        if filling is not None and filling.append(key, value, headers):
             return True
-        if value and len(value) >= lane.limit.record:
+        limit = self._limits[partition.topic]
+        if value and len(value) >= limit.record:
             return False
-        batch = RecordBatch(min(lane.limit), transactional=self._transactional)
-        batch.append(key, value, headers)  # the first one always finds room
-        if batch.size() > lane.limit.record:
+        batch = RecordBatch(min(limit), transactional=self._transactional)
+        batch.append(key, value, headers)  # the first record always finds room
+        if batch.size() > limit.record:
             return False
-        if lane.batch is not None:
-            await self._submit(lane)
-        lane.batch = self._filling[lane] = batch
-        if batch.size() >= lane.limit.batch:
-            await self._submit(lane)
+        if filling is not None:
+            await self._submit(partition)
+        self._filling[partition] = batch
+        if batch.size() >= limit.batch:
+            await self._submit(partition)
         return True
 
     async def relieve(self) -> None:
-        """Send batches off that are not full yet if there are so many that they take too much memory."""
+        """Send batches that are not full yet if all of them together take too much memory."""
         few = len(self._filling) * BATCH_BYTES <= _FILLING_BYTES
         if not few and sum(batch.size() for batch in self._filling.values()) > _FILLING_BYTES:
             await self._submit_all()
 
     async def flush(self) -> None:
-        """Send all off and wait until all is delivered. Raises what made a delivery fail."""
+        """Send everything and wait until it is delivered. Raises what made a delivery fail."""
         await self._submit_all()
-        await self.landed()
+        await self.delivered()
         self.raise_failure()
 
-    async def landed(self, bytes_left: int = 0) -> None:
-        """Wait until no more than so much is on its way, delivered or not. Raises KafkaUnavailable."""
+    async def delivered(self, bytes_left: int = 0) -> None:
+        """Wait until at most `bytes_left` are in flight, whether delivery succeeds or not. Raises KafkaUnavailable."""
         with confirmed_in_time():
-            while self._flying_bytes > bytes_left:
+            while self._in_flight_bytes > bytes_left:
                 async with asyncio.timeout(CONFIRM_SECONDS):
-                    await asyncio.wait(self._flying, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
 
     def discard(self) -> None:
-        """Forget what has not been sent off."""
+        """Forget what has not been sent."""
         self._records.clear()
-        for lane in self._filling:
-            lane.batch = None
         self._filling.clear()
 
     def take_records(self) -> Counter[str]:
-        """Tell, once, how many records were sent off, by topic."""
+        """Give the number of records sent since the last call, by topic."""
         records, self._records = self._records, Counter()
         return records
 
@@ -130,33 +121,34 @@ class Batches:
             raise self._failure
 
     async def begin(self) -> None:
-        """Make ready to send a batch off."""
+        """Prepare to send a batch."""
 
     async def _submit_all(self) -> None:
-        for lane in list(self._filling):
-            await self._submit(lane)
+        for partition in list(self._filling):
+            await self._submit(partition)
 
-    async def _submit(self, lane: Lane) -> None:
-        self.raise_failure()  # before aiokafka says that all that follows is illegal
-        batch, lane.batch = self._filling.pop(lane), None
+    async def _submit(self, partition: Partition) -> None:
+        self.raise_failure()  # otherwise aiokafka reports that all later calls are illegal
+        topic, number = partition
+        batch = self._filling.pop(partition)
         size, records = batch.size(), batch.record_count()
         try:
             await self.begin()
-            delivery = await self._kafka.send_batch(batch, lane.topic, partition=lane.partition)
-        except BaseException as error:  # cancelled, too: without these records nothing may be committed
+            delivery = await self._kafka.send_batch(batch, topic, partition=number)
+        except BaseException as error:  # also when cancelled: without these records nothing may be committed
             self._failure = self._failure or KafkaUnavailable(
-                f"records for {lane.topic} were not sent: {str(error) or type(error).__name__}"
+                f"records for {topic} were not sent: {str(error) or type(error).__name__}"
             )
             raise
-        self._flying[delivery] = size
-        self._flying_bytes += size
-        self._records[lane.topic] += records
-        delivery.add_done_callback(partial(self._landed, lane.topic, records))
-        await self.landed(_FLYING_BYTES)
+        self._in_flight[delivery] = size
+        self._in_flight_bytes += size
+        self._records[topic] += records
+        delivery.add_done_callback(partial(self._done, topic, records))
+        await self.delivered(_IN_FLIGHT_BYTES)
 
-    def _landed(self, topic: str, records: int, delivery: "asyncio.Future[object]") -> None:
-        size = self._flying.pop(delivery)
-        self._flying_bytes -= size
+    def _done(self, topic: str, records: int, delivery: "asyncio.Future[object]") -> None:
+        size = self._in_flight.pop(delivery)
+        self._in_flight_bytes -= size
         error = None if delivery.cancelled() else delivery.exception()
         if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
             error = RecordTooLarge(topic, size, records)

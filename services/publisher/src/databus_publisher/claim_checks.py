@@ -1,4 +1,4 @@
-"""Values that Kafka does not take, kept as files. A file is named for its content and never changes."""
+"""Values that are too large for Kafka, kept as files. A file is named for its content and never changes."""
 
 import asyncio
 import hashlib
@@ -9,20 +9,18 @@ from urllib.parse import quote, unquote, urlsplit
 from databus import metrics
 from databus.errors import FatalError
 from databus_messages.formats.base import ClaimCheck
-from databus_publisher.messages import Message
 
 
 class ClaimChecks:
-    """A folder with a folder for each topic."""
+    """A folder with a subfolder for each topic."""
 
     def __init__(self, url: str) -> None:
         self._root = Path(unquote(urlsplit(url).path))
 
-    async def store(self, message: Message, value: bytes) -> ClaimCheck:
-        """Store a value for good; repeated, it is the same file. Raises FatalError."""
+    async def store(self, topic: str, name: str, value: bytes) -> ClaimCheck:
+        """Store a value durably; stored again, it is the same file. Raises FatalError if it cannot be written."""
         digest = hashlib.sha256(value).hexdigest()
-        place = f"{message.told.begin.file}-{message.told.start}-{message.ordinal}-{digest[:16]}"
-        path = self._root / message.lane.topic / quote(place, safe="")
+        path = self._root / topic / quote(f"{name}-{digest[:16]}", safe="")
         try:
             await asyncio.to_thread(_write, path, value)
         except OSError as error:

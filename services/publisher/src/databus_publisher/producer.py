@@ -1,4 +1,4 @@
-"""A Kafka producer that is fed records and commits them, with the progress they reach, where it is told to."""
+"""The pipeline's Kafka producer: it sends records and commits them together with the progress they reach."""
 
 import asyncio
 import logging
@@ -14,13 +14,15 @@ from databus import metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
+from databus_messages.formats.base import Record
+from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time
 
 log = logging.getLogger("databus.publisher")
 
 _CLOSE_SECONDS = 5
-#: Kafka answers a commit before its marker is everywhere. A transaction that begins sooner is refused, and aiokafka
-#: asks again after 20 ms only (`sender.BACKOFF_OVERRIDE`).
+#: Kafka answers a commit before its markers are written to all partitions. A transaction that begins sooner is refused,
+#: and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
 
 
@@ -30,7 +32,8 @@ class Producer(Batches, ABC):
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str, *, transactional: bool) -> None:
         super().__init__(kafka, transactional=transactional)
         self._key = pipeline.encode()
-        self._progress = self.lane(names.progress_topic(pipeline), 0, UNLIMITED)
+        self._progress = Partition(names.progress_topic(pipeline), 0)
+        self.set_limit(self._progress.topic, UNLIMITED)
 
     @abstractmethod
     async def commit(self, progress: Progress) -> None:
@@ -41,24 +44,24 @@ class Producer(Batches, ABC):
 
     @abstractmethod
     async def abort(self) -> None:
-        """Drop what was sent since the last commit, as far as that can be. Raises what made a delivery fail."""
+        """Drop what was sent since the last commit, as far as possible. Raises what made a delivery fail."""
 
     @abstractmethod
     async def prove(self, progress: Progress) -> None:
-        """Learn, before anybody is disturbed, whether another publisher has replaced this one, which raises."""
+        """Raise if another publisher has replaced this one, before a generation is opened."""
 
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
 
     async def close(self, *, failed: bool) -> None:
-        """Disconnect. Unless Kafka failed, abort what is open, so that consumers need not wait for our successor."""
+        """Disconnect. Unless Kafka failed, abort the open transaction: consumers would wait for our successor."""
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if not failed:
                     await self.abort()
         except (KafkaError, DatabusError, TimeoutError):
-            log.info("nothing was aborted while disconnecting; what is open is aborted by the next publisher")
+            log.info("the open transaction could not be aborted while disconnecting; the next publisher will abort it")
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._kafka.stop()
@@ -66,10 +69,9 @@ class Producer(Batches, ABC):
             await self._kafka.client.close()
 
     async def _send_progress(self, progress: Progress) -> None:
-        await self.send(self._progress, self._key, encode_progress(progress))
+        await self.send(self._progress, Record(self._key, encode_progress(progress)))
 
-    def _count(self) -> None:
-        """Count what was committed."""
+    def _count_committed(self) -> None:
         for topic, records in self.take_records().items():
             if topic != self._progress.topic:
                 metrics.RECORDS_PUBLISHED.labels(topic).inc(records)
@@ -85,7 +87,7 @@ class ExactlyOnce(Producer):
 
     @property
     def age(self) -> float:
-        """Seconds since the transaction began that is open or failed to end."""
+        """Age in seconds of the transaction that is open or failed to end."""
         return time.monotonic() - self._begun if self._begun else 0.0
 
     async def begin(self) -> None:
@@ -100,10 +102,10 @@ class ExactlyOnce(Producer):
         await self._send_progress(progress)
         await self.flush()
         await self._end(self._kafka.commit_transaction)
-        self._count()
+        self._count_committed()
 
     async def prove(self, progress: Progress) -> None:
-        """Commit the progress once more: Kafka refuses it to one that was replaced while it slept."""
+        """Commit the progress once more: Kafka refuses that to a publisher that was replaced while it was paused."""
         await self.commit(progress)
 
     async def abort(self) -> None:
@@ -114,7 +116,7 @@ class ExactlyOnce(Producer):
             await self._end(self._kafka.abort_transaction)
 
     async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
-        self._open = False  # from here on it can neither be committed nor aborted any more
+        self._open = False  # whatever happens now, it can no longer be committed or aborted
         with confirmed_in_time():
             async with asyncio.timeout(CONFIRM_SECONDS):
                 await end()
@@ -122,7 +124,7 @@ class ExactlyOnce(Producer):
 
 
 class AtLeastOnce(Producer):
-    """Data first, then the progress, each awaited. What was sent off before an abort comes twice."""
+    """Data first, then the progress, each awaited. What was sent before an abort is sent again."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=False)
@@ -132,15 +134,15 @@ class AtLeastOnce(Producer):
         await self.flush()
         await self._send_progress(progress)
         await self.flush()
-        self._count()
+        self._count_committed()
 
     async def prove(self, progress: Progress) -> None:
-        """Do nothing: without fencing one that was replaced would take the progress back."""
+        """Do nothing: without fencing, a replaced publisher would move the progress back."""
 
     async def abort(self) -> None:
-        """Wait for what is on its way: what comes next has to come behind it."""
+        """Wait for what is in flight: later records must come after it."""
         self.discard()
-        await self.landed()
+        await self.delivered()
         self.raise_failure()
 
 
@@ -163,15 +165,17 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
     failed = False
     try:
         with confirmed_in_time():
-            async with asyncio.timeout(CONFIRM_SECONDS):  # it asks for ever where transactions cannot be coordinated
+            async with asyncio.timeout(
+                CONFIRM_SECONDS
+            ):  # aiokafka retries for ever while there is no transaction coordinator
                 await kafka.start()
         yield producer
     except (ProducerFenced, InvalidProducerEpoch) as error:
         failed = True
         if isinstance(producer, ExactlyOnce) and producer.age > timeout:
             raise FatalError(
-                f"a source transaction took longer than publisher.transaction_timeout={timeout:g}s to pass: raise it, "
-                "and the broker's transaction.max.timeout.ms with it"
+                f"a source transaction took longer to publish than publisher.transaction_timeout={timeout:g}s: "
+                "raise it, and the broker's transaction.max.timeout.ms with it"
             ) from error
         raise
     except (KafkaError, KafkaUnavailable):

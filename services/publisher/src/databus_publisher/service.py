@@ -15,7 +15,7 @@ from databus.pipe import Entry, PublisherEnd
 from databus.progress import Progress
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
-from databus_publisher import outputs
+from databus_messages.outputs import check_outputs, plan_outputs
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
@@ -36,7 +36,7 @@ async def run(settings: Settings, health: Health) -> None:
                     try:
                         async with open_producer(settings) as producer:
                             await _serve(settings, health, pipe, topics, producer)
-                    except RecordTooLarge as refused:  # aiokafka's producer cannot go on behind it
+                    except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
                         await topics.refused(refused)
 
 
@@ -44,7 +44,7 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
-    await outputs.check(settings)  # before anybody is disturbed
+    await _check_outputs(settings)  # before another publisher or reader is disturbed
     progress = await read_progress(settings, whole=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
@@ -84,10 +84,10 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
             if entries:
                 heard = time.monotonic()
                 await uninterrupted(_step(pipe, publication, entries))
-            elif publication.half_sent and time.monotonic() > heard + patience:
+            elif publication.in_transaction and time.monotonic() > heard + patience:
                 raise GenerationLost(
-                    f"nothing came for {patience:g} s in the middle of a transaction: does the reader live, or is "
-                    "publisher.transaction_timeout too short for the transactions there are?"
+                    f"no data for {patience:g} s inside an open transaction: check that the reader is running; if "
+                    "transactions take longer, raise publisher.transaction_timeout"
                 )
             if drained and publication.committable:
                 await uninterrupted(publication.commit())
@@ -132,4 +132,9 @@ async def check(settings: Settings, _: Health) -> None:
             async with open_topics(settings) as topics:
                 await topics.ensure_progress()
                 await topics.ensure_history()
-    await outputs.check(settings)
+    await _check_outputs(settings)
+
+
+async def _check_outputs(settings: Settings) -> None:
+    """Validate formats and options, and the services that formats depend on."""
+    await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules))

@@ -1,4 +1,4 @@
-"""Create the topics that are missing, and know what they take."""
+"""Topics in Kafka: missing ones are created, and the limits of existing ones are looked up."""
 
 import logging
 from collections.abc import AsyncIterator, Mapping
@@ -23,24 +23,25 @@ _DEAD_LETTER_BYTES = 32 * 2**20
 
 
 class Topics:
-    """Makes sure of topics; what it learnt of one holds as long as the publisher runs."""
+    """Creates and inspects topics. What it learnt of a topic holds as long as the publisher runs."""
 
     def __init__(self, settings: Settings, admin: AIOKafkaAdminClient) -> None:
         self._settings = settings
         self._admin = admin
         self._existing: set[str] | None = None
         self._limits: dict[str, Limit] = {}
-        self._told: dict[str, int] = {}
+        #: max.message.bytes as Kafka last gave it
+        self._max_bytes: dict[str, int] = {}
 
     async def ensure_progress(self) -> None:
         """Create the pipeline's progress topic, or verify it: one partition, compacted.
 
-        Raises FatalError for another one: a topic that forgets would lose the pipeline's progress.
+        Raises FatalError for any other: a topic with retention would lose the pipeline's progress.
         """
         await self._ensure_compacted(names.progress_topic(self._settings.name))
 
     async def ensure_history(self) -> None:
-        """Create the pipeline's topic of the schema history, or verify it, as that of the progress."""
+        """Create the pipeline's schema history topic, or verify it like the progress topic."""
         await self._ensure_compacted(names.schema_topic(self._settings.name))
 
     async def _ensure_compacted(self, topic: str) -> None:
@@ -64,29 +65,31 @@ class Topics:
         return topic
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None:
-        """Create a topic of changes unless it exists, by default as configured; an existing one is left as it is.
+        """Create a topic of changes unless it exists; an existing one is left as it is.
 
-        Who may not create topics may still write to them.
+        `partitions` is by default `publisher.partitions`. An account without CREATE rights can still write to existing
+        topics.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher
             await self._create(topic, partitions or publisher.partitions or 1, publisher.topic_settings)
 
     async def limit(self, topic: str) -> Limit:
-        """Tell what an existing topic takes."""
+        """Look up what an existing topic takes."""
         if topic not in self._limits:
-            largest = self._told[topic] = await max_batch_bytes(self._admin, topic)
+            largest = self._max_bytes[topic] = await max_batch_bytes(self._admin, topic)
             self._limits[topic] = Limit(largest, min(largest, BATCH_BYTES))
         return self._limits[topic]
 
-    async def asked_again(self, topic: str) -> Limit:
-        """Tell, before a record is left out, what the topic takes by now."""
-        if await max_batch_bytes(self._admin, topic) > self._told[topic]:
-            del self._limits[topic]
+    async def raised_limit(self, topic: str) -> Limit | None:
+        """Look again, before a record is left out; None unless the topic takes more than before."""
+        if await max_batch_bytes(self._admin, topic) <= self._max_bytes.get(topic, 0):
+            return None
+        self._limits.pop(topic, None)
         return await self.limit(topic)
 
     async def refused(self, refused: RecordTooLarge) -> None:
-        """Learn from a refusal: the topic's limit was changed, or we could not ask for it.
+        """Lower a limit that Kafka enforced: it was changed meanwhile, or could not be looked up.
 
         Raises FatalError if nothing smaller can be sent.
         """
@@ -99,7 +102,7 @@ class Topics:
                 refused.size - 1, min(old.batch, refused.size - 1 if refused.records == 1 else refused.size // 2)
             )
         self._limits[refused.topic] = new
-        log.warning("%s; from now on it gets at most %d", refused, new.record)
+        log.warning("%s; from now on at most %d bytes are sent to it", refused, new.record)
 
     async def _exists(self, topic: str) -> bool:
         if self._existing is None:
@@ -108,7 +111,7 @@ class Topics:
 
     async def _create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
         factor = self._settings.publisher.replication_factor
-        # aiokafka lets -1, the broker's default, pass only beside an explicit (here: empty) assignment.
+        # aiokafka accepts -1, the broker's default, only beside an explicit (here: empty) assignment.
         wanted = NewTopic(topic, partitions, factor, {} if factor == -1 else None, dict(config))
         answer = await self._admin.create_topics([wanted])
         for name, code, *details in answer.topic_errors:
@@ -123,6 +126,6 @@ class Topics:
 
 @asynccontextmanager
 async def open_topics(settings: Settings) -> AsyncIterator[Topics]:
-    """Connect to Kafka as an administrator of topics."""
+    """Connect to Kafka's admin API."""
     async with running(AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)) as admin:
         yield Topics(settings, admin)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from databus.errors import FatalError
-from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, Table
+from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent, Table, TableDefinition
 from databus_binlog import (
     AnyEvent,
     Event,
@@ -22,7 +22,7 @@ from databus_binlog import (
 )
 from databus_cli.binlog.schemas import Schemas, flavor_of
 
-Told: TypeAlias = Begin | RowsEvent | QueryEvent | Commit
+Told: TypeAlias = TableDefinition | Begin | RowsEvent | QueryEvent | Commit
 
 _OTHER_FORMAT = "which this format cannot tell; use --format json"
 
@@ -35,8 +35,7 @@ class Changes:
         self._mariadb = flavor_of(head) == "mariadb"  # which marks statements that stand alone, and sends no BEGIN
         self._wanted = wanted
         self._left_out = left_out
-        #: those that were told of, by their fingerprint
-        self.tables: dict[str, Table] = {}
+        self._announced: set[str] = set()
         self._transaction = 0
         self._gtid: Gtid | None = None
         self._thread = 0
@@ -79,7 +78,7 @@ class Changes:
             )
         yield from self._begin(event)
         table, action = self._schemas.behind(table_map), Action(event.action)
-        self.tables[table.fingerprint] = table
+        yield from self._announce(table)
         yield RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, self._query)
         self._query = None
         self._row += event.count // 2 if action is Action.UPDATE else event.count
@@ -109,10 +108,17 @@ class Changes:
                 self._left_out["statements on tables that the files do not describe"] += 1
                 continue
             yield from self._begin(event)
-            self.tables |= {table.fingerprint: table for table in (before, after) if table is not None}
+            for table in (before, after):
+                if table is not None:
+                    yield from self._announce(table)
             query = change.query.encode("utf-8", "surrogateescape")
             old = before.fingerprint if before is not None else ""
             yield QueryEvent(after.fingerprint, change.action, query, event.start, event.end, old)
+
+    def _announce(self, table: Table) -> Iterator[TableDefinition]:
+        if table.fingerprint not in self._announced:
+            self._announced.add(table.fingerprint)
+            yield TableDefinition(table)
 
     def _refuse(self, what: str, event: Event) -> None:
         if self._begun:

@@ -16,12 +16,14 @@ from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.manifest import DumpFile, Manifest, State
+from databus.rules import Rule
 from databus.settings import HttpUrl, add_config, load
-from databus_cli.records import add_options, format_of, line_of
+from databus_cli.records import add_options, line_of, output_plan
 from databus_cli.selection import Selection, add_tables
 from databus_cli.terminal import byte_progress
 from databus_messages.formats import AnyFormat, known
 from databus_messages.formats.base import MessageSource
+from databus_messages.outputs import OutputPlan
 from databus_messages.snapshots import snapshots
 
 _DESCRIPTION = """\
@@ -59,18 +61,18 @@ def _url(text: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Print the records; what comes before a failure is printed, too."""
-    make = format_of(options.format, dict(options.options))
-    asyncio.run(_run(options, options.url or load(options.config).dumps.url, make))
+    plan = output_plan(Rule(match=["*.*"], format=options.format, options=dict(options.options)))
+    asyncio.run(_run(options, options.url or load(options.config).dumps.url, plan))
     return 0
 
 
-async def _run(options: argparse.Namespace, url: str, make: Callable[[MessageSource], AnyFormat]) -> None:
+async def _run(options: argparse.Namespace, url: str, plan: OutputPlan) -> None:
     async with DumpApi(url) as api:
         manifest = await api.dump(options.dump)
         tables = _readable(manifest, Selection(options.tables))
-        made = make(MessageSource(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0))
+        source = MessageSource(name=manifest.pipeline, flavor=manifest.flavor, host="", port=0)
         async with api.leased(manifest.id):
-            await _print(api, manifest, tables, made)
+            await _print(api, manifest, tables, plan.format(source, plan.options))
 
 
 def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
@@ -89,7 +91,7 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
     return tables
 
 
-async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], made: AnyFormat) -> None:
+async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], encoder: AnyFormat) -> None:
     output = sys.stdout.buffer
     with (
         byte_progress(sum(file.bytes for files in manifest.files_of(tables) for file in files)) as advance,
@@ -100,7 +102,7 @@ async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], made: An
             try:
                 async for snapshot in told:
                     # Whoever reads the output may be slow; the lease is renewed meanwhile.
-                    await asyncio.to_thread(output.writelines, map(line_of, made.snapshot(snapshot)))
+                    await asyncio.to_thread(output.writelines, map(line_of, encoder.snapshot(snapshot)))
             finally:
                 output.flush()
 

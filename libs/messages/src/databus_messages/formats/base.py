@@ -223,13 +223,6 @@ class Format(ABC, Generic[OptionsT]):
     def change(self, change: Change) -> Iterable[Record]:
         """Make the records of rows, all for one partition."""
 
-    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
-        """Make key and value of an event that goes to one partition as it is, as `change` would, but with less ado.
-
-        Only for formats that make one record of it, without headers, and keep nothing of it: it may be told again.
-        """
-        raise NotImplementedError
-
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the records of a statement, for each partition of its table."""
         return ()

@@ -13,13 +13,14 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
+from databus.events import Action, Column, PackedRows, QueryEvent, Row, Table
 from databus_binlog.json_base64 import json_base64
 from databus_messages.formats.base import (
     Change,
     ClaimCheck,
     DdlStatement,
     Format,
+    KeyValueRecords,
     MessageSource,
     Options,
     Record,
@@ -67,14 +68,8 @@ class Encoder:
         self._file = ""
         self._position = b""
 
-    def rows(self, table: Table, file: str, event: RowsEvent) -> tuple[bytes, bytes]:
-        """Encode key and value of a rows event: all its row images are one message."""
-        if self._is_strict:
-            return self.change(table, file, event.end, event.action, decode_rows(event.rows))
-        return self._key(file, event.end), self._value(table, event.action, json_base64(event.rows))
-
     def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
-        """Encode key and value of some rows of the event that ends at `end`."""
+        """Encode key and value of some rows of the event that ends at `end`: all its row images are one message."""
         return self._key(file, end), self.rows_value(table, action, rows)
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
@@ -85,6 +80,8 @@ class Encoder:
         """Encode row images; a snapshot's lines are such values."""
         if self._is_strict:
             rows = self._strict(table, rows)
+        elif isinstance(rows, PackedRows):
+            return self._value(table, action, json_base64(rows.packed))
         return self._value(table, action, _json(rows))
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
@@ -119,6 +116,7 @@ class Databus(Format[DatabusOptions]):
     """All rows of a change are one record."""
 
     options_type: ClassVar[type[Options]] = DatabusOptions
+    accepts_packed_rows: ClassVar[bool] = True
 
     def __init__(self, source: MessageSource, options: DatabusOptions) -> None:
         super().__init__(source, options)
@@ -127,11 +125,7 @@ class Databus(Format[DatabusOptions]):
     def change(self, change: Change) -> Iterable[Record]:
         """Make the one record."""
         key, value = self._encoder.change(change.table, change.begin.file, change.end, change.action, change.rows)
-        return (Record(key, value),)
-
-    def whole(self, table: Table, begin: Begin, event: RowsEvent) -> tuple[bytes, bytes]:
-        """Make the one record."""
-        return self._encoder.rows(table, begin.file, event)
+        return KeyValueRecords([key], [value])
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the one record."""

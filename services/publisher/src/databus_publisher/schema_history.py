@@ -1,34 +1,37 @@
-"""The schema history: tables go to a topic of their own, in the transaction of the progress at which they hold."""
+"""Tables go to the schema history's topic, in the transaction of the progress at which they hold."""
 
 from databus import names
 from databus.events import SchemaDefinition, Table
 from databus.kafka_history import HEAD, encode_charset, encode_table
+from databus_messages.formats.base import Record
+from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED
 from databus_publisher.producer import Producer
 
 
-class History:
+class SchemaHistoryWriter:
     """Writes what is new in one generation."""
 
     def __init__(self, producer: Producer, pipeline: str) -> None:
         self._producer = producer
-        self._lane = producer.lane(names.schema_topic(pipeline), 0, UNLIMITED)
+        self._partition = Partition(names.schema_topic(pipeline), 0)
+        producer.set_limit(self._partition.topic, UNLIMITED)
         self._written: dict[bytes, bytes | None] = {}
 
-    async def begin(self) -> None:
-        """Write the head: the tables sent before it are all there are."""
+    async def complete_first(self) -> None:
+        """Write the head: the tables written before it are all tables of the pipeline's first start."""
         await self._write(names.schema_key(), HEAD)
 
     async def table(self, table: Table) -> None:
-        """Write a table, or that it is gone."""
+        """Write a table; one without columns was dropped."""
         await self._write(names.schema_key(table.schema, table.name), encode_table(table) if table.columns else None)
 
     async def schema(self, event: SchemaDefinition) -> None:
-        """Write a schema's default character set, or that it is gone."""
+        """Write a schema's default character set; without one the schema was dropped."""
         value = None if event.charset is None else encode_charset(event.charset)
         await self._write(names.schema_key(event.schema), value)
 
     async def _write(self, key: bytes, value: bytes | None) -> None:
         if self._written.get(key, b"") != value:
             self._written[key] = value
-            await self._producer.send(self._lane, key, value)
+            await self._producer.send(self._partition, Record(key, value))

@@ -1,21 +1,32 @@
-"""Which partition a row goes to: all changes of one row to the same one, in order.
+"""Which partition a row goes to: all changes of one row go to the same partition, in order.
 
-By `primary_key`, or the columns a rule chooses, it is the CRC-32 of the key's texts (docs/reference/values.md), joined
-by a zero byte, modulo the number of partitions; without a primary key and by `table` it is that of the table's name,
-`schema.table`.
+With `primary_key`, or with the columns that a rule names, the partition is the CRC-32 of the key's texts
+(docs/reference/values.md), joined by a zero byte, modulo the number of partitions. Without a primary key, and with
+`table`, it is the CRC-32 of the table's name, `schema.table`.
 """
 
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from databus.events import Action, Row, Table
 from databus_messages.formats.base import Change
 
+#: the number of a partition that only the row's key would show, for a row that was not read
+UNKNOWN = -1
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
 
 @dataclass(slots=True)
 class Part:
-    """Rows of one event that go to one partition with one message."""
+    """Rows of one event with one action that go to one partition."""
 
     partition: int
     action: Action
@@ -26,23 +37,23 @@ class Part:
 
 def of_table(table: Table, partitions: int) -> int:
     """Choose the partition of a table."""
-    return zlib.crc32(f"{table.schema}.{table.name}".encode()) % partitions
+    return zlib.crc32(table.full_name.encode()) % partitions
 
 
 def of_row(row: Row, key: Sequence[int], partitions: int) -> int:
-    """Choose the partition of a row by its key; NULL is as good as an empty text."""
+    """Choose the partition of a row by the values of its key columns; NULL counts as an empty text."""
     return zlib.crc32(b"\0".join([row[column] or b"" for column in key])) % partitions
 
 
-def images(action: Action) -> int:
-    """Count the row images of one change."""
+def images_per_row(action: Action) -> int:
+    """Count the row images of one changed row: an update has one before and one after the change."""
     return 2 if action is Action.UPDATE else 1
 
 
-def spread(change: Change, key: Sequence[int], partitions: int) -> list[Part]:
-    """Part the rows of a change, in an order that keeps that of each partition.
+def split_by_key(change: Change, key: Sequence[int], partitions: int) -> list[Part]:
+    """Split the rows of a change by partition; the order within each partition is kept.
 
-    An update that moves a row to another partition is a delete in the old one and an insert in the new one.
+    An update that moves a row to another partition becomes a delete in the old one and an insert in the new one.
     """
     parts: list[Part] = []
     last: dict[int, Part] = {}

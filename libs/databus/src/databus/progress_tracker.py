@@ -1,4 +1,4 @@
-"""How far the events of a generation reach: the progress that the next commit tells."""
+"""The progress that the next commit will record: how far the events of a generation have come."""
 
 from databus.errors import GenerationLost
 from databus.events import Begin, Commit, Heartbeat, Start
@@ -6,49 +6,59 @@ from databus.progress import Progress
 from databus_binlog import GtidSet, Position
 
 
-class Reach:
-    """Counts transactions, and keeps the GTID set, which becomes text only when a progress is asked for."""
+class ProgressTracker:
+    """Counts transactions and keeps the GTID set, which becomes text only when a progress is asked for."""
 
     def __init__(self, progress: Progress) -> None:
         self._transaction = progress.transaction
         self._gtids: GtidSet | None = None
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
         self._in_order = False
-        #: since the last progress
+        self._begin: Begin | None = None
+        #: whether there is progress since the last one that was taken
         self.moved = False
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a source transaction is open."""
+        return self._begin is not None
+
     def start(self, event: Start) -> None:
-        """Begin where the reader does, which is Kafka's progress or, on a first start, what that was resolved to."""
+        """Begin where the reader begins: at Kafka's progress or, on a first start, at the resolved start position."""
         self._gtids = GtidSet.parse(event.flavor, event.position.gtid_set)
         self._server, self._in_order = event.server, event.in_order
         self._move(event.position.file, event.position.offset, event.time_us)
 
-    def follow(self, event: Begin) -> None:
-        """Take note that a transaction begins. Raises GenerationLost unless it is the next one."""
+    def begin(self, event: Begin) -> None:
+        """Accept the next transaction. Raises GenerationLost for any other."""
         if self._gtids is None or event.transaction != self._transaction + 1:
             raise GenerationLost(f"transaction {self._transaction + 1} is missing")
+        self._begin = event
 
-    def ended(self, begin: Begin, event: Commit) -> None:
-        """Reach the end of a transaction."""
+    def commit(self, event: Commit) -> None:
+        """Move to the end of the open transaction. Raises GenerationLost if none is open."""
+        begin, self._begin = self._begin, None
+        if begin is None:
+            raise GenerationLost("a commit came outside of a transaction")
         self._transaction = begin.transaction
         if self._gtids is not None and event.executed == begin.gtid:
-            self._gtids.add(begin.gtid)  # nothing else: nearly always, and far cheaper
+            self._gtids.add(begin.gtid)  # nearly always, and far cheaper than a merge
         else:
-            self._execute(event.executed)
+            self._merge(event.executed)
         self._move(event.file, event.end, begin.time_us)
 
-    def passed(self, event: Heartbeat) -> None:
-        """Reach a place between transactions."""
-        self._execute(event.executed)
+    def skip(self, event: Heartbeat) -> None:
+        """Move to a position between transactions, up to which nothing was captured."""
+        self._merge(event.executed)
         self._move(event.file, event.end, event.time_us)
 
-    def progress(self) -> Progress:
-        """Tell what is reached, and that it has not moved since."""
+    def take(self) -> Progress:
+        """Give the progress so far, to be committed."""
         self.moved = False
         position = Position(str(self._gtids or ""), self._file, self._end)
         return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
 
-    def _execute(self, executed: str) -> None:
+    def _merge(self, executed: str) -> None:
         if self._gtids is None:
             raise GenerationLost("the generation has no start")
         self._gtids.merge(executed)

@@ -1,0 +1,190 @@
+"""Change events become messages: routed, filtered, spread over partitions, framed by their transactions.
+
+It does no I/O and knows no producer: the publisher sends the messages to Kafka, the command line prints them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from databus.errors import GenerationLost, InvalidSettings
+from databus.events import (
+    Begin,
+    Commit,
+    Event,
+    Heartbeat,
+    OversizedRow,
+    QueryEvent,
+    RowsEvent,
+    Table,
+    TableDefinition,
+)
+from databus.rules import Rule
+from databus_messages.formats.base import Change, DdlStatement, MessageSource, TransactionEnd
+from databus_messages.message import Frame, Message
+from databus_messages.outputs import Output, OutputPlan
+from databus_messages.routing.routes import Route, Router
+from databus_messages.transaction_buffer import TransactionBuffer
+
+
+class EventEncoder:
+    """Makes the messages of one generation of a pipeline, or of a series of binlog files."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        plans: Iterable[OutputPlan],
+        source: MessageSource,
+        partition_counts: Mapping[str, int],
+        salt: bytes = b"",
+    ) -> None:
+        """Make the outputs. `partition_counts` may be filled later: `unknown_topics` says what an event needs of it."""
+        self._outputs = [Output(plan, source) for plan in plans]
+        self._framed = [output for output in self._outputs if output.is_framed]
+        self._with_heartbeats = [output for output in self._outputs if output.format.emits_heartbeats]
+        self._router = Router(rules, self._outputs, source.name, salt)
+        self._partition_counts = partition_counts
+        self._tables: dict[str, Table] = {}
+        self._routes: dict[str, tuple[Route, ...]] = {}
+        self._buffer = TransactionBuffer()
+        self._begin: Begin | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a source transaction is open."""
+        return self._begin is not None
+
+    @property
+    def buffered_rows(self) -> int:
+        """Changed rows of the open transaction that wait for its end."""
+        return sum(output.row_count for output in self._outputs if output.is_buffered)
+
+    @property
+    def own_topics(self) -> list[str]:
+        """Topics that formats write to besides those of tables; each has one partition."""
+        return [topic for output in self._outputs for topic in output.format.topics()]
+
+    def open(self) -> None:
+        """Let formats prepare their own topics; blocks while another service is asked."""
+        for output in self._outputs:
+            output.format.open()
+
+    def unknown_topics(self, event: Event) -> list[str]:
+        """Name the topics whose number of partitions has to be known before the event can be encoded."""
+        tables: Sequence[str]
+        match event:
+            case RowsEvent() | OversizedRow():
+                tables = (event.table,)
+            case QueryEvent():
+                tables = (event.table, event.before) if event.before else (event.table,)
+            case _:
+                return []
+        unrouted = [self._table(fingerprint) for fingerprint in tables if fingerprint not in self._routes]
+        topics = [topic for table in unrouted for topic in self._router.topics(table)]
+        return [topic for topic in topics if topic not in self._partition_counts]
+
+    def messages(self, event: Event) -> Iterable[Message]:
+        """Make the messages of the next event, one after the other.
+
+        Raises InvalidSettings where a rule does not fit a table, GenerationLost for an event out of order.
+        """
+        match event:
+            case RowsEvent():
+                return self._rows(event)
+            case Begin():
+                self._begin = event
+            case Commit():
+                return self._commit(event)
+            case TableDefinition():
+                self._tables[event.table.fingerprint] = event.table
+            case QueryEvent():
+                return self._ddl(event)
+            case OversizedRow():
+                return self._unread(event)
+            case Heartbeat():
+                return self._heartbeat(event.time_us)
+        return ()
+
+    def _rows(self, event: RowsEvent) -> Iterator[Message]:
+        begin = self._opened()
+        routes = self._routes.get(event.table)
+        for route in self._find(event.table) if routes is None else routes:
+            for change in route.changes(begin, event):
+                if route.output.is_buffered:
+                    self._buffer.add(route, change, len(event.rows))
+                else:
+                    yield from self._framed_change(route, change)
+
+    def _framed_change(self, route: Route, change: Change) -> Iterator[Message]:
+        """Spread a change over its partitions, each behind the records that begin the transaction there."""
+        output = route.output
+        for partitions, part in route.spread(change):
+            if records := output.enter(partitions[0], change.begin):
+                yield Message(output, partitions, Frame(records))
+            yield Message(output, partitions, part)
+
+    def _ddl(self, event: QueryEvent) -> Iterator[Message]:
+        begin, before = self._opened(), self._published_before(event)
+        for route in self._find(event.table):
+            statement = DdlStatement(
+                table=route.table,
+                begin=begin,
+                action=event.action,
+                query=event.query,
+                start=event.start,
+                end=event.end,
+                before=before.get(route.output),
+            )
+            yield Message(route.output, route.ddl_partitions, statement)
+
+    def _published_before(self, event: QueryEvent) -> dict[Output, Table]:
+        """Give a statement's table as it was, as each output published it; a rule may fit only what it is now."""
+        try:
+            return {route.output: route.table for route in self._find(event.before)} if event.before else {}
+        except InvalidSettings:
+            return {}
+
+    def _unread(self, event: OversizedRow) -> Iterator[Message]:
+        for route in self._find(event.table):
+            where = (event.action, event.start, event.end, event.row, (event.row,))
+            change = Change(route.table, self._opened(), *where, ())
+            yield Message(route.output, (route.unread_partition,), change, event)
+
+    def _commit(self, event: Commit) -> Sequence[Message] | Iterator[Message]:
+        begin = self._opened()
+        self._begin = None
+        if not self._framed and not self._with_heartbeats:
+            return ()
+        return self._end(begin, event)
+
+    def _end(self, begin: Begin, event: Commit) -> Iterator[Message]:
+        ends = {output: TransactionEnd(event.xid, event.end, output.row_count) for output in self._framed}
+        for route, change in self._buffer.release(begin):
+            yield from self._framed_change(route, replace(change, transaction_end=ends[route.output]))
+        for output, end in ends.items():
+            if output.partitions and (records := list(output.format.end(begin, end))):
+                yield Message(output, tuple(output.partitions), Frame(records))
+            output.end_transaction()
+        yield from self._heartbeat(begin.time_us)
+
+    def _heartbeat(self, time_us: int) -> Iterator[Message]:
+        for output in self._with_heartbeats:
+            if records := list(output.format.heartbeat(time_us)):
+                yield Message(output, (), Frame(records))
+
+    def _find(self, fingerprint: str) -> tuple[Route, ...]:
+        """Find the routes of a table, once in a generation."""
+        if (routes := self._routes.get(fingerprint)) is None:
+            table = self._table(fingerprint)
+            routes = self._routes[fingerprint] = self._router.routes(table, self._partition_counts)
+        return routes
+
+    def _table(self, fingerprint: str) -> Table:
+        if (table := self._tables.get(fingerprint)) is None:
+            raise GenerationLost("an event came before its table's definition")
+        return table
+
+    def _opened(self) -> Begin:
+        if self._begin is None:
+            raise GenerationLost("an event came outside of a transaction")
+        return self._begin

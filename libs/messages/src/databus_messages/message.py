@@ -1,0 +1,64 @@
+"""A message: one change of a table, encoded by one output's format for one partition (DDL: for all partitions)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from databus.events import OversizedRow
+from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
+from databus_messages.outputs import Output
+from databus_messages.routing.partitions import Partition, images_per_row
+
+
+class Frame(NamedTuple):
+    """Records around a transaction's changes, or between transactions."""
+
+    records: Sequence[Record]
+
+
+Content: TypeAlias = Change | DdlStatement | Frame
+
+
+class Message(NamedTuple):
+    """What is encoded together, and where its records go."""
+
+    output: Output
+    #: a record goes to each of them, in order; a record that names one of the format's own topics goes only there
+    partitions: Sequence[Partition]
+    content: Content
+    #: a row that was not read because it is larger than the row limit: there is nothing to encode
+    unread: OversizedRow | None = None
+
+    @property
+    def may_block(self) -> bool:
+        """Whether `encode` may wait for another service, e.g. a schema registry."""
+        return not isinstance(self.content, Frame) and self.output.format.may_block(self.content.table)
+
+    def encode(self) -> Sequence[Record]:
+        """Make the records. Raises PoisonError for what the format cannot express."""
+        content, output = self.content, self.output
+        if isinstance(content, Change):
+            records = output.format.change(content)
+        elif isinstance(content, DdlStatement):
+            records = output.format.statement(content)
+        else:
+            records = content.records
+        return records if isinstance(records, KeyValueRecords | tuple) else tuple(records)
+
+    def halves(self) -> "tuple[Message, Message] | None":
+        """Split a change of several rows in two; None for anything else."""
+        change = self.content
+        if not isinstance(change, Change) or len(change.ordinals) < 2:
+            return None
+        half = len(change.ordinals) // 2
+        cut = half * images_per_row(change.action)
+        first = replace(change, ordinals=change.ordinals[:half], rows=change.rows[:cut])
+        second = replace(change, ordinals=change.ordinals[half:], rows=change.rows[cut:])
+        return self._replace(content=first), self._replace(content=second)
+
+    def __str__(self) -> str:
+        content = self.content
+        if isinstance(content, Frame):
+            return f"a transaction frame of format {self.output.rule.format}"
+        return f"{content.action} of {content.table.full_name} at {content.begin.file}:{content.start}"

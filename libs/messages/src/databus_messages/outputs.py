@@ -1,0 +1,91 @@
+"""The outputs of a pipeline: one for each routing rule, with its format and that format's open transaction."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from databus.errors import InvalidSettings
+from databus.events import Begin
+from databus.rules import Rule
+from databus_messages import formats
+from databus_messages.formats import AnyFormat
+from databus_messages.formats.base import MessageSource, Options, Record
+from databus_messages.routing.partitions import Partition
+
+
+class OutputPlan(NamedTuple):
+    """A rule with its format's class and validated options."""
+
+    rule: Rule
+    format: type[AnyFormat]
+    options: Options
+
+
+class Output:
+    """What one rule publishes, in its format."""
+
+    def __init__(self, plan: OutputPlan, source: MessageSource) -> None:
+        self.rule = plan.rule
+        self.format: AnyFormat = plan.format(source, plan.options)
+        #: the format needs the transaction's end for each change: changes wait for it in the transaction buffer
+        self.is_buffered = self.format.needs_transaction_end
+        #: the format writes records before or after a transaction's changes, or counts them
+        self.is_framed = self.is_buffered or self.format.emits_frames
+        #: changed rows of the open transaction that this output has published
+        self.row_count = 0
+        #: partitions that got changes of the open transaction, in order
+        self.partitions: dict[Partition, None] = {}
+        self._begin_records: Sequence[Record] = ()
+
+    def enter(self, partition: Partition, begin: Begin) -> Sequence[Record]:
+        """Give the records that precede a transaction's first change in a partition; later none.
+
+        Records for the format's own topics come only with the first partition of a transaction.
+        """
+        if not self.is_framed or partition in self.partitions:
+            return ()
+        if self.partitions:
+            records = [record for record in self._begin_records if record.topic is None]
+        else:
+            self._begin_records = records = list(self.format.begin(begin))
+        self.partitions[partition] = None
+        return records
+
+    def number_rows(self, count: int) -> range:
+        """Give the next changed rows their ordinals in the transaction, counting only what this output publishes."""
+        first = self.row_count
+        self.row_count += count
+        return range(first, self.row_count)
+
+    def end_transaction(self) -> None:
+        """Forget the open transaction."""
+        self.row_count = 0
+        self.partitions = {}
+
+
+def plan_outputs(rules: Iterable[Rule]) -> list[OutputPlan]:
+    """Find each rule's format and validate its options. Raises InvalidSettings with all errors, one a line."""
+    plans: list[OutputPlan] = []
+    errors: list[str] = []
+    for rule in rules:
+        if rule.drop:
+            continue
+        try:
+            kind = formats.find(rule.format)
+            plans.append(OutputPlan(rule, kind, kind.options_type.model_validate(rule.options)))
+        except InvalidSettings as error:
+            errors.append(f"{rule}: {error}")
+        except ValidationError as error:
+            for wrong in error.errors():
+                path = ".".join(map(str, ("options", *wrong["loc"])))
+                errors.append(f"{rule}: {path}: {wrong['msg'].removeprefix('Value error, ')} (format {rule.format})")
+    if errors:
+        raise InvalidSettings("\n".join(errors))
+    return plans
+
+
+def check_outputs(plans: Iterable[OutputPlan]) -> None:
+    """Check the services that formats depend on, e.g. a schema registry; blocks. Raises what `Format.check` raises."""
+    for plan in plans:
+        plan.format.check(plan.options)

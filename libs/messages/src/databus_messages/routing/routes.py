@@ -1,0 +1,128 @@
+"""Where the changes of a table go, by the rules: for each output a topic, its partitions and a filter.
+
+Routes name topics and partitions and know no producer. Partition counts come from whoever has them: the publisher asks
+Kafka, the command line has one partition a topic.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from databus import names
+from databus.errors import InvalidSettings
+from databus.events import Begin, Row, RowsEvent, Table, decode_rows
+from databus.rules import Rule, first_matches
+from databus_messages.formats.base import Change
+from databus_messages.outputs import Output
+from databus_messages.routing.columns import place_of
+from databus_messages.routing.filter import Filter, Run, filter_of
+from databus_messages.routing.partitions import UNKNOWN, Partition, images_per_row, of_table, split_by_key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """Where one output publishes the changes of a table, and as what."""
+
+    output: Output
+    #: as messages describe it
+    table: Table
+    filter: Filter | None
+    #: the statement's text may show values that a rule of this output hides
+    hides_queries: bool
+    #: where all rows go, or where each goes by its key
+    row_partitions: tuple[Partition, ...]
+    #: indexes of the key columns that choose a row's partition; empty where there is one for all rows
+    key: Sequence[int]
+    #: where DDL statements go: each to all of these
+    ddl_partitions: tuple[Partition, ...]
+
+    @property
+    def unread_partition(self) -> Partition:
+        """Stand for the partition of a row whose key was not read."""
+        return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
+
+    def changes(self, begin: Begin, event: RowsEvent) -> Iterator[Change]:
+        """Give what this output publishes of a rows event: filtered, and numbered as its format needs it."""
+        output = self.output
+        packed = self.filter is None and not self.key
+        rows = output.format.rows_of(event) if packed else decode_rows(event.rows)
+        runs: Iterable[Run] = ((event.action, _ordinals(event, rows), rows),)
+        if self.filter is not None:
+            runs = self.filter.changes(event.action, event.row, rows)
+        first = output.row_count if output.is_framed else event.row
+        query = None if self.hides_queries else event.query
+        for action, captured, images in runs:
+            ordinals = output.number_rows(len(captured)) if output.is_framed else captured
+            yield Change(self.table, begin, action, event.start, event.end, first, ordinals, images, query)
+
+    def spread(self, change: Change) -> Sequence[tuple[tuple[Partition, ...], Change]]:
+        """Split a change by partition."""
+        if not self.key:
+            return ((self.row_partitions, change),)
+        return [
+            (
+                (self.row_partitions[part.partition],),
+                replace(change, action=part.action, ordinals=part.ordinals, rows=part.rows),
+            )
+            for part in split_by_key(change, self.key, len(self.row_partitions))
+        ]
+
+
+def _ordinals(event: RowsEvent, rows: Sequence[Row]) -> range:
+    return range(event.row, event.row + len(rows) // images_per_row(event.action))
+
+
+class Router:
+    """Makes the routes of tables by the rules."""
+
+    def __init__(self, rules: Sequence[Rule], outputs: Iterable[Output], pipeline: str, salt: bytes) -> None:
+        self._rules = rules
+        self._outputs = {output.rule.number: output for output in outputs}
+        self._pipeline = pipeline
+        self._salt = salt
+
+    def topics(self, table: Table) -> list[str]:
+        """Name the topics that a table's changes go to."""
+        return [self._topic(rule, table) for rule in first_matches(self._rules, table.schema, table.name)]
+
+    def routes(self, table: Table, partition_counts: Mapping[str, int]) -> tuple[Route, ...]:
+        """Make a table's routes, given the number of partitions of each topic. Raises InvalidSettings."""
+        routes: dict[str, Route] = {}
+        for rule in first_matches(self._rules, table.schema, table.name):
+            topic = self._topic(rule, table)
+            if other := routes.get(topic):
+                raise InvalidSettings(
+                    f"{rule}: {table.full_name} goes to {topic} by rule {other.output.rule.number} already, "
+                    "for another output: choose another topic"
+                )
+            routes[topic] = self._route(rule, table, topic, partition_counts[topic])
+        return tuple(routes.values())
+
+    def _topic(self, rule: Rule, table: Table) -> str:
+        return names.table_topic(rule.topic, self._pipeline, table)
+
+    def _route(self, rule: Rule, table: Table, topic: str, count: int) -> Route:
+        table_filter = filter_of(rule, table, self._salt)
+        published = table_filter.table if table_filter else table
+        everywhere = tuple(Partition(topic, number) for number in range(count))
+        if rule.partition_by == "primary_key" or rule.key:
+            key = _key(rule, table, table_filter) or published.primary_key
+            key = key if count > 1 else ()
+            for_ddl = everywhere
+            for_rows = everywhere if key else (everywhere[of_table(table, count)],)
+        else:
+            key = ()
+            for_rows = for_ddl = (everywhere[0 if rule.partition_by == "single" else of_table(table, count)],)
+        hides = any(other.filters or other.drop for other in self._rules if other.output == rule.output)
+        return Route(self._outputs[rule.number], published, table_filter, hides, for_rows, key, for_ddl)
+
+
+def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ...]:
+    """Find the columns by which a rule spreads rows, among the published ones; a dropped table has none."""
+    if not table.columns:
+        return ()
+    try:
+        return tuple(table_filter.place_of(name) if table_filter else place_of(table, name) for name in rule.key)
+    except InvalidSettings as error:
+        raise InvalidSettings(f"{rule} does not fit table {table.full_name}: key: {error}") from error

@@ -1,0 +1,149 @@
+"""Messages are encoded and sent. What a topic does not take, or no format can encode, goes by `publisher.oversize`."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from databus.dead_letters import DeadLetter, Reason
+from databus.errors import FatalError, PoisonError
+from databus.settings import Publisher
+from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
+from databus_messages.message import Frame, Message
+from databus_messages.routing.partitions import Partition
+from databus_publisher.claim_checks import ClaimChecks
+from databus_publisher.dead_letters import DeadLetters
+from databus_publisher.producer import Producer
+from databus_publisher.topics import Topics
+
+
+@dataclass(frozen=True)
+class Undelivered:
+    """What could not be sent, where it belongs, and why."""
+
+    message: Message
+    partition: Partition
+    reason: Reason
+    error: str
+    size: int = 0
+    #: absent where the message could not be encoded
+    record: Record | None = None
+    #: index of the record among those of the message, and how many these are
+    index: int = 0
+    count: int = 1
+
+
+class Sender:
+    """Sends each message whole, in halves, as a claim check or as a dead letter; or stops."""
+
+    def __init__(self, settings: Publisher, producer: Producer, topics: Topics, dead_letters: DeadLetters) -> None:
+        self._policy = settings.oversize
+        self._producer = producer
+        self._topics = topics
+        self._claim_checks = ClaimChecks(settings.claim_checks)
+        self._dead_letters = dead_letters
+
+    async def send(self, message: Message) -> None:
+        """Encode a message, once, and send its records to its partitions."""
+        if message.unread is not None:
+            await self._refuse_unread(message, message.unread.size)
+            return
+        try:
+            # Nobody else has to wait while a format asks another service.
+            records = await asyncio.to_thread(message.encode) if message.may_block else message.encode()
+        except PoisonError as error:
+            await self._refuse_unencodable(message, error)
+            return
+        if isinstance(records, KeyValueRecords):
+            for partition in message.partitions:
+                await self._fill(message, partition, records)
+            return
+        for index, record in enumerate(records):
+            for partition in (Partition(record.topic, 0),) if record.topic else message.partitions:
+                await self._send_record(message, partition, records, index)
+
+    async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords) -> None:
+        """Send records to one partition; nearly all find room in its open batch."""
+        sent = self._producer.fill(partition, records)
+        while sent < len(records):
+            await self._send_record(message, partition, records, sent)
+            sent += 1
+            sent += self._producer.fill(partition, records, sent)
+
+    async def _send_record(self, message: Message, partition: Partition, records: Sequence[Record], index: int) -> None:
+        record = records[index]
+        if await self._producer.send(partition, record):
+            return
+        if limit := await self._topics.raised_limit(partition.topic):
+            self._producer.set_limit(partition.topic, limit)
+            if await self._producer.send(partition, record):
+                return
+        limit = self._producer.limit(partition.topic)
+        size = len(record.value or b"")
+        error = f"{message} takes {size} bytes, topic {partition.topic} takes batches of {limit.record}"
+        await self._refuse(Undelivered(message, partition, "too_large", error, size, record, index, len(records)))
+
+    async def _refuse_unread(self, message: Message, size: int) -> None:
+        error = f"{message} has a row of {size} bytes, more than reader.row_limit"
+        await self._refuse(Undelivered(message, message.partitions[0], "unread", error, size))
+
+    async def _refuse_unencodable(self, message: Message, cause: PoisonError) -> None:
+        """Leave out the rows that cannot be encoded, and no others."""
+        if self._policy != "stop" and (halves := message.halves()):
+            for half in halves:
+                await self.send(half)
+            return
+        error = f"{message} cannot be encoded: {cause}"
+        for partition in message.partitions:
+            await self._refuse(Undelivered(message, partition, "unencodable", error))
+
+    async def _refuse(self, undelivered: Undelivered) -> None:
+        message, record = undelivered.message, undelivered.record
+        content = message.content
+        if isinstance(content, Frame):  # consumers could not tell transactions apart without it
+            raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
+        if self._policy == "stop":
+            raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")
+        if self._policy == "split" and undelivered.count == 1 and (halves := message.halves()):
+            for half in halves:
+                await self.send(half)
+            return
+        if self._policy == "claim_check" and record and await self._send_claim_check(undelivered, content, record):
+            return
+        await self._dead_letters.write(_letter(undelivered, content), (record and record.value) or b"")
+
+    async def _send_claim_check(self, undelivered: Undelivered, content: Change | DdlStatement, record: Record) -> bool:
+        value = record.value or b""
+        name = f"{content.begin.file}-{content.start}-{_ordinal(undelivered, content)}"
+        check = await self._claim_checks.store(undelivered.partition.topic, name, value)
+        stand_in = record._replace(value=undelivered.message.output.format.claim_check(content, check))
+        return await self._producer.send(undelivered.partition, stand_in)
+
+
+def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
+    """Give the ordinal in its transaction of the (first) row that the record is about."""
+    if isinstance(content, Change):
+        return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
+    return 0
+
+
+def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLetter:
+    return DeadLetter(
+        reason=undelivered.reason,
+        error=undelivered.error,
+        topic=undelivered.partition.topic,
+        partition=undelivered.partition.number,
+        format=undelivered.message.output.rule.format,
+        key=undelivered.record.key if undelivered.record else None,
+        schema=content.table.schema,
+        table=content.table.name,
+        action=content.action,
+        gtid=content.begin.gtid,
+        file=content.begin.file,
+        start=content.start,
+        end=content.end,
+        transaction=content.begin.transaction,
+        row=_ordinal(undelivered, content),
+        record=undelivered.index,
+        size=undelivered.size,
+        time=content.begin.time_us,
+    )
