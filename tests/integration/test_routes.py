@@ -46,7 +46,7 @@ def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site" / "rowwise-1.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: rowwise\nVersion: 1\n")
-    (package / "entry_points.txt").write_text("[databus_messages.formats]\nrowwise = rowwise:Rowwise\n")
+    (package / "entry_points.txt").write_text("[databus.formats]\nrowwise = rowwise:Rowwise\n")
     monkeypatch.syspath_prepend(package.parent)
 
 
