@@ -23,6 +23,17 @@ def test_a_mysql_set_prints_as_the_server_prints_it(text, normal):
     assert str(GtidSet.parse("mysql", text)) == normal
 
 
+def test_transactions_added_together_are_those_added_one_by_one():
+    mysql = [f"{A}:4", f"{A}:5", "", f"{A}:6", f"{B}:1", f"{A}:8", f"{A}:blue:1", f"{A}:7"]
+    mariadb = ["0-1-7", "1-1-3", "", "0-2-8"]
+    for flavor, start, gtids in (("mysql", f"{A}:1-3", mysql), ("mariadb", "0-1-6,2-1-1", mariadb)):
+        together, single = GtidSet.parse(flavor, start), GtidSet.parse(flavor, start)
+        together.add_all(gtids)
+        for gtid in gtids:
+            single.add(gtid)
+        assert str(together) == str(single)
+
+
 @pytest.mark.parametrize("text", ["x", A, f"{A}:0", f"{A}:3-1", f"{A}:a-b", "0-1-2"])
 def test_a_text_that_is_no_set_is_refused(text):
     with pytest.raises(InvalidPosition, match="is no mysql GTID set"):

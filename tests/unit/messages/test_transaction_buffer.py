@@ -8,27 +8,34 @@ import pytest
 
 from databus.events import Action, Begin, Table
 from databus_messages.formats.base import Change
-from databus_messages.routing.routes import Route
+from databus_messages.message import Message
+from databus_messages.outputs import Output
+from databus_messages.routing.partitions import Partition
 from databus_messages.transaction_buffer import TransactionBuffer
 
 TABLE = Table(schema="shop", name="items", columns=())
 BEGIN = Begin(transaction=1, gtid="", file="log.1", server_id=1, thread_id=7, time_us=20)
-ROUTE = Mock(spec_set=Route, table=TABLE)
+OUTPUT = Mock(spec_set=Output)
 
 
-def change(number: int, **of: Any) -> Change:
-    return Change(TABLE, BEGIN, Action.INSERT, 4, 99, number, range(number, number + 1), [[b"%d" % number]], **of)
+def message(number: int, query: bytes = b"", output: Output = OUTPUT) -> Message:
+    ordinals = range(number, number + 1)
+    change = Change(TABLE, BEGIN, Action.INSERT, 4, 99, number, ordinals, [[b"%d" % number]], query)
+    return Message(output, (Partition("items", number % 3),), change)
+
+
+def seen(given: Message) -> tuple[Any, ...]:
+    change = given.content
+    assert isinstance(change, Change)
+    return given.output, given.partitions, change.table, list(change.ordinals), change.rows, change.query
 
 
 def test_changes_come_back_in_order_from_memory_and_file() -> None:
-    buffer, routes = TransactionBuffer(), [ROUTE, Mock(spec_set=Route, table=TABLE)]
-    kept = [(routes[number % 2], change(number, query=b"q" * 100_000)) for number in range(25)]
-    for route, one in kept:
-        buffer.add(route, one, 5)
-    back = list(buffer.release(BEGIN))
-    assert [(route, one.ordinals[0], one.rows, one.query) for route, one in back] == [
-        (route, one.first, one.rows, one.query) for route, one in kept
-    ]
+    buffer, outputs = TransactionBuffer(), [OUTPUT, Mock(spec_set=Output)]
+    kept = [message(number, b"q" * 100_000, outputs[number % 2]) for number in range(25)]
+    for one in kept:
+        buffer.add([one], 5)
+    assert list(map(seen, buffer.release(BEGIN))) == list(map(seen, kept))
     assert list(buffer.release(BEGIN)) == []
 
 
@@ -38,7 +45,7 @@ def test_memory_is_bounded_whatever_the_changes_are(changes: int, query: int) ->
     tracemalloc.start()
     try:
         for number in range(changes):
-            buffer.add(ROUTE, change(number, query=b"q" * query), 5)
+            buffer.add([message(number, b"q" * query)], 5)
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()

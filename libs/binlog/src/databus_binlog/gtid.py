@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 from uuid import UUID
 
@@ -37,6 +37,10 @@ class GtidSet(ABC):
     @abstractmethod
     def add(self, gtid: str) -> None:
         """Count one more transaction in. An anonymous one ("") changes nothing."""
+
+    @abstractmethod
+    def add_all(self, gtids: Iterable[str]) -> None:
+        """Add transactions in the order in which they were executed."""
 
     @abstractmethod
     def merge(self, text: str) -> None:
@@ -144,6 +148,19 @@ class MySqlGtidSet(GtidSet):
             key, number = _split(gtid)
             self._insert(key, number, number + 1)
 
+    def add_all(self, gtids: Iterable[str]) -> None:
+        """Add transactions in their order; runs of one source are added at once."""
+        run, first, end = ("", ""), 0, 0
+        for gtid in filter(None, gtids):
+            key, number = _split(gtid)
+            if key != run or number != end:
+                if end:
+                    self._insert(run, first, end)
+                run, first = key, number
+            end = number + 1
+        if end:
+            self._insert(run, first, end)
+
     def contains(self, gtid: str) -> bool:
         """Tell whether `uuid:n` or `uuid:tag:n` is in the set."""
         key, number = _split(gtid)
@@ -199,6 +216,11 @@ class MariaDbGtidPosition(GtidSet):
         if gtid:
             domain, server, sequence = _triple(gtid)
             self._last[domain] = (server, sequence)
+
+    def add_all(self, gtids: Iterable[str]) -> None:
+        """Add transactions in their order: the last one of each domain counts."""
+        for gtid in {gtid.partition("-")[0]: gtid for gtid in gtids}.values():
+            self.add(gtid)
 
     def contains(self, gtid: str) -> bool:
         """Tell whether the transaction's domain has come to it."""

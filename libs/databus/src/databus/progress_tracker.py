@@ -7,11 +7,13 @@ from databus_binlog import GtidSet, Position
 
 
 class ProgressTracker:
-    """Counts transactions and keeps the GTID set, which becomes text only when a progress is asked for."""
+    """Counts transactions, and collects GTIDs, which become a set only when a progress is taken."""
 
     def __init__(self, progress: Progress) -> None:
         self._transaction = progress.transaction
         self._gtids: GtidSet | None = None
+        #: GTIDs of transactions since the last progress
+        self._committed: list[str] = []
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
         self._in_order = False
         self._begin: Begin | None = None
@@ -41,8 +43,8 @@ class ProgressTracker:
         if begin is None:
             raise GenerationLost("a commit came outside of a transaction")
         self._transaction = begin.transaction
-        if self._gtids is not None and event.executed == begin.gtid:
-            self._gtids.add(begin.gtid)  # nearly always, and far cheaper than a merge
+        if event.executed == begin.gtid:
+            self._committed.append(begin.gtid)
         else:
             self._merge(event.executed)
         self._move(event.file, event.end, begin.time_us)
@@ -55,12 +57,16 @@ class ProgressTracker:
     def take(self) -> Progress:
         """Give the progress so far, to be committed."""
         self.moved = False
+        self._merge("")
         position = Position(str(self._gtids or ""), self._file, self._end)
         return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
 
     def _merge(self, executed: str) -> None:
+        """Add what was executed to the GTID set, after all that was committed before it."""
         if self._gtids is None:
             raise GenerationLost("the generation has no start")
+        self._gtids.add_all(self._committed)
+        self._committed.clear()
         self._gtids.merge(executed)
 
     def _move(self, file: str, end: int, time_us: int) -> None:

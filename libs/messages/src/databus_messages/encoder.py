@@ -5,8 +5,6 @@ It does no I/O and knows no producer: the publisher sends the messages to Kafka,
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from databus.errors import GenerationLost, InvalidSettings
 from databus.events import (
     Begin,
@@ -40,7 +38,7 @@ class EventEncoder:
     ) -> None:
         """Make the outputs. `partition_counts` may be filled later: `unknown_topics` says what an event needs of it."""
         self._outputs = [Output(plan, source) for plan in plans]
-        self._framed = [output for output in self._outputs if output.is_framed]
+        self._framed_outputs = [output for output in self._outputs if output.is_framed]
         self._with_heartbeats = [output for output in self._outputs if output.format.emits_heartbeats]
         self._router = Router(rules, self._outputs, source.name, salt)
         self._partition_counts = partition_counts
@@ -69,18 +67,16 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
-    def unknown_topics(self, event: Event) -> list[str]:
+    def has_routes(self, table: str) -> bool:
+        """Whether events of the table with this fingerprint can be encoded at once."""
+        return table in self._routes
+
+    def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> list[str]:
         """Name the topics whose number of partitions has to be known before the event can be encoded."""
-        tables: Sequence[str]
-        match event:
-            case RowsEvent() | OversizedRow():
-                tables = (event.table,)
-            case QueryEvent():
-                tables = (event.table, event.before) if event.before else (event.table,)
-            case _:
-                return []
-        unrouted = [self._table(fingerprint) for fingerprint in tables if fingerprint not in self._routes]
-        topics = [topic for table in unrouted for topic in self._router.topics(table)]
+        fingerprints = [event.table]
+        if isinstance(event, QueryEvent) and event.before:
+            fingerprints.append(event.before)
+        topics = [topic for each in fingerprints for topic in self._router.topics(self._table(each))]
         return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
@@ -105,26 +101,24 @@ class EventEncoder:
                 return self._heartbeat(event.time_us)
         return ()
 
-    def _rows(self, event: RowsEvent) -> Iterator[Message]:
-        begin = self._opened()
-        routes = self._routes.get(event.table)
-        for route in self._find(event.table) if routes is None else routes:
-            for change in route.changes(begin, event):
-                if route.output.is_buffered:
-                    self._buffer.add(route, change, len(event.rows))
-                else:
-                    yield from self._framed_change(route, change)
-
-    def _framed_change(self, route: Route, change: Change) -> Iterator[Message]:
-        """Spread a change over its partitions, each behind the records that begin the transaction there."""
-        output = route.output
-        for partitions, part in route.spread(change):
-            if records := output.enter(partitions[0], change.begin):
-                yield Message(output, partitions, Frame(records))
-            yield Message(output, partitions, part)
+    def _rows(self, event: RowsEvent) -> list[Message]:
+        if (begin := self._begin) is None:
+            raise _outside()
+        messages: list[Message] = []
+        for route in self._routes.get(event.table) or self._find(event.table):
+            made = route.messages(begin, event)
+            if not route.output.is_framed:
+                messages += made
+            elif route.output.is_buffered:
+                self._buffer.add(made, len(event.rows))
+            else:
+                messages += _framed(made, begin)
+        return messages
 
     def _ddl(self, event: QueryEvent) -> Iterator[Message]:
-        begin, before = self._opened(), self._published_before(event)
+        if (begin := self._begin) is None:
+            raise _outside()
+        before = self._published_before(event)
         for route in self._find(event.table):
             statement = DdlStatement(
                 table=route.table,
@@ -145,22 +139,25 @@ class EventEncoder:
             return {}
 
     def _unread(self, event: OversizedRow) -> Iterator[Message]:
+        if (begin := self._begin) is None:
+            raise _outside()
         for route in self._find(event.table):
-            where = (event.action, event.start, event.end, event.row, (event.row,))
-            change = Change(route.table, self._opened(), *where, ())
+            change = Change(
+                route.table, begin, event.action, event.start, event.end, event.row, ordinals=(event.row,), rows=()
+            )
             yield Message(route.output, (route.unread_partition,), change, event)
 
     def _commit(self, event: Commit) -> Sequence[Message] | Iterator[Message]:
-        begin = self._opened()
-        self._begin = None
-        if not self._framed and not self._with_heartbeats:
+        begin, self._begin = self._begin, None
+        if begin is None:
+            raise _outside()
+        if not self._framed_outputs and not self._with_heartbeats:
             return ()
         return self._end(begin, event)
 
     def _end(self, begin: Begin, event: Commit) -> Iterator[Message]:
-        ends = {output: TransactionEnd(event.xid, event.end, output.row_count) for output in self._framed}
-        for route, change in self._buffer.release(begin):
-            yield from self._framed_change(route, replace(change, transaction_end=ends[route.output]))
+        ends = {output: TransactionEnd(event.xid, event.end, output.row_count) for output in self._framed_outputs}
+        yield from _framed((message.ending(ends[message.output]) for message in self._buffer.release(begin)), begin)
         for output, end in ends.items():
             if output.partitions and (records := list(output.format.end(begin, end))):
                 yield Message(output, tuple(output.partitions), Frame(records))
@@ -184,7 +181,14 @@ class EventEncoder:
             raise GenerationLost("an event came before its table's definition")
         return table
 
-    def _opened(self) -> Begin:
-        if self._begin is None:
-            raise GenerationLost("an event came outside of a transaction")
-        return self._begin
+
+def _framed(messages: Iterable[Message], begin: Begin) -> Iterator[Message]:
+    """Put the records that begin a transaction before its first change in each partition."""
+    for message in messages:
+        if records := message.output.enter(message.partitions[0], begin):
+            yield Message(message.output, message.partitions, Frame(records))
+        yield message
+
+
+def _outside() -> GenerationLost:
+    return GenerationLost("an event came outside of a transaction")

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from databus.events import OversizedRow
-from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
+from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record, TransactionEnd
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition, images_per_row
 
@@ -20,7 +21,7 @@ class Frame(NamedTuple):
 Content: TypeAlias = Change | DdlStatement | Frame
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """What is encoded together, and where its records go."""
 
     output: Output
@@ -33,18 +34,28 @@ class Message(NamedTuple):
     @property
     def may_block(self) -> bool:
         """Whether `encode` may wait for another service, e.g. a schema registry."""
-        return not isinstance(self.content, Frame) and self.output.format.may_block(self.content.table)
+        output = self.output
+        return (
+            output.calls_services
+            and not isinstance(self.content, Frame)
+            and output.format.may_block(self.content.table)
+        )
 
     def encode(self) -> Sequence[Record]:
         """Make the records. Raises PoisonError for what the format cannot express."""
-        content, output = self.content, self.output
+        content = self.content
         if isinstance(content, Change):
-            records = output.format.change(content)
+            records = self.output.format.change(content)
         elif isinstance(content, DdlStatement):
-            records = output.format.statement(content)
+            records = self.output.format.statement(content)
         else:
             records = content.records
         return records if isinstance(records, KeyValueRecords | tuple) else tuple(records)
+
+    def ending(self, end: TransactionEnd) -> "Message":
+        """Give a change that knows how its transaction ends."""
+        content = self.content
+        return replace(self, content=replace(content, transaction_end=end)) if isinstance(content, Change) else self
 
     def halves(self) -> "tuple[Message, Message] | None":
         """Split a change of several rows in two; None for anything else."""
@@ -55,7 +66,7 @@ class Message(NamedTuple):
         cut = half * images_per_row(change.action)
         first = replace(change, ordinals=change.ordinals[:half], rows=change.rows[:cut])
         second = replace(change, ordinals=change.ordinals[half:], rows=change.rows[cut:])
-        return self._replace(content=first), self._replace(content=second)
+        return replace(self, content=first), replace(self, content=second)
 
     def __str__(self) -> str:
         content = self.content

@@ -32,6 +32,8 @@ class Output:
         self.is_buffered = self.format.needs_transaction_end
         #: the format writes records before or after a transaction's changes, or counts them
         self.is_framed = self.is_buffered or self.format.emits_frames
+        #: encoding may call another service, e.g. a schema registry
+        self.calls_services = plan.format.calls_services
         #: changed rows of the open transaction that this output has published
         self.row_count = 0
         #: partitions that got changes of the open transaction, in order
@@ -43,7 +45,7 @@ class Output:
 
         Records for the format's own topics come only with the first partition of a transaction.
         """
-        if not self.is_framed or partition in self.partitions:
+        if partition in self.partitions:
             return ()
         if self.partitions:
             records = [record for record in self._begin_records if record.topic is None]

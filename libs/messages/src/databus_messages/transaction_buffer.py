@@ -1,15 +1,17 @@
 """Changes that wait for the end of their transaction: in memory, and in a temporary file when they are many."""
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 
-from databus.events import Action, Begin, Row
+from databus.events import Action, Begin, Row, Table
 from databus_messages.formats.base import Change
-from databus_messages.routing.routes import Route
+from databus_messages.message import Message
+from databus_messages.outputs import Output
+from databus_messages.routing.partitions import Partition
 
 #: Limit of what is kept in memory, in bytes of packed rows and statements. As Python objects short values take up to
 #: twenty times as much.
@@ -19,10 +21,19 @@ _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 
 
-class _Entry(msgspec.Struct, array_like=True):
-    """A change in the file, without what all changes of its route and transaction share."""
+class _Target(NamedTuple):
+    """What many messages share."""
 
-    route: int
+    output: Output
+    partitions: Sequence[Partition]
+    table: Table
+
+
+class _Entry(msgspec.Struct, array_like=True):
+    """A change in the file, without what it shares with others."""
+
+    #: index of its target
+    target: int
     action: Action
     start: int
     end: int
@@ -37,55 +48,69 @@ _decode = msgspec.msgpack.Decoder(_Entry).decode
 
 
 class TransactionBuffer:
-    """Keeps the changes of one transaction in order, with their routes."""
+    """Keeps the changes of one transaction in order."""
 
     def __init__(self) -> None:
         #: the newest changes, and their size in bytes
-        self._in_memory: list[tuple[Route, Change]] = []
+        self._in_memory: list[Message] = []
         self._size = 0
-        #: all earlier ones; an entry names its route by the index in `_routes`
+        #: all earlier ones
         self._file: IO[bytes] | None = None
-        self._routes: list[Route] = []
+        self._targets: list[_Target] = []
 
     def __del__(self) -> None:
         """Close the file of a transaction whose generation was lost."""
         if self._file is not None:
             self._file.close()
 
-    def add(self, route: Route, change: Change, size: int) -> None:
-        """Keep a change; `size` is that of its event's rows, in bytes."""
-        self._in_memory.append((route, change))
-        self._size += size + len(change.query or b"") + _CHANGE_BYTES
+    def add(self, messages: Iterable[Message], size: int) -> None:
+        """Keep the changes of one event; `size` is that of its rows, in bytes."""
+        self._size += size
+        for message in messages:
+            self._in_memory.append(message)
+            self._size += _CHANGE_BYTES
+            if isinstance(message.content, Change):
+                self._size += len(message.content.query or b"")
         if self._size > _MEMORY_BYTES:
             self._move_to_file()
 
-    def release(self, begin: Begin) -> Iterator[tuple[Route, Change]]:
+    def release(self, begin: Begin) -> Iterator[Message]:
         """Give all changes in order, and forget them."""
         newest, self._in_memory, self._size = self._in_memory, [], 0
         if self._file is not None:
             with self._file as file:
                 self._file = None
                 yield from self._read(file, begin)
-            self._routes.clear()
+            self._targets.clear()
         yield from newest
 
     def _move_to_file(self) -> None:
         if self._file is None:
             self._file = TemporaryFile()  # noqa: SIM115 - closed by `release` or `__del__`
-        for route, change in self._in_memory:
-            if route not in self._routes:
-                self._routes.append(route)
-            head = (self._routes.index(route), change.action, change.start, change.end, change.first)
+        for message in self._in_memory:
+            change = message.content
+            if not isinstance(change, Change):
+                raise TypeError("only changes wait for the end of their transaction")
+            head = (self._target(message, change.table), change.action, change.start, change.end, change.first)
             entry = _encode((*head, change.ordinals, change.rows, change.query))
             self._file.write(_LENGTH.pack(len(entry)))
             self._file.write(entry)
         self._in_memory.clear()
         self._size = 0
 
-    def _read(self, file: IO[bytes], begin: Begin) -> Iterator[tuple[Route, Change]]:
+    def _target(self, message: Message, table: Table) -> int:
+        """Give the index of a message's target, and remember it."""
+        for index, known in enumerate(self._targets):
+            if (known.output, known.partitions) == (message.output, message.partitions) and known.table is table:
+                return index
+        self._targets.append(_Target(message.output, message.partitions, table))
+        return len(self._targets) - 1
+
+    def _read(self, file: IO[bytes], begin: Begin) -> Iterator[Message]:
         file.seek(0)
         while length := file.read(_LENGTH.size):
             entry = _decode(file.read(*_LENGTH.unpack(length)))
-            route = self._routes[entry.route]
+            target = self._targets[entry.target]
             event = (entry.action, entry.start, entry.end, entry.first)
-            yield route, Change(route.table, begin, *event, entry.ordinals, entry.rows, entry.query)
+            change = Change(target.table, begin, *event, entry.ordinals, entry.rows, entry.query)
+            yield Message(target.output, target.partitions, change)

@@ -3,15 +3,15 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
 
 from databus import metrics
-from databus.errors import GenerationLost
 from databus.events import (
     Begin,
     Commit,
     Event,
     Heartbeat,
+    OversizedRow,
+    QueryEvent,
     RowsEvent,
     SchemaDefinition,
     Start,
@@ -47,7 +47,8 @@ class Publication:
         self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
         #: by topic, as long as the generation lasts: a topic that grows must not move its rows to other partitions
         self._partition_counts: dict[str, int] = {}
-        self._encoder: EventEncoder | None = None
+        #: makes no messages before the generation's start
+        self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
         #: progress of the last commit
         self.committed = progress
@@ -70,29 +71,33 @@ class Publication:
         for event in events:
             match event:
                 case RowsEvent():
-                    await self._publish(event)
+                    if not self._encoder.has_routes(event.table):
+                        await self._open_topics(event)
                 case Begin():
                     self._tracker.begin(event)
-                    await self._publish(event)
                 case Commit():
-                    await self._publish(event)
                     self._tracker.commit(event)
-                    if self._size >= COMMIT_BYTES:
-                        await self.commit()
-                case TableDefinition():
-                    await self._history.table(event.table)
-                    if self._encoder is not None:
-                        await self._publish(event)
-                case SchemaDefinition():
-                    await self._history.schema(event)
-                case Heartbeat():
-                    self._tracker.skip(event)
-                    await self._publish(event)
-                case Start():
-                    await self._start(event)
                 case _:
-                    await self._publish(event)
+                    await self._prepare(event)
+            for message in self._encoder.messages(event):
+                await self._sender.send(message)
+            if self._size >= COMMIT_BYTES and isinstance(event, Commit):
+                await self.commit()
         await self._producer.relieve()
+
+    async def _prepare(self, event: Event) -> None:
+        """Do what precedes the messages of a rare event."""
+        match event:
+            case Start():
+                await self._start(event)
+            case Heartbeat():
+                self._tracker.skip(event)
+            case TableDefinition():
+                await self._history.table(event.table)
+            case SchemaDefinition():
+                await self._history.schema(event)
+            case QueryEvent() | OversizedRow():
+                await self._open_topics(event)
 
     async def commit(self) -> None:
         """Commit all complete source transactions sent so far, with their progress."""
@@ -103,16 +108,6 @@ class Publication:
         metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))
         self.committed = progress
-
-    async def _publish(self, event: Event) -> None:
-        """Encode an event and send its messages."""
-        encoder = self._encoder
-        if encoder is None:
-            raise GenerationLost("an event came before the generation's start")
-        if topics := encoder.unknown_topics(event):
-            await self._open_topics(topics)
-        for message in encoder.messages(event):
-            await self._sender.send(message)
 
     async def _start(self, event: Start) -> None:
         settings = self._settings
@@ -135,9 +130,9 @@ class Publication:
         await self._history.complete_first()
         await self.commit()
 
-    async def _open_topics(self, topics: Iterable[str]) -> None:
-        """Create missing topics, and look up their partitions and limits."""
-        for topic in topics:
+    async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> None:
+        """Create the topics that an event's tables need, and look up their partitions and limits."""
+        for topic in self._encoder.unknown_topics(event):
             await self._topics.ensure(topic)
             wanted = self._settings.publisher.partitions
             existing = await self._producer.partitions(topic)

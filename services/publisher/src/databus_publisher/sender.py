@@ -55,15 +55,16 @@ class Sender:
             return
         if isinstance(records, KeyValueRecords):
             for partition in message.partitions:
-                await self._fill(message, partition, records)
+                # Nearly all records find room in the partition's open batch.
+                if (sent := self._producer.fill(partition, records)) < len(records):
+                    await self._fill(message, partition, records, sent)
             return
         for index, record in enumerate(records):
             for partition in (Partition(record.topic, 0),) if record.topic else message.partitions:
                 await self._send_record(message, partition, records, index)
 
-    async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords) -> None:
-        """Send records to one partition; nearly all find room in its open batch."""
-        sent = self._producer.fill(partition, records)
+    async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
+        """Send the rest of the records to one partition."""
         while sent < len(records):
             await self._send_record(message, partition, records, sent)
             sent += 1

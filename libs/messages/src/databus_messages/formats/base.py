@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 class KeyValueRecords(Sequence[Record]):
-    """Records without headers for the topic of the route. They are kept as keys and values: a `Record` takes time."""
+    """Records without headers for the topic of the route, kept as lists: an object for each record takes time."""
 
     __slots__ = ("keys", "values")
 
@@ -176,6 +176,9 @@ class Format(ABC, Generic[OptionsT]):
     #: whether `Change.rows` may be `PackedRows`; a subclass that takes them for a list says no again
     accepts_packed_rows: ClassVar[bool] = False
 
+    #: whether `change` and `statement` may call another service, e.g. a schema registry: see `may_block`
+    calls_services: ClassVar[bool] = False
+
     def __init__(self, source: MessageSource, options: OptionsT) -> None:
         self.source = source
         self.options = options
@@ -205,9 +208,9 @@ class Format(ABC, Generic[OptionsT]):
         """Make ready what the format's own topics need of a neighbour, which they ask else when used; may block."""
 
     def may_block(self, table: Table) -> bool:
-        """Whether telling of a table now may block, for the answer of a neighbour: it is then done in a thread.
+        """Whether encoding a change of this table now would call another service: it is then done in a thread.
 
-        Only for `change` and `statement`: a format that asks has no `whole`.
+        Only formats with `calls_services` are asked.
         """
         return False
 

@@ -79,10 +79,11 @@ class Encoder:
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
         """Encode row images; a snapshot's lines are such values."""
         if self._is_strict:
-            rows = self._strict(table, rows)
-        elif isinstance(rows, PackedRows):
-            return self._value(table, action, json_base64(rows.packed))
-        return self._value(table, action, _json(rows))
+            texts = _json(self._strict(table, rows))
+        else:
+            texts = json_base64(rows.packed) if isinstance(rows, PackedRows) else _json(rows)
+        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
+        return b'%b,"Rows":%b}' % (head, texts)
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
@@ -93,10 +94,6 @@ class Encoder:
         if file != self._file:
             self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
         return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
-
-    def _value(self, table: Table, action: Action, rows: bytes) -> bytes:
-        head = self._heads.get((table.fingerprint, action)) or self._head(table, action)
-        return b'%b,"Rows":%b}' % (head, rows)
 
     def _strict(self, table: Table, rows: Sequence[Row]) -> list[Row]:
         texts = self._texts.get(table.fingerprint)

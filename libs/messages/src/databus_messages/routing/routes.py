@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from databus import names
 from databus.errors import InvalidSettings
-from databus.events import Begin, Row, RowsEvent, Table, decode_rows
+from databus.events import Action, Begin, RowsEvent, Table, decode_rows
 from databus.rules import Rule, first_matches
+from databus_binlog.json_base64 import count_rows
 from databus_messages.formats.base import Change
+from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.columns import place_of
 from databus_messages.routing.filter import Filter, Run, filter_of
-from databus_messages.routing.partitions import UNKNOWN, Partition, images_per_row, of_table, split_by_key
+from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,35 +44,34 @@ class Route:
         """Stand for the partition of a row whose key was not read."""
         return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
 
-    def changes(self, begin: Begin, event: RowsEvent) -> Iterator[Change]:
-        """Give what this output publishes of a rows event: filtered, and numbered as its format needs it."""
+    def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
+        """Make the messages of a rows event: filtered, numbered as the format needs it, and spread by key."""
+        if self.filter is None:
+            rows = decode_rows(event.rows) if self.key else self.output.format.rows_of(event)
+            changed = count_rows(event.rows) // (2 if event.action is Action.UPDATE else 1)
+            ordinals = range(event.row, event.row + changed)
+            return self._messages(begin, event, ((event.action, ordinals, rows),))
+        return self._messages(begin, event, self.filter.changes(event.action, event.row, decode_rows(event.rows)))
+
+    def _messages(self, begin: Begin, event: RowsEvent, runs: Iterable[Run]) -> list[Message]:
         output = self.output
-        packed = self.filter is None and not self.key
-        rows = output.format.rows_of(event) if packed else decode_rows(event.rows)
-        runs: Iterable[Run] = ((event.action, _ordinals(event, rows), rows),)
-        if self.filter is not None:
-            runs = self.filter.changes(event.action, event.row, rows)
         first = output.row_count if output.is_framed else event.row
         query = None if self.hides_queries else event.query
-        for action, captured, images in runs:
-            ordinals = output.number_rows(len(captured)) if output.is_framed else captured
-            yield Change(self.table, begin, action, event.start, event.end, first, ordinals, images, query)
+        messages: list[Message] = []
+        for action, ordinals, rows in runs:
+            numbers = output.number_rows(len(ordinals)) if output.is_framed else ordinals
+            change = Change(self.table, begin, action, event.start, event.end, first, numbers, rows, query)
+            if self.key:
+                messages += self._spread(change)
+            else:
+                messages.append(Message(output, self.row_partitions, change))
+        return messages
 
-    def spread(self, change: Change) -> Sequence[tuple[tuple[Partition, ...], Change]]:
+    def _spread(self, change: Change) -> Iterator[Message]:
         """Split a change by partition."""
-        if not self.key:
-            return ((self.row_partitions, change),)
-        return [
-            (
-                (self.row_partitions[part.partition],),
-                replace(change, action=part.action, ordinals=part.ordinals, rows=part.rows),
-            )
-            for part in split_by_key(change, self.key, len(self.row_partitions))
-        ]
-
-
-def _ordinals(event: RowsEvent, rows: Sequence[Row]) -> range:
-    return range(event.row, event.row + len(rows) // images_per_row(event.action))
+        for part in split_by_key(change, self.key, len(self.row_partitions)):
+            content = replace(change, action=part.action, ordinals=part.ordinals, rows=part.rows)
+            yield Message(self.output, (self.row_partitions[part.partition],), content)
 
 
 class Router:

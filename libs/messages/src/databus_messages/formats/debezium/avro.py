@@ -26,6 +26,7 @@ class DebeziumAvro(Debezium[AvroOptions]):
     """Keys and values as Avro."""
 
     options_type = AvroOptions
+    calls_services = True
 
     def __init__(self, source: MessageSource, options: AvroOptions) -> None:
         super().__init__(source, options, AvroCodec(_registry(options)))
