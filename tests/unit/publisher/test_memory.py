@@ -11,9 +11,9 @@ from databus_publisher.batches import BATCH_BYTES
 #: in a process of its own, for it cannot be undone: page faults of a hundred requests, each of some copies of a batch
 _PROGRAM = f"""
 import resource, sys
-from databus_publisher import memory
+from databus_publisher.record_batch import keep_freed_memory
 if sys.argv[1] == "kept":
-    memory.keep_freed()
+    keep_freed_memory()
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(100):

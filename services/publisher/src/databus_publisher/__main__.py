@@ -4,7 +4,8 @@ from databus import runtime
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_messages.outputs import plan_outputs
-from databus_publisher import memory, service
+from databus_publisher import service
+from databus_publisher.record_batch import keep_freed_memory
 
 
 async def _run(settings: Settings, health: Health) -> None:
@@ -19,7 +20,7 @@ async def _check(settings: Settings, health: Health) -> None:
 
 def main() -> None:
     """Run the publisher."""
-    memory.keep_freed()
+    keep_freed_memory()
     runtime.main("publisher", listen=lambda settings: settings.publisher.listen, run=_run, check=_check)
 
 
