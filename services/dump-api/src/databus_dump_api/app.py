@@ -8,8 +8,8 @@ from fastapi import FastAPI, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from databus.manifest import Manifest
-from databus.rules import TablePattern
 from databus.runtime import Health, health_routes
+from databus.table_filter import TablePattern
 from databus_dump_api import problems
 from databus_dump_api.download import Download
 from databus_dump_api.dumps import Dumps

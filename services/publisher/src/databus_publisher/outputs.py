@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from databus.errors import FatalError, InvalidSettings
 from databus.events import Begin, Start
-from databus.rules import Rule
 from databus.settings import Settings
+from databus.settings.rules import Rule
 from databus_messages import formats
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import Change, DdlStatement, Format, KeyValueRecords, MessageSource, Options, Record

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from databus import names
 from databus.errors import InvalidSettings
 from databus.events import Action, Begin, Row, RowsEvent, Table, decode_rows
-from databus.rules import Rule, first_matches
 from databus.settings import Settings
+from databus.settings.rules import Rule, first_matches
 from databus_messages import partitions
 from databus_messages.formats.base import Change
 from databus_messages.partitions import spread

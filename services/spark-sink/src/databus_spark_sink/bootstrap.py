@@ -8,7 +8,6 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from databus.events import Table
 from databus.kafka_progress import read_progress
 from databus.manifest import Manifest, State
 from databus.settings import Settings
+from databus.table_filter import TableFilter
 from databus_spark_sink import decode, lake
 from databus_spark_sink.handover import Beginning, of_server_read, wait_until_passed
 from databus_spark_sink.lake import Lake, belongs
@@ -62,8 +62,7 @@ async def _choose(settings: Settings, api: DumpApi) -> Manifest:
 
 
 def _covers(manifest: Manifest, settings: Settings) -> bool:
-    tables = [f"{table.schema}.{table.name}" for table in manifest.tables]
-    return all(any(fnmatchcase(table, pattern) for table in tables) for pattern in settings.spark.tables)
+    return not TableFilter(settings.spark.tables).unmatched((table.schema, table.name) for table in manifest.tables)
 
 
 async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
