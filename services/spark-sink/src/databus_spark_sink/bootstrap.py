@@ -5,7 +5,6 @@ It can be killed anywhere: without the marker everything is done again, with wha
 
 import asyncio
 import logging
-import os
 import shutil
 from collections.abc import Sequence
 from itertools import chain
@@ -15,6 +14,7 @@ import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
+from databus import durable
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
@@ -76,10 +76,8 @@ async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], f
 
 
 def _decompress(path: Path) -> None:
-    partial = path.with_suffix(".partial")
-    with path.open("rb") as compressed, partial.open("wb") as plain:
+    with path.open("rb") as compressed, durable.replacing(_lines(path)) as plain:
         zstandard.ZstdDecompressor().copy_stream(compressed, plain)
-    partial.rename(_lines(path))
     path.unlink()
 
 
@@ -118,9 +116,5 @@ def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manif
 
 def _mark(marker: Path, beginning: Beginning) -> None:
     """Write the marker, whole or not at all, after everything it stands for."""
-    temporary = marker.with_suffix(".tmp")
-    with temporary.open("wb") as file:
+    with durable.replacing(marker) as file:
         file.write(msgspec.json.encode(beginning))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(marker)
