@@ -13,7 +13,7 @@ from databus.settings.root import Settings
 
 
 def config_path() -> Path:
-    """Give the file that is read without `--config`."""
+    """Return the path of the file that is read without `--config`."""
     return Path(os.environ.get("DATABUS_CONFIG", "/etc/databus/databus.yaml"))
 
 
