@@ -16,9 +16,9 @@ class Publisher(Section):
     format: str = "databus"
     """Message format."""
     options: dict[str, Any] = {}
-    """Options of the message format."""
+    """Options of the message format; `databus` has `{compat: strict}`, the value texts of the original Go server."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
-    """Template of topic names."""
+    """Template of topic names with `{name}` (of the pipeline), `{schema}` and `{table}`."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Delivery guarantee; `at_least_once` is for brokers without transactions."""
     partition_by: PartitionBy = "table"
@@ -34,7 +34,7 @@ class Publisher(Section):
     replication_factor: Annotated[int, Field(ge=-1)] = -1
     """Replication factor of topics that the publisher creates; -1 is the broker's default."""
     topic_settings: dict[str, TopicSetting] = {}
-    """Kafka's settings of topics that the publisher creates, as in `{retention.ms: 604800000}`."""
+    """Kafka's settings for topics that the publisher creates, as in `{retention.ms: 1000}`; others are not changed."""
     transaction_timeout: Duration = 15 * 60.0
     """How long a source transaction may take to pass; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"

@@ -87,11 +87,11 @@ class Rule(Section):
     options: dict[str, Any] = {}
     """Options of the format; by default `publisher.options`, unless the rule sets `format`."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
-    """Template of topic names; by default `publisher.topic`."""
+    """Template of topic names, by default `publisher.topic`; two outputs must not write a table to the same topic."""
     partition_by: PartitionBy = "table"
     """What decides about a change's partition; by default `publisher.partition_by`."""
     key: Names = ()
-    """Columns whose texts, as messages have them, decide about the partition; used instead of `partition_by`."""
+    """Columns whose published values decide about a row's partition; used instead of `partition_by`."""
     columns: Columns | None = None
     """Columns to publish: `{include: [COLUMN, …]}` or `{exclude: [COLUMN, …]}`; by default all."""
     where: tuple[Condition, ...] = ()
@@ -99,7 +99,7 @@ class Rule(Section):
     mask: Names = ()
     """Columns whose values become `***`."""
     hash: Names = ()
-    """Columns whose values become their HMAC-SHA-256 with the salt, in hexadecimal."""
+    """Columns whose values become their HMAC-SHA-256 with the salt (64 hexadecimal digits); equal values stay equal."""
     truncate: dict[str, Annotated[int, Field(ge=1)]] = {}
     """Columns whose values are cut: column to length, in characters or, of binary strings, in bytes."""
     rename: dict[str, Annotated[str, StringConstraints(min_length=1)]] = {}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Annotated, TypeAlias, get_args
 
 import msgspec
-from pydantic import PlainSerializer, PlainValidator
+from pydantic import Field, PlainValidator
 
 from databus_binlog import Flavor, GtidSet, InvalidPosition
 
@@ -59,24 +59,25 @@ class StartAfterDump(msgspec.Struct, frozen=True):
 AnyStart: TypeAlias = StartLatest | StartEarliest | StartAt | StartAfterGtids | StartAfterDump
 
 
-def parse_start(text: object) -> AnyStart:
-    """Parse a value of `reader.start`. Raises ValueError."""
+def parse_start(value: object) -> AnyStart:
+    """Parse the text of `reader.start`; a value that is parsed already stays as it is. Raises ValueError."""
+    text = str(value)
     if text == "latest":
         return StartLatest()
     if text == "earliest":
         return StartEarliest()
-    kind, _, rest = str(text).partition(":")
+    kind, _, rest = text.partition(":")
     if kind == "gtid" and rest.strip():
         _require_gtid_set(rest)
         return StartAfterGtids(rest)
     if kind == "dump" and rest:
         return StartAfterDump(rest)
-    file, _, offset = str(text).rpartition(":")
+    file, _, offset = text.rpartition(":")
     if re.search(r"\.\d+$", file) and offset.isdecimal() and int(offset) >= 4:
         return StartAt(file, int(offset))
     raise ValueError(
         "expected latest, earliest, FILE:OFFSET (for example mysql-bin.000007:4), gtid:SET or dump:ID, not "
-        + repr(str(text)[:200])
+        + repr(text[:200])
     )
 
 
@@ -88,6 +89,4 @@ def _require_gtid_set(text: str) -> None:
     raise ValueError(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
 
 
-Start = Annotated[
-    AnyStart, PlainValidator(parse_start, json_schema_input_type=str), PlainSerializer(str, return_type=str)
-]
+Start = Annotated[AnyStart, PlainValidator(parse_start), Field(title="position")]
