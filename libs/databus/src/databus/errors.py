@@ -29,9 +29,9 @@ DatabusError
 
 from enum import StrEnum
 
-#: What an operator can do when the changes from here on cannot be known: skip what is in the binlog now.
+#: What an operator can do when the binlog does not contain what happened.
 START_AFRESH = (
-    "to skip it and start over, stop reader and publisher, delete the pipeline's progress topic "
+    "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
     "(databus.progress.NAME), start them with reader.start=latest and take a new dump"
 )
 
