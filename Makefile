@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model faults golden bench bench-decode bench-formats bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model faults golden docs bench bench-decode bench-formats bench-pipeline images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -64,6 +64,9 @@ faults: setup ## Let 100 faults happen to a pipeline and check every change (ARG
 
 golden: setup ## Let new servers log what the golden files are about, and write what every format makes of it (ARGS=--keep for old logs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
+
+docs: setup ## Write the tables of settings in docs/reference from the models
+	PYTHONPATH=tests $(BIN)/python -m reference.settings
 
 bench: bench-decode bench-formats bench-pipeline ## Run all benches (bench-results/)
 

@@ -1,4 +1,4 @@
-"""Who is active among replicas: one suite for each keeper of the lease, a real Redis and the API of Kubernetes."""
+"""Which replica is active: one suite for each storage of the lease, a real Redis and the API of Kubernetes."""
 
 import asyncio
 import secrets
@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from certificates import Authority
 from databus import election, metrics, names
-from databus.election import Lease, holding
+from databus.election import LeaderLease, holding
 from databus.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
 from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
@@ -31,9 +31,9 @@ PIPELINE = "Shop_1"
 
 
 class Severed:
-    """A lease whose keeper cannot be reached any more once it is cut off."""
+    """A lease whose storage cannot be reached once it is cut off."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: LeaderLease) -> None:
         self.me = lease.me
         self.off = False
         self._lease = lease
@@ -56,10 +56,10 @@ class Severed:
 
 
 class Keeper(ABC):
-    """Where leases are kept."""
+    """Where leases are stored."""
 
     @abstractmethod
-    def lease(self, me: str) -> Lease:
+    def lease(self, me: str) -> LeaderLease:
         """A lease that lasts `DURATION`, for a candidate; all candidates want the same one."""
 
     @abstractmethod
@@ -72,7 +72,7 @@ class RedisKeeper(Keeper):
         self.redis = redis
         self.key = names.leader_key(secrets.token_hex(4), "reader")
 
-    def lease(self, me: str) -> Lease:
+    def lease(self, me: str) -> LeaderLease:
         return RedisLease(self.redis, self.key, me, DURATION)
 
     async def forget(self) -> None:
@@ -86,7 +86,7 @@ class KubernetesKeeper(Keeper):
         self._client = client
         self.name = names.leader_lease(PIPELINE, "reader")
 
-    def lease(self, me: str) -> Lease:
+    def lease(self, me: str) -> LeaderLease:
         return KubernetesLease(self._client, self.name, me, DURATION)
 
     async def forget(self) -> None:
@@ -121,9 +121,9 @@ def keeper(request: pytest.FixtureRequest) -> Keeper:
 
 
 class Replica(Health):
-    """A replica of a service: it stands by, then works until it is told to leave, and says when each began."""
+    """A replica of a service: it stands by, then works until `leave` is set, and notes when each began."""
 
-    def __init__(self, lease: Lease) -> None:
+    def __init__(self, lease: LeaderLease) -> None:
         super().__init__()
         self.lease = lease
         self.stands_by, self.works, self.leave = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -144,7 +144,7 @@ class Replica(Health):
                 self.ended = monotonic()
 
 
-Start = Callable[[str | Lease], Replica]
+Start = Callable[[str | LeaderLease], Replica]
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def start(keeper: Keeper) -> AsyncIterator[Start]:
     """Start replicas; they end with the test."""
     replicas: list[Replica] = []
 
-    def start(lease: str | Lease) -> Replica:
+    def start(lease: str | LeaderLease) -> Replica:
         replicas.append(Replica(keeper.lease(lease) if isinstance(lease, str) else lease))
         return replicas[-1]
 
@@ -221,7 +221,7 @@ async def test_a_standby_takes_over_at_once_from_one_that_ended(start: Start) ->
     assert 0 < second.began - first.ended < RENEW
 
 
-async def test_one_that_is_told_to_stop_just_stops(keeper: Keeper, start: Start) -> None:
+async def test_one_that_is_cancelled_just_stops(keeper: Keeper, start: Start) -> None:
     first = start("first")
     await first.works.wait()
     first.task.cancel()
@@ -237,7 +237,7 @@ async def test_one_that_cannot_renew_stops_before_another_begins(keeper: Keeper,
     second = start("second")
     await second.stands_by.wait()
     lease.off = True
-    with pytest.raises(LeadershipLost, match=r"was not renewed for 1\.6 s: no answer came"):
+    with pytest.raises(LeadershipLost, match=r"was not renewed for 1\.6 s: no answer"):
         await first.task
     await second.works.wait()
     assert first.ended < second.began
@@ -248,7 +248,7 @@ async def test_one_whose_lease_is_another_s_stops(keeper: Keeper, start: Start) 
     await first.works.wait()
     await keeper.forget()
     assert await keeper.lease("thief").take() == "thief"
-    with pytest.raises(LeadershipLost, match="thief has taken the lease"):
+    with pytest.raises(LeadershipLost, match="thief has acquired the lease"):
         await first.task
 
 
@@ -263,7 +263,7 @@ async def test_a_forgotten_lease_leaves_one_active_after_the_next_renewal(keeper
         await keeper.forget()
 
 
-async def test_a_work_that_takes_its_cancellation_for_its_own_is_told_again(
+async def test_work_that_swallows_its_cancellation_is_cancelled_again(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(election, "_LEAVE_SECONDS", 0.1)
@@ -284,8 +284,8 @@ async def test_a_work_that_takes_its_cancellation_for_its_own_is_told_again(
 
 
 async def test_what_befalls_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
-    """Kafka fences it, the database hangs up on it: for a successor, which the lease tells."""
-    with pytest.raises(LeadershipLost, match="another replica is active by now"):
+    """Kafka fences it and the database closes its connection, both because of a successor that the lease names."""
+    with pytest.raises(LeadershipLost, match="another replica is active now"):
         async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
             await keeper.forget()
             await keeper.lease("thief").take()
@@ -345,7 +345,7 @@ async def test_a_token_is_read_anew_and_a_missing_right_is_named(
 
 
 async def test_outside_of_a_pod_kubernetes_is_a_wrong_setting(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettings, match="needs a pod"):
+    with pytest.raises(InvalidSettings, match="works only in a pod"):
         async with connect_kubernetes(account=tmp_path):
             pass
 

@@ -155,7 +155,7 @@ async def test_lost_writes_are_noticed_at_both_ends(
         await reader.append(b"three")
     token, claim = await redis.hmget(generation, "token", "claim")
     await redis.xadd(stream, {"token": token, "claim": claim, "payload": b"three"}, id="3-0")
-    with pytest.raises(GenerationLost, match="entry 1 is missing"):
+    with pytest.raises(GenerationLost, match="entry 2 instead of 1"):
         await publisher.take(count=9, block_ms=None)
 
 

@@ -52,7 +52,7 @@ async def test_a_download_goes_on_where_it_was_cut_and_is_verified(dumps: Dumps,
         assert dumps.ranges == ["bytes=50-"]
 
         path.write_bytes(b"?" + content[1:])
-        with pytest.raises(DumpUnusable, match=f"{file.name} is not what its manifest says"):
+        with pytest.raises(DumpUnusable, match=f"{file.name} differs from its manifest"):
             await api.download(manifest.id, file, path)
         assert not path.exists(), "the next try begins afresh"
     assert dumps.leases == ["taken dump-1", "released dump-1"]

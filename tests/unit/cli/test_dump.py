@@ -101,7 +101,7 @@ async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> 
     dotted, same = (
         msgspec.structs.replace(ITEMS, schema=schema, name=name) for schema, name in (("a.b", "c"), ("a", "b.c"))
     )
-    with pytest.raises(DumpUnusable, match=r"two tables that are called a\.b\.c"):
+    with pytest.raises(DumpUnusable, match=r"two tables named a\.b\.c"):
         await folder.told(dotted, same)
 
 

@@ -1,4 +1,4 @@
-"""How a service's work is kept going, told apart from hanging, and ended."""
+"""How a service's work is retried, watched for hanging, and ended."""
 
 import asyncio
 import time
@@ -46,7 +46,7 @@ async def test_a_step_is_finished_before_its_task_stops() -> None:
     assert finished
 
 
-async def test_a_step_is_interrupted_when_told_twice() -> None:
+async def test_a_second_cancellation_interrupts_a_step() -> None:
     begun = asyncio.Event()
 
     async def step() -> None:

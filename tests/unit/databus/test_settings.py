@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from databus.errors import InvalidSettings
-from databus.settings import load
+from databus.settings import (
+    AnyStart,
+    StartAfterDump,
+    StartAfterGtids,
+    StartAt,
+    StartEarliest,
+    StartLatest,
+    load,
+)
 
 
 def write(folder: Path, text: str) -> Path:
@@ -152,26 +160,41 @@ def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> N
 SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
 
 
-@pytest.mark.parametrize("start", ["latest", "earliest", "mysql-bin.000007:4", f"gtid:{SET}", "gtid:0-1-9", "dump:d-1"])
-def test_a_start_position_has_one_of_five_forms(tmp_path: Path, start: str) -> None:
-    assert load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}')).reader.start == start
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("latest", StartLatest()),
+        ("earliest", StartEarliest()),
+        ("mysql-bin.000007:4", StartAt("mysql-bin.000007", 4)),
+        (f"gtid:{SET}", StartAfterGtids(SET)),
+        ("gtid:0-1-9", StartAfterGtids("0-1-9")),
+        ("dump:d-1", StartAfterDump("d-1")),
+    ],
+)
+def test_a_start_position_has_one_of_five_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, start: AnyStart
+) -> None:
+    assert load(write(tmp_path, f'name: shop\nreader: {{start: "{text}"}}')).reader.start == start
+    assert str(start) == text
+    monkeypatch.setenv("DATABUS__READER__START", text)
+    assert load(write(tmp_path, "name: shop")).reader.start == start
 
 
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        ("newest", "it is latest, earliest, FILE:OFFSET"),
-        ("mysql-bin.000007", "it is latest, earliest, FILE:OFFSET"),
-        ("mysql-bin.000007:3", "it is latest, earliest, FILE:OFFSET"),
-        ("gtid:", "it is latest, earliest, FILE:OFFSET"),
-        ("gtid:1-2", "'1-2' is neither MySQL's nor MariaDB's text of a GTID set"),
+        ("newest", "expected latest, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007", "expected latest, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007:3", "expected latest, earliest, FILE:OFFSET"),
+        ("gtid:", "expected latest, earliest, FILE:OFFSET"),
+        ("gtid:1-2", "'1-2' is not a GTID set of MySQL or MariaDB"),
     ],
 )
-def test_a_start_position_that_is_none_is_told(tmp_path: Path, start: str, said: str) -> None:
+def test_an_invalid_start_position_is_refused(tmp_path: Path, start: str, said: str) -> None:
     with pytest.raises(InvalidSettings, match=f"reader.start: {said}"):
         load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}'))
 
 
 def test_a_host_is_named_once(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettings, match=r"source\.hosts: db1:1 is there twice"):
+    with pytest.raises(InvalidSettings, match=r"source\.hosts: db1:1 is listed twice"):
         load(write(tmp_path, 'name: shop\nsource: {hosts: ["db1:1", "db2:1", "db1:1"]}'))

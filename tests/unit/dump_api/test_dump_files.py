@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,6 +73,15 @@ def test_the_longest_names_fit_and_stay_apart(tmp_path: Path) -> None:
         parts.write([[b"1", None]])
         written += parts.close()
     assert len({file.name for file in written}) == 2
+
+
+def test_written_parts_are_synced_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    parts = Parts(tmp_path, ORDERS, size=1)
+    parts.write([[b"1", None]])
+    (file,) = parts.close()
+    assert synced == [(tmp_path / file.name).stat().st_ino, tmp_path.stat().st_ino]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:

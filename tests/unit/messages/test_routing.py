@@ -9,8 +9,8 @@ import pytest
 
 from databus.errors import InvalidSettings
 from databus.events import Action, Column, Index, Row, Table
-from databus.rules import Rule, default_rule, first_matches
 from databus.settings import Publisher, Settings, load
+from databus.settings.rules import Rule, default_rule, first_matches
 from databus_messages.routing.filter import Filter, filter_of
 
 ORDERS = Table(
@@ -180,13 +180,13 @@ def test_a_table_that_is_gone_fits_every_rule() -> None:
         ({"topic": "{tabel}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"topic": "{name.x}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"partition_by": "hash"}, "partition_by: Input should be"),
-        ({"partition_by": "single", "key": ["id"]}, "key: it takes the place of partition_by"),
-        ({"drop": True, "mask": ["email"]}, "drop: nothing is left to be told: remove mask"),
-        ({"columns": {"include": ["a"], "exclude": ["b"]}}, "columns: it takes one of include, exclude"),
-        ({"where": [{"column": "a"}]}, "where.0: it takes one of equals, in, not_in, is_null"),
+        ({"partition_by": "single", "key": ["id"]}, "key: it is used instead of partition_by"),
+        ({"drop": True, "mask": ["email"]}, "drop: the rule publishes nothing: remove mask"),
+        ({"columns": {"include": ["a"], "exclude": ["b"]}}, "columns: set exactly one of include, exclude"),
+        ({"where": [{"column": "a"}]}, "where.0: set exactly one of equals, in, not_in, is_null"),
         (
             {"where": [{"column": "a", "equals": None}]},
-            "where.0: equals: a row without a value is found by is_null: true",
+            "where.0: equals: to find rows without a value, use is_null: true",
         ),
         ({"where": [{"column": "a", "equals": 1.5}]}, "where.0.equals"),
         ({"where": [{"column": "a", "in": [True]}]}, "where.0.in.0"),

@@ -7,7 +7,7 @@ import msgspec
 from pydantic import ValidationError
 
 from databus.errors import InvalidSettings
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_messages.formats import find
 from databus_messages.formats.base import Record
 from databus_messages.outputs import OutputPlan

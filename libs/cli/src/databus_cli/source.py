@@ -37,11 +37,11 @@ def run(options: argparse.Namespace) -> int:
     return 0 if answer.done else 1
 
 
-async def ask(settings: Settings, host: str, turns: int = _TURNS, seconds: int = _TURN_SECONDS) -> switch.Outcome:
+async def ask(settings: Settings, host: str, turns: int = _TURNS, seconds: int = _TURN_SECONDS) -> switch.SwitchResult:
     """Ask the reader to go to a host and wait for its answer. Raises DatabusError where none comes."""
     async with connect_redis(settings.redis) as redis:
         request = await switch.request(redis, settings.name, host)
         for _ in range(turns):
-            if answer := await switch.outcome(redis, settings.name, request, seconds):
-                return answer
+            if result := await switch.result(redis, settings.name, request, seconds):
+                return result
     raise DatabusError(f"no reader of {settings.name} has answered within {turns * seconds} s: is it running?")

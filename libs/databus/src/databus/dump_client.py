@@ -1,4 +1,4 @@
-"""A client of dump-api: find or request a dump, lease it, download its files."""
+"""The client of dump-api: find or request a dump, lease it, download its files."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ import httpx
 import msgspec
 
 from databus.errors import DumpApiUnavailable, DumpUnusable
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import DumpFile, DumpLease, DumpList, Manifest, State
 
 log = logging.getLogger("databus")
 
@@ -24,23 +24,11 @@ _CHUNK = 2**20
 _T = TypeVar("_T")
 
 
-class DumpList(msgspec.Struct, frozen=True):
-    """All dumps, the newest first."""
-
-    dumps: list[Manifest]
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """A promise that a dump stays, for so many seconds."""
-
-    lease: str
-    expires_in: float
-
-
 class DumpApi:
-    """A client of dump-api. Every method raises DumpApiUnavailable or DumpUnusable."""
+    """A connection to dump-api. Every method raises DumpApiUnavailable or DumpUnusable."""
 
     def __init__(self, url: str, poll: float = 1.0) -> None:
+        """Connect when used. `poll` is the pause in seconds between two looks at a dump that is being taken."""
         self._http = httpx.AsyncClient(base_url=url, timeout=30)
         self._url = url
         self._poll = poll
@@ -59,11 +47,11 @@ class DumpApi:
         return self._read(answer, DumpList).dumps
 
     async def dump(self, dump: str) -> Manifest:
-        """Show a dump."""
+        """Read a dump's manifest."""
         return self._read(await self._request("GET", f"/v1/dumps/{dump}"), Manifest)
 
     async def take(self, tables: list[str]) -> Manifest:
-        """Request a dump and wait until it is complete."""
+        """Request a dump of the tables that match `schema.table` patterns, and wait until it is complete."""
         answer = await self._request("POST", "/v1/dumps", json={"tables": tables})
         manifest = self._read(answer, Manifest)
         log.info("requested dump %s", manifest.id)
@@ -76,28 +64,28 @@ class DumpApi:
 
     @asynccontextmanager
     async def leased(self, dump: str) -> AsyncIterator[None]:
-        """Keep a dump from being deleted meanwhile."""
+        """Hold a lease, so that the dump is not deleted during the block."""
         answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
-        lease = self._read(answer, Lease)
+        lease = self._read(answer, DumpLease)
         path = f"/v1/dumps/{dump}/leases/{lease.lease}"
         renewing = asyncio.create_task(self._renew(path, lease.expires_in / 3))
         try:
             yield
         finally:
             renewing.cancel()
-            # What cannot be given back expires by itself.
+            # A lease that cannot be released expires.
             with suppress(asyncio.CancelledError, DumpApiUnavailable, DumpUnusable):
                 await renewing
             with suppress(DumpApiUnavailable, DumpUnusable):
                 await self._request("DELETE", path)
 
     async def download(self, dump: str, file: DumpFile, path: Path) -> None:
-        """Download a file, or what is missing of it, and verify it."""
+        """Download a file, or the rest of it, and verify its SHA-256. A damaged file is removed."""
         if (have := await asyncio.to_thread(_size, path)) < file.bytes:
             await self._append(f"/v1/dumps/{dump}/files/{quote(file.name)}", path, have)
         if await asyncio.to_thread(_sha256, path) != file.sha256:
             await asyncio.to_thread(path.unlink)
-            raise DumpUnusable(f"dump {dump}: {file.name} is not what its manifest says; request a new dump")
+            raise DumpUnusable(f"dump {dump}: {file.name} differs from its manifest (SHA-256): request a new dump")
 
     async def _append(self, url: str, path: Path, have: int) -> None:
         try:
@@ -115,7 +103,7 @@ class DumpApi:
             try:
                 await self._request("PUT", path)
             except DumpApiUnavailable as error:
-                log.warning("the lease could not be renewed: %s", error)
+                log.warning("the lease of the dump could not be renewed: %s", error)
 
     async def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
@@ -136,8 +124,8 @@ class DumpApi:
             return
         detail = f"{answer.request.method} {answer.request.url}: {answer.status_code}: {_detail(await answer.aread())}"
         if answer.is_server_error:
-            raise DumpApiUnavailable(f"dump-api does not serve: {detail}")
-        raise DumpUnusable(f"dump-api refuses: {detail}")
+            raise DumpApiUnavailable(f"dump-api is unavailable: {detail}")
+        raise DumpUnusable(f"dump-api refused the request: {detail}")
 
     def _unavailable(self, error: Exception) -> DumpApiUnavailable:
         return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check dumps.url)")
@@ -153,7 +141,7 @@ def _sha256(path: Path) -> str:
 
 
 def _detail(body: bytes) -> str:
-    """Read an RFC 9457 problem document's detail."""
+    """Read the detail of an RFC 9457 problem document."""
     try:
         return str(msgspec.json.decode(body)["detail"])
     except (msgspec.DecodeError, KeyError, TypeError):

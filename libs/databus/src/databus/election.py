@@ -1,10 +1,10 @@
-"""One active replica of a service, and others that stand by: the active one holds a lease and renews it.
+"""Leader election: one replica of a service is active, the others stand by. The active one renews a lease.
 
-A lease lasts two and a half times `renew`. Its holder stops working after two times `renew` without a renewal, before
-anybody else can win it, and a standby asks every fifth of `renew`: so the work goes on within three times `renew`.
+A lease is valid for 2.5 times `renew`. Its holder stops working after 2 times `renew` without a renewal, before another
+replica can acquire it. A standby tries every fifth of `renew`, so it takes over within 3 times `renew`.
 
-This keeps two readers from taking turns. It is not what keeps data safe: whoever works on without the lease, because it
-was asleep or because the keeper of the lease forgot it, is refused by the pipe's claims and by Kafka.
+The election avoids that two readers take turns; it is not what keeps the data safe. A replica that goes on without the
+lease, because its process was suspended or the lease's storage lost it, is refused by the pipe and fenced by Kafka.
 """
 
 import asyncio
@@ -24,73 +24,71 @@ from databus.errors import DatabusError, FatalError, LeadershipLost
 from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
 from databus.runtime import Health
-from databus.settings import Election, Settings
+from databus.settings import Election
 
 log = logging.getLogger("databus")
 
 Role = Literal["reader", "publisher"]
 
-#: all in units of `renew`
+#: in units of `renew`: how long a lease is valid, when its holder gives up, one try to renew it, a standby's interval
 _DURATION = 2.5
 _DEADLINE = 2.0
 _ATTEMPT = 0.5
 _POLL = 0.2
 
 _RELEASE_SECONDS = 2.0
-#: longer than any client of ours takes to disconnect; a work that goes on was told while one took it for its own
+#: pause between cancellations of the work: longer than a client takes to disconnect, which may swallow the first one
 _LEAVE_SECONDS = 8.0
-_SLEPT = "this process was not running"
+_SUSPENDED = "this process was not running"
 
 
-class Lease(Protocol):
-    """A lock that ends by itself. Raises a RetryableError while its keeper cannot be reached."""
+class LeaderLease(Protocol):
+    """A lock that expires. Every method raises a RetryableError while its storage cannot be reached."""
 
-    #: names this candidate, for its operator too
+    #: identifies this candidate, also to operators
     me: str
 
     async def take(self) -> str:
-        """Take the lease, or begin its time anew; give its holder, who is another where it was not to be had."""
+        """Acquire or renew the lease, unless another candidate holds it. Returns the holder."""
         ...
 
     async def holder(self) -> str | None:
-        """Give who holds the lease now."""
+        """Return the current holder."""
         ...
 
     async def release(self) -> None:
-        """End the lease if it is ours."""
+        """Give the lease up if we hold it."""
         ...
 
 
 @asynccontextmanager
-async def leading(settings: Settings, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
-    """Stand by until no other replica is active, then do the work.
+async def leading(election: Election, pipeline: str, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
+    """Stand by until no other replica is active, then run the block.
 
-    Raises LeadershipLost where the lease is lost meanwhile: the work is then cancelled.
+    If the lease is lost meanwhile, the block is cancelled and LeadershipLost is raised.
     """
-    renew = _election(settings, role).renew
-    async with open_lease(settings, role, redis) as lease, holding(lease, role, renew, health):
+    async with open_lease(election, pipeline, role, redis) as lease, holding(lease, role, election.renew, health):
         yield
 
 
 @asynccontextmanager
-async def open_lease(settings: Settings, role: Role, redis: Redis) -> AsyncIterator[Lease]:
-    """Connect to who keeps the lease of a role."""
-    election = _election(settings, role)
+async def open_lease(election: Election, pipeline: str, role: Role, redis: Redis) -> AsyncIterator[LeaderLease]:
+    """Connect to the storage of a role's lease."""
     me = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
     duration = _DURATION * election.renew
     if election.by == "redis":
-        yield RedisLease(redis, names.leader_key(settings.name, role), me, duration)
+        yield RedisLease(redis, names.leader_key(pipeline, role), me, duration)
     else:
         async with connect_kubernetes() as api:
-            yield KubernetesLease(api, names.leader_lease(settings.name, role), me, duration)
+            yield KubernetesLease(api, names.leader_lease(pipeline, role), me, duration)
 
 
 @asynccontextmanager
-async def holding(lease: Lease, role: Role, renew: float, health: Health) -> AsyncIterator[None]:
-    """Do as `leading`, with a lease at hand that lasts 2.5 times `renew` seconds."""
+async def holding(lease: LeaderLease, role: Role, renew: float, health: Health) -> AsyncIterator[None]:
+    """Do what `leading` does with a given lease, which is valid for 2.5 times `renew` seconds."""
     leader = metrics.LEADER.labels(role)
     try:
-        until = await _win(lease, role, renew, health)
+        until = await _acquire(lease, role, renew, health)
         health.down(f"becoming the active {role}")
         leader.set(1)
         async with _Term(lease, renew, until):
@@ -102,16 +100,16 @@ async def holding(lease: Lease, role: Role, renew: float, health: Health) -> Asy
                 await lease.release()
 
 
-async def _win(lease: Lease, role: Role, renew: float, health: Health) -> float:
-    """Wait until the lease is ours; give the time until which it surely is."""
+async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health) -> float:
+    """Wait until we hold the lease. Returns the loop time until which we certainly do."""
     clock = asyncio.get_running_loop().time
     leader = None
     while True:
-        asked = clock()
+        requested = clock()
         holder = await lease.take()
         if holder == lease.me:
-            log.info("the lease is ours: active as %s", role)
-            return asked + _DEADLINE * renew
+            log.info("acquired the lease: active as %s", role)
+            return requested + _DEADLINE * renew
         health.up(f"standby: {holder} is the active {role}")
         health.beat()
         if holder != leader:
@@ -121,12 +119,12 @@ async def _win(lease: Lease, role: Role, renew: float, health: Health) -> float:
 
 
 class _Term:
-    """The time for which the lease is ours: it is renewed, and the work is cancelled when it is lost."""
+    """The time while we hold the lease: it is renewed, and the work is cancelled when it is lost."""
 
     _work: "asyncio.Task[object]"
     _keeping: "asyncio.Task[None]"
 
-    def __init__(self, lease: Lease, renew: float, until: float) -> None:
+    def __init__(self, lease: LeaderLease, renew: float, until: float) -> None:
         self._lease = lease
         self._renew = renew
         self._until = until
@@ -146,14 +144,14 @@ class _Term:
             self._work.uncancel()
         await asyncio.wait({self._keeping})
         if isinstance(error, asyncio.CancelledError) and self._work.cancelling():
-            return  # somebody else cancelled it too
+            return  # it was also cancelled from elsewhere
         if isinstance(error, FatalError) and not self._lost and await self._deposed():
-            self._lost = LeadershipLost(f"another replica is active by now: {error}")
+            self._lost = LeadershipLost(f"another replica is active now: {error}")
         if self._lost and isinstance(error, asyncio.CancelledError | DatabusError | None):
             raise self._lost from error
 
     async def _keep(self) -> None:
-        """Renew the lease while it is ours; then cancel the work, again if it does not end."""
+        """Renew the lease until it is lost; then cancel the work, repeatedly until it ends."""
         try:
             await self._renew_until_lost()
         except Exception as error:  # noqa: BLE001  # raised where the work ends
@@ -165,30 +163,26 @@ class _Term:
 
     async def _renew_until_lost(self) -> None:
         """Renew the lease in time. Raises LeadershipLost."""
-        pause, trouble = self._renew, _SLEPT
+        pause, reason = self._renew, _SUSPENDED
         while True:
             await asyncio.sleep(min(pause, self._until - self._clock()))
-            asked = self._clock()
-            if asked >= self._until:
-                raise LeadershipLost(f"the lease was not renewed for {_DEADLINE * self._renew:g} s: {trouble}")
+            requested = self._clock()
+            if requested >= self._until:
+                raise LeadershipLost(f"the lease was not renewed for {_DEADLINE * self._renew:g} s: {reason}")
             try:
-                async with asyncio.timeout_at(min(self._until, asked + _ATTEMPT * self._renew)):
+                async with asyncio.timeout_at(min(self._until, requested + _ATTEMPT * self._renew)):
                     holder = await self._lease.take()
             except (DatabusError, TimeoutError) as error:
-                pause, trouble = _POLL * self._renew, str(error) or "no answer came"
+                pause, reason = _POLL * self._renew, str(error) or "no answer"
                 continue
             if holder != self._lease.me:
-                raise LeadershipLost(f"{holder} has taken the lease")
-            self._until = asked + _DEADLINE * self._renew
-            pause, trouble = self._renew, _SLEPT
+                raise LeadershipLost(f"{holder} has acquired the lease")
+            self._until = requested + _DEADLINE * self._renew
+            pause, reason = self._renew, _SUSPENDED
 
     async def _deposed(self) -> bool:
-        """Say whether another replica is active: it fences us at Kafka, the database hangs up on us for it."""
+        """Say whether another replica is active: then Kafka fences us, and the database closes our connection."""
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 return self._clock() >= self._until or await self._lease.holder() not in (None, self._lease.me)
         return False
-
-
-def _election(settings: Settings, role: Role) -> Election:
-    return settings.reader.election if role == "reader" else settings.publisher.election

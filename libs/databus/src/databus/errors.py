@@ -1,54 +1,55 @@
-"""Every error of ours but the answers to HTTP requests. The branch an error hangs on decides what happens.
+"""All errors of ours, except HTTP responses. An error's branch in this tree decides how it is handled.
 
 DatabusError
-├── RetryableError            wait, then try again: the neighbour may come back
+├── RetryableError            retry with growing pauses: the dependency may come back
 │   ├── SourceUnavailable       the database cannot be reached
 │   ├── RedisUnavailable        Redis cannot be reached
 │   ├── KafkaUnavailable        Kafka cannot be reached
 │   ├── DumpApiUnavailable      dump-api cannot be reached
-│   ├── KubernetesUnavailable   the API of Kubernetes cannot be reached
+│   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
-│   └── LeadershipLost          another replica may be the active one by now: be its standby
-├── CannotApply               a statement does not tell what it makes of a table: read the table again
-├── GenerationLost            the pipe's generation is over: begin a new one from Kafka's progress
-├── FatalError                stop, exit with `exit_code`: an operator has to act
+│   └── LeadershipLost          another replica may be active now: become its standby
+├── CannotApply               a DDL statement's effect cannot be derived from its text: read the table again
+├── GenerationLost            the pipe's generation has ended: open a new one from Kafka's progress
+├── FatalError                stop and exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
 │   │   └── SourceRefused         a host does not have what the progress needs
-│   ├── StatementFormat         a captured table was changed by a statement, not by rows
-│   ├── SchemaMismatch          a row does not fit what is known of its table
+│   ├── StatementFormat         a captured table was changed by a statement that was not logged as rows
+│   ├── SchemaMismatch          a row does not fit the known schema of its table
 │   ├── ProgressCorrupt         the progress record in Kafka cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
-│   ├── SchemaRefused           the schema registry does not take a schema
-│   ├── DumpUnusable            a dump failed, or is not what its manifest says
-│   ├── ChangesLost             Kafka no longer holds changes that are needed
-│   └── Fenced                  another publisher has taken this pipeline over
-└── PoisonError               this record cannot be handled, others can
-    └── RecordTooLarge          Kafka refuses a batch or record of this size
+│   ├── SchemaRefused           the schema registry rejects a schema
+│   ├── DumpUnusable            a dump failed, or its files differ from its manifest
+│   ├── ChangesLost             Kafka no longer has changes that are needed
+│   └── Fenced                  another publisher has taken over this pipeline
+└── PoisonError               this record cannot be processed, others can
+    └── RecordTooLarge          Kafka rejects a batch or record of this size
 """
 
 from enum import StrEnum
 
-#: What is left to do where the binlog does not tell what happened.
+#: What an operator can do when the binlog does not contain what happened.
 START_AFRESH = (
-    "to go on behind it, delete the pipeline's progress topic, start with reader.start=latest and take a new dump"
+    "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
+    "(databus.progress.NAME), start them with reader.start=latest and take a new dump"
 )
 
 
 class DatabusError(Exception):
-    """Root of all errors of ours; its message is one line that says what to do."""
+    """Root of all errors of ours. The message is one line: what happened, where, what to do."""
 
     exit_code = 1
 
 
 class RetryableError(DatabusError):
-    """A neighbour is away; the work is tried again with backoff."""
+    """A dependency is unavailable; the work is retried with backoff."""
 
-    exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may start us again
+    exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
 
 
 class SourceUnavailable(RetryableError):
-    """The database cannot be reached or hung up."""
+    """The database cannot be reached or closed the connection."""
 
 
 class RedisUnavailable(RetryableError):
@@ -64,27 +65,27 @@ class DumpApiUnavailable(RetryableError):
 
 
 class KubernetesUnavailable(RetryableError):
-    """The API server of Kubernetes cannot be reached or does not serve."""
+    """The Kubernetes API cannot be reached or is not ready."""
 
 
 class RegistryUnavailable(RetryableError):
-    """The schema registry cannot be reached or does not serve."""
+    """The schema registry cannot be reached or is not ready."""
 
 
 class LeadershipLost(RetryableError):
-    """The lease of the active replica is another's, or could not be renewed in time."""
+    """Another replica has the lease of the active one, or we could not renew it in time."""
 
 
 class GenerationLost(DatabusError):
-    """The generation is gone, claimed by another, or has a hole."""
+    """The generation has ended, is claimed by another reader, or lacks an entry."""
 
 
 class CannotApply(DatabusError):
-    """The text of a statement does not tell what it makes of a table."""
+    """The effect of a DDL statement cannot be derived from its text."""
 
 
 class FatalError(DatabusError):
-    """Trying again cannot help."""
+    """An error that a retry cannot solve."""
 
 
 class InvalidSettings(FatalError):
@@ -94,25 +95,25 @@ class InvalidSettings(FatalError):
 
 
 class SourceNotReady(FatalError):
-    """The database is not set up for change data capture, or lacks the wanted position."""
+    """The database is not set up for change data capture, or does not have the position to read from."""
 
     exit_code = 78
 
 
 class Refusal(StrEnum):
-    """Why the reader does not go on at a host."""
+    """Why the reader does not read from a host."""
 
-    #: it no longer has changes that are still to be read
+    #: it has purged changes that are still to be read
     PURGED = "purged"
-    #: it does not have yet what was published
+    #: it has not replicated everything that was published yet
     BEHIND = "behind"
-    #: it lacks what was published, and has what was not
+    #: it lacks transactions that were published, and has others
     OTHER_HISTORY = "other_history"
-    #: it is the server that was read, and its log has begun anew or lost its end
+    #: it is the server that was read before, and its binlog was reset or lost its end
     RESET = "reset"
-    #: the progress tells a place in another server's files only
+    #: the progress has no GTIDs, only a position in the files of another server
     NO_GTIDS = "no_gtids"
-    #: its settings, or those for the connection, are wrong
+    #: its settings, or those of the connection, are wrong
     NOT_READY = "not_ready"
 
 
@@ -125,31 +126,31 @@ class SourceRefused(SourceNotReady):
 
 
 class StatementFormat(FatalError):
-    """A statement changed a captured table and the binlog holds no rows of it."""
+    """A statement changed a captured table, and the binlog does not contain the changed rows."""
 
 
 class SchemaMismatch(FatalError):
-    """A row image does not fit the table's known columns."""
+    """A row image does not fit the known columns of its table."""
 
 
 class ProgressCorrupt(FatalError):
-    """The committed progress cannot be read; starting afresh would lose or repeat rows."""
+    """The committed progress cannot be read; beginning anew would lose or repeat rows."""
 
 
 class SchemaHistoryCorrupt(FatalError):
-    """The history of tables cannot be read, or is gone; starting without it would give rows wrong names."""
+    """The schema history cannot be read or is missing; without it columns could get wrong names."""
 
 
 class SchemaRefused(FatalError):
-    """The schema registry does not take a schema, or us."""
+    """The schema registry rejects a schema or our credentials."""
 
 
 class DumpUnusable(FatalError):
-    """A dump failed, or its files are not what its manifest says."""
+    """A dump failed, or its files differ from its manifest."""
 
 
 class ChangesLost(FatalError):
-    """Kafka no longer holds the changes from where they are needed."""
+    """Kafka no longer has changes that are needed."""
 
 
 class Fenced(FatalError):
@@ -157,12 +158,12 @@ class Fenced(FatalError):
 
 
 class PoisonError(DatabusError):
-    """One record that cannot be handled."""
+    """A record that cannot be processed."""
 
 
 class RecordTooLarge(PoisonError):
-    """A batch, of one record or of several, is larger than its topic takes."""
+    """A batch of one or several records is larger than its topic accepts."""
 
     def __init__(self, topic: str, size: int, records: int) -> None:
-        super().__init__(f"topic {topic} takes no batch of {size} bytes: raise its max.message.bytes")
+        super().__init__(f"topic {topic} does not accept a batch of {size} bytes: raise its max.message.bytes")
         self.topic, self.size, self.records = topic, size, records

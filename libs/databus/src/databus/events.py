@@ -1,11 +1,11 @@
-"""What travels from the reader to the publisher: tables, transactions, rows, DDL and positions.
+"""The events that the reader sends to the publisher: tables, transactions, rows, DDL and positions.
 
-The wire form is msgpack. Structs that travel once a row event are arrays with an integer tag, to be small; a `Table`
-is a map, sent once a generation, and referred to by its fingerprint afterwards. A generation is
-`(TableDefinition | SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent |
-OversizedRow | QueryEvent)* Commit)*`; what stands before `Start` are the tables of a pipeline's first start.
+They are encoded as msgpack. Structs sent for each binlog event are arrays with an integer tag, to be small. A `Table`
+is a map, sent once per generation; events refer to it by its fingerprint. A generation is `(TableDefinition |
+SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow |
+QueryEvent)* Commit)*`. Definitions before `Start` are sent only when a pipeline begins.
 
-GTID sets can be long: only `Start` tells the whole one, the others what was executed since.
+GTID sets can be long: only `Start` contains a whole one, the other events what was executed since the one before.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ import msgspec
 from databus_binlog import Flavor, Position
 from databus_binlog.json_base64 import count_rows
 
-#: Cells of one row image in table order; None is NULL, bytes are the canonical value text (docs/reference/values.md).
+#: The values of one row image in table order: None is NULL, bytes are a value's exact text (docs/reference/values.md).
 Row: TypeAlias = list[bytes | None]
 
 
 class Action(StrEnum):
-    """What happened to a table or its rows, in the words of the `databus` format."""
+    """What happened to a table or its rows; the values are those of the `databus` format."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -36,7 +36,7 @@ class Action(StrEnum):
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One column, as information_schema or the binlog's own metadata describes it."""
+    """One column, as information_schema or the binlog's metadata describes it."""
 
     name: str
     #: DATA_TYPE, e.g. `int`
@@ -54,7 +54,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """One index with its column names in order."""
+    """One index and the names of its columns, in order."""
 
     name: str
     columns: tuple[str, ...]
@@ -69,17 +69,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     #: indexes into `columns`, in key order; empty without a primary key
     primary_key: tuple[int, ...] = ()
     indexes: tuple[Index, ...] = ()
-    #: default character set of new columns; empty where it is not known
+    #: default character set of new columns; empty if it is not known
     charset: str = ""
 
     @cached_property
     def full_name(self) -> str:
-        """The table's name as messages show it: `schema.table`."""
+        """The name `schema.table`."""
         return f"{self.schema}.{self.name}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits that are equal exactly for equal schemas."""
+        """16 hexadecimal digits that are equal exactly for equal schemas."""
         return blake2b(_fingerprint_encoder.encode(self), digest_size=8).hexdigest()
 
 
@@ -87,7 +87,7 @@ _fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
-    """A table as it is now: later events refer to it, and the schema history keeps it. Without columns: it is gone."""
+    """A table as it is from here on, for later events and for the schema history. Without columns: it was dropped."""
 
     table: Table
 
@@ -95,19 +95,21 @@ class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, ta
 class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A source transaction with captured changes begins."""
 
-    #: counts captured transactions of the pipeline, for ever and without a gap
+    #: ordinal among the captured transactions of the pipeline, without gaps, also across failovers
     transaction: int
-    #: `uuid:n` (MySQL), `domain-server-sequence` (MariaDB) or empty
+    #: `uuid:n` (MySQL), `domain-server-sequence` (MariaDB), or empty
     gtid: str
+    #: binlog file of the transaction
     file: str
+    #: server that executed it, and its thread there
     server_id: int
     thread_id: int
-    #: commit time in µs since the epoch, as exact as the server gives it
+    #: commit time in µs since the epoch, in the precision that the server logs
     time_us: int
 
 
 class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
-    """Row images of one table from one binlog event."""
+    """Row images of one table, from one binlog event."""
 
     #: fingerprint of the `Table`
     table: str
@@ -117,76 +119,82 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     #: offsets of the binlog event in the transaction's file
     start: int
     end: int
-    #: msgpack array of `Row`; an update alternates before and after images
+    #: msgpack array of `Row`; before and after images alternate in updates
     rows: msgspec.Raw
-    #: the statement, where the server logs it, on the first of its events
+    #: the SQL statement, if the server logs it, on the first of its events
     query: bytes | None = None
 
 
 class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     """DDL on a captured table."""
 
-    #: fingerprint of the `Table` as it is after the statement
+    #: fingerprint of the `Table` after the statement
     table: str
     action: Action
-    #: UTF-8, with the table's name qualified
+    #: the SQL statement in UTF-8, with the table's name qualified
     query: bytes
+    #: offsets of the binlog event in the transaction's file
     start: int
     end: int
-    #: fingerprint of the table as it was; empty where it was not there or is not known
+    #: fingerprint of the table before the statement; empty if it did not exist or is not known
     before: str = ""
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
-    """The transaction is complete; its end is where one may resume."""
+    """The transaction is complete; its end is a position to resume from."""
 
-    #: GTID set of what was executed since the event before that told it, captured or not
+    #: GTID set executed since the last `Start`, `Commit` or `Heartbeat`, including transactions that are not captured
     executed: str
+    #: the position: binlog file and offset
     file: str
     end: int
+    #: the transaction's id in the storage engine, if it is logged
     xid: int | None
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
-    """Nothing captured up to this place, where one may resume."""
+    """No captured changes up to this position, which is one to resume from."""
 
+    #: as in `Commit`
     executed: str
     file: str
     end: int
+    #: commit time of the last captured transaction, in µs since the epoch
     time_us: int
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=7):
-    """A reader begins: from where, and at which server."""
+    """The reader begins to read, at this position of this server."""
 
     position: Position
-    #: identity of the server whose files the positions name
+    #: identity of the server that the files of the positions belong to
     server: str
     flavor: Flavor
+    #: commit time of the last published transaction, in µs since the epoch; the present if there is none
     time_us: int
-    #: the server's log has all of the GTID set before the place, and nothing else; so it will be with later places
+    #: as in `Progress`; it holds for all later positions, too
     in_order: bool
 
 
 class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=8):
-    """The default character set of a schema; None: the schema is gone."""
+    """The default character set of a schema; None: the schema was dropped."""
 
     schema: str
     charset: str | None
 
 
 class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9):
-    """A row that was too large to be read: all that is left of it."""
+    """A row that was not read because it is larger than `reader.row_limit`."""
 
     #: fingerprint of the `Table`
     table: str
     action: Action
-    #: its ordinal in its transaction
+    #: ordinal of the row in its transaction
     row: int
     #: offsets of the binlog event in the transaction's file
     start: int
     end: int
-    #: bytes of the binlog event
+    #: size of the binlog event in bytes
     size: int
 
 
@@ -200,7 +208,7 @@ decode_rows = msgspec.msgpack.Decoder(list[Row]).decode
 
 
 class PackedRows(Sequence[Row]):
-    """Rows as they travel: unpacked when somebody looks at one, for who can do without reads them faster."""
+    """Rows in their encoded form, decoded on first access; code that needs only `packed` avoids that."""
 
     __slots__ = ("_rows", "packed")
 
@@ -212,12 +220,12 @@ class PackedRows(Sequence[Row]):
         return count_rows(self.packed)
 
     @overload
-    def __getitem__(self, place: int) -> Row: ...
+    def __getitem__(self, index: int) -> Row: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Row]: ...
+    def __getitem__(self, index: slice) -> list[Row]: ...
 
-    def __getitem__(self, place: int | slice) -> Row | list[Row]:
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
         if self._rows is None:
             self._rows = decode_rows(self.packed)
-        return self._rows[place]
+        return self._rows[index]

@@ -1,4 +1,4 @@
-"""What a dump says of itself: the manifest that dump-api writes and serves, and consumers read."""
+"""The description of a dump, which dump-api writes and serves and its clients read; and the other bodies it serves."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -13,72 +13,92 @@ from databus_binlog import Flavor, Position
 
 
 class State(StrEnum):
-    """Where a dump is in its life."""
+    """The state of a dump."""
 
-    #: accepted, not begun
+    #: requested, not started
     PENDING = "pending"
-    #: rows are being written; nothing of it can be downloaded
+    #: being written; nothing can be downloaded yet
     RUNNING = "running"
-    #: immutable and whole
+    #: whole and immutable
     COMPLETE = "complete"
-    #: given up; `error` says why
+    #: ended without a result; `error` is the reason
     FAILED = "failed"
-    #: its files are gone
+    #: its files are being removed, or gone
     DELETED = "deleted"
 
 
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One part: JSON lines in the `databus` format, compressed with zstd."""
+    """One file of a table: JSON lines in the `databus` format, compressed with zstd."""
 
     name: str
     #: `schema.table`
     table: str
     rows: int
-    #: of the compressed file
+    #: size of the compressed file
     bytes: int
+    #: of the compressed file, in hexadecimal
     sha256: str
-    #: values are the texts of `compat: strict`, which lose some of what there is
+    #: the values are the texts of `compat: strict`, which lose information
     strict: bool = False
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A versioned snapshot, tied to a position of the source and to Kafka's offsets."""
+    """A versioned snapshot, tied to a position of the source and to Kafka offsets."""
 
     id: str
-    #: of the pipeline
+    #: name of the pipeline
     pipeline: str
     state: State
+    #: when the dump was requested
     created: datetime
     format: str = "databus.jsonl.zst"
+    #: when it was complete or failed
     completed: datetime | None = None
-    #: server that was read: `flavor version identity`
+    #: the server that was read, as `flavor version identity`
     source: str = ""
-    #: the snapshot holds exactly the transactions up to here
+    #: the snapshot contains exactly the transactions up to this position
     position: Position | None = None
-    #: topic → partition → offset, read before the position: where to go on in Kafka; a topic that is missing here did
-    #: not exist yet and is read from its beginning
+    #: topic → partition → offset from which to read Kafka after loading the dump, taken before the position; a topic
+    #: that is missing did not exist yet and is read from its beginning
     kafka_offsets: dict[str, dict[int, int]] = {}
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
+    #: why the dump failed
     error: str | None = None
 
     def files_of(self, tables: Iterable[Table]) -> list[list[DumpFile]]:
-        """Give the parts of each table, in order. Raises DumpUnusable for a name of two: `a.b`.`c` and `a`.`b.c`."""
-        named = Counter(f"{table.schema}.{table.name}" for table in self.tables)
-        parts: defaultdict[str, list[DumpFile]] = defaultdict(list)
+        """List the files of each table, in order.
+
+        Raises DumpUnusable for a name that two tables of the dump share: `a.b`.`c` and `a`.`b.c` are both `a.b.c`.
+        """
+        count = Counter(table.full_name for table in self.tables)
+        files: defaultdict[str, list[DumpFile]] = defaultdict(list)
         for file in self.files:
-            parts[file.table].append(file)
-        names = [f"{table.schema}.{table.name}" for table in tables]
-        if twice := next((name for name in names if named[name] > 1), None):
-            raise DumpUnusable(f"dump {self.id} has two tables that are called {twice}: request a dump of only one")
-        return [parts[name] for name in names]
+            files[file.table].append(file)
+        names = [table.full_name for table in tables]
+        if shared := next((name for name in names if count[name] > 1), None):
+            raise DumpUnusable(f"dump {self.id} has two tables named {shared}: request a dump with only one of them")
+        return [files[name] for name in names]
 
     @property
     def server(self) -> str:
-        """Identity of the server whose file the position names."""
+        """Identity of the server that was read, to whose binlog the position's file belongs."""
         return self.source.rpartition(" ")[2]
 
     @property
     def flavor(self) -> Flavor:
         """Kind of the server that was read."""
         return "mariadb" if self.source.startswith("mariadb ") else "mysql"
+
+
+class DumpList(msgspec.Struct, frozen=True):
+    """All dumps, the newest first."""
+
+    dumps: list[Manifest]
+
+
+class DumpLease(msgspec.Struct, frozen=True):
+    """A lease: the dump is not deleted for so many seconds from now."""
+
+    lease: str
+    expires_in: float

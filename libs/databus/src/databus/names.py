@@ -1,6 +1,6 @@
-"""Every Redis key, Kafka topic, transactional id and Kubernetes Lease.
+"""The names of every Redis key, Kafka topic, transactional id and Kubernetes Lease.
 
-The braces make all keys of a pipeline one hash slot, so that a Redis function may touch them together in a cluster.
+The braces put all keys of a pipeline into one hash slot, so that a Redis function can use them together in a cluster.
 """
 
 import re
@@ -13,12 +13,12 @@ from databus.events import Table
 
 
 def function_library(source: str) -> str:
-    """Redis function library of the pipe, named after its text: a changed one never meets an old one's functions."""
+    """Redis function library of the pipe, named by a hash of its source: versions never call each other's functions."""
     return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
 
 
 def generation_key(pipeline: str) -> str:
-    """Hash with the open generation: token, start, claim, next number, bytes appended and taken, largest entry."""
+    """Hash of the open generation: token, start, claim, next number, bytes appended and taken, largest entry's size."""
     return f"databus:{{{pipeline}}}:generation"
 
 
@@ -28,55 +28,55 @@ def stream_key(pipeline: str) -> str:
 
 
 def host_key(pipeline: str) -> str:
-    """String: the host that the reader is at, so that its successor begins there."""
+    """String: the host that the reader reads, so that its successor begins there."""
     return f"databus:{{{pipeline}}}:host"
 
 
 def switch_key(pipeline: str) -> str:
-    """Expiring string: the host that the reader is asked to go to."""
+    """Expiring string: the request that the reader switches to another host."""
     return f"databus:{{{pipeline}}}:switch"
 
 
 def switched_key(pipeline: str, request: str) -> str:
-    """Expiring list: what became of a request to go to a host."""
+    """Expiring list: the result of a request to switch to another host."""
     return f"databus:{{{pipeline}}}:switched:{request}"
 
 
 def lease_key(pipeline: str, dump: str, lease: str) -> str:
-    """Expiring key: somebody reads this dump. `*` as the lease gives the pattern of all of them."""
+    """Expiring key: a client reads this dump. With `*` as the lease it is the pattern of all leases of the dump."""
     return f"databus:{{{pipeline}}}:lease:{dump}:{lease}"
 
 
 def leader_key(pipeline: str, role: str) -> str:
-    """Expiring key: its value names the one active replica of a service."""
+    """Expiring string: the active replica of a service."""
     return f"databus:{{{pipeline}}}:leader:{role}"
 
 
 def leader_lease(pipeline: str, role: str) -> str:
-    """Kubernetes Lease of the one active replica of a service. The chart grants access to it by the same rule."""
+    """Kubernetes Lease of the active replica of a service. The chart grants access to it by the same rule."""
     plain = pipeline.lower().replace("_", "-")
-    if plain != pipeline:  # two pipelines must not share a lease because Kubernetes knows no capitals
+    if plain != pipeline:  # pipelines that differ only in case must not share a lease
         plain += f"-{sha256(pipeline.encode()).hexdigest()[:8]}"
     return f"databus-{plain}-{role}"
 
 
 def transactional_id(pipeline: str) -> str:
-    """Kafka's transactional id: one live publisher a pipeline."""
+    """Kafka's transactional id: it makes a pipeline's newest publisher fence the others."""
     return f"databus.{pipeline}"
 
 
 def progress_topic(pipeline: str) -> str:
-    """Compacted topic with one partition and one key: how far this pipeline is (ADR 2)."""
+    """Compacted topic with one partition and one key: the progress of the pipeline (ADR 2)."""
     return f"databus.progress.{pipeline}"
 
 
 def schema_topic(pipeline: str) -> str:
-    """Compacted topic with one partition: each table as it is at the pipeline's progress."""
+    """Compacted topic with one partition: the schema of each table at the pipeline's progress."""
     return f"databus.schemas.{pipeline}"
 
 
 def schema_key(*name: str) -> bytes:
-    """Key in the schema topic: of a table by schema and name, of a schema, and, by nothing, of the history's head."""
+    """Key in the schema topic: (schema, table), (schema,) or, for the head of the history, nothing."""
     return msgspec.json.encode(name)
 
 
@@ -86,12 +86,12 @@ def dead_letter_topic(pipeline: str) -> str:
 
 
 def replay_id(pipeline: str) -> str:
-    """Kafka's transactional id of whoever replays dead letters."""
+    """Kafka's transactional id for replaying dead letters."""
     return f"{transactional_id(pipeline)}.deadletter"
 
 
 def table_topic(template: str, pipeline: str, table: Table) -> str:
-    """Name the topic of a table; characters Kafka does not allow become `_`."""
+    """Topic of a table; characters that Kafka does not allow become `_`."""
     return kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
 
 
@@ -106,7 +106,7 @@ def debezium_heartbeat_topic(prefix: str) -> str:
 
 
 def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str]) -> str:
-    """Build the regular expression of the topics of all tables that match a `schema.table` pattern, and maybe more."""
+    """Regular expression of the topics of all tables that match a `schema.table` pattern; it may match others, too."""
     parts = [pattern.split(".", 1) for pattern in patterns]
     names = (each.format(name=pipeline, schema=schema, table=table) for each in templates for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
@@ -115,7 +115,7 @@ def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str
 
 
 def kafka_name(name: str) -> str:
-    """Make a name that Kafka allows: other characters become `_`."""
+    """The name with `_` for each character that Kafka does not allow."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 

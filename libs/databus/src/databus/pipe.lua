@@ -1,7 +1,7 @@
 #!lua name=@LIBRARY@
 
--- The pipe's state: KEYS[1] is the generation's hash, KEYS[2] the stream. What each step means: pipe.py.
--- An entry's number is its stream id less one, so a reader of the stream sees holes in the ids.
+-- The pipe's state: KEYS[1] is the generation's hash, KEYS[2] the stream. pipe.py describes the protocol.
+-- The id of an entry in the stream is its number plus one, so a missing entry shows as a gap.
 
 local LOST = { err = 'LOST the generation is gone or claimed by another' }
 
@@ -19,7 +19,7 @@ local function claim(keys, args) -- claim
   return { generation[1], generation[2] }
 end
 
-local function retire(keys, args) -- token, or nothing for whichever is open
+local function retire(keys, args) -- token, or nothing for whichever generation is open
   if args[1] == '' or redis.call('HGET', keys[1], 'token') == args[1] then redis.call('DEL', keys[1], keys[2]) end
   return redis.status_reply('OK')
 end
@@ -30,7 +30,7 @@ local function append(keys, args) -- token, claim, number, payload
   local following = tonumber(args[3]) + 1
   redis.call('XADD', keys[2], following .. '-0', 'token', args[1], 'claim', args[2], 'payload', args[4])
   local largest = #args[4]
-  if generation[5] ~= generation[4] then largest = math.max(largest, tonumber(generation[6])) end -- some are waiting
+  if generation[5] ~= generation[4] then largest = math.max(largest, tonumber(generation[6])) end -- others are in the stream
   redis.call('HSET', keys[1], 'next', following, 'largest', largest)
   return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
@@ -48,7 +48,7 @@ local function trim(keys, args) -- token, number of the first entry to keep, byt
   return tonumber(redis.call('HGET', keys[1], 'largest'))
 end
 
--- What makes room, or is small and makes room possible, must work when memory is short; an append must not.
+-- All but `append` must work when Redis is out of memory: they free memory, or lead to its being freed, and need little.
 local function register(name, callback)
   redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = { 'allow-oom' } }
 end

@@ -1,10 +1,10 @@
-"""The hand-over from reader to publisher through a Redis stream that may lose anything at any time.
+"""The hand-over from reader to publisher through a Redis stream, which may lose anything at any time.
 
-The publisher opens a *generation*: a fresh token, the progress to go on from, an empty stream. One reader claims it
-with a token of its own and appends entries numbered from 0. The publisher takes only entries of its own generation, of
-that generation's first claim, with exactly the next number; everything else ends the generation, and a new one begins
-from the progress in Kafka. This check at the receiving end makes it safe; the refusal at the append only notices
-sooner.
+The publisher opens a *generation*: a new token, the progress to resume from, an empty stream. One reader claims it with
+a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, of the
+generation's first claim, with exactly the next number. Anything else ends the generation, and a new one is opened from
+the progress in Kafka. This check by the receiver makes the hand-over safe; the refusal of an append only detects the
+same earlier.
 """
 
 import secrets
@@ -24,7 +24,7 @@ from databus.progress import Progress, decode_progress, encode_progress
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 
-#: of entries taken at once, if there are large ones
+#: limit for one read of the stream when entries are large
 _TAKE_BYTES = 4 * 2**20
 
 
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 class Acceptance:
-    """Decides at the receiving end which entries of a generation count."""
+    """The receiver's check of the entries of one generation."""
 
     def __init__(self, token: bytes) -> None:
         self.token = token
@@ -46,19 +46,19 @@ class Acceptance:
         self.next = 0
 
     def accept(self, entry: Entry) -> None:
-        """Take the entry, or raise GenerationLost: nothing after it may be taken either."""
+        """Accept the next entry. Raises GenerationLost: neither it nor any later entry may be used."""
         if entry.token != self.token:
-            raise GenerationLost("an entry of another generation is in the stream")
+            raise GenerationLost("the stream contains an entry of another generation")
         if self.claim not in (None, entry.claim):
-            raise GenerationLost("a second reader wrote into the stream")
+            raise GenerationLost("a second reader appended to the stream")
         if entry.number != self.next:
-            raise GenerationLost(f"entry {self.next} is missing in the stream, {entry.number} is there")
+            raise GenerationLost(f"the stream contains entry {entry.number} instead of {self.next}")
         self.claim = entry.claim
         self.next += 1
 
 
 class _End:
-    """What both ends share: the connection, the keys and the functions."""
+    """What both ends of the pipe share: the connection, the keys and the functions."""
 
     def __init__(self, redis: Redis, pipeline: str) -> None:
         self._redis = redis
@@ -66,12 +66,12 @@ class _End:
         self._stream_key = names.stream_key(pipeline)
 
     async def probe(self) -> None:
-        """Call a function of the pipe to see that this Redis has functions and lets us use them."""
+        """Call a function of the pipe, to verify that this Redis supports functions and permits them."""
         with suppress(GenerationLost):
             await self._call("backlog", b"", b"")
 
     async def _call(self, function: str, *args: bytes | str | int) -> object:
-        """Call a function of pipe.lua; load the library first where Redis does not know it (any more)."""
+        """Call a function of pipe.lua; if Redis does not have the library, load it first."""
         name = f"{_LIBRARY}_{function}"
         try:
             try:
@@ -98,18 +98,18 @@ class ReaderEnd(_End):
     _number = 0
 
     async def retire(self) -> None:
-        """Clear the generation, whoever holds it: the publisher opens a new one."""
+        """End the open generation, whoever claimed it; the publisher then opens a new one."""
         await self._call("retire", b"")
 
     async def give_up(self) -> None:
-        """Clear the generation we were refused in, if it is still open.
+        """End the generation that refused us, if it is still open.
 
-        After lost writes it belongs to our claim and yet refuses us: nobody else would end it.
+        If Redis lost writes, the generation is still claimed by us although it refuses us: nobody else would end it.
         """
         await self._call("retire", self._token)
 
     async def claim(self) -> Progress | None:
-        """Claim the open generation and give the progress it starts from; None while there is none to claim."""
+        """Claim the open generation. Returns the progress to start from, or None while there is no unclaimed one."""
         claim = secrets.token_bytes(8)
         generation = cast("list[bytes] | None", await self._call("claim", claim))
         if generation is None:
@@ -119,36 +119,36 @@ class ReaderEnd(_End):
         return decode_progress(start)
 
     async def append(self, payload: bytes) -> int:
-        """Append the next entry and give the stream's backlog in bytes. Raises GenerationLost when refused."""
+        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if it is refused."""
         backlog = await self._call("append", self._token, self._claim, self._number, payload)
         self._number += 1
         return cast(int, backlog)
 
     async def backlog(self) -> int:
-        """Bytes in the stream that the publisher has not published yet. Raises GenerationLost as `append` does."""
+        """Return the bytes in the stream that are not published yet. Raises GenerationLost as `append` does."""
         return cast(int, await self._call("backlog", self._token, self._claim))
 
 
 class PublisherEnd(_End):
-    """Opens generations, takes their entries and forgets them."""
+    """Opens generations, reads their entries, and trims those that are published."""
 
     _acceptance = Acceptance(b"")
-    #: entries that were forgotten, and their bytes
-    _forgotten = _bytes = 0
-    #: size of the largest entry that was waiting at the last trim
+    #: number of trimmed entries, and their bytes
+    _trimmed = _bytes = 0
+    #: size of the largest entry in the stream at the last trim
     _largest = 0
-    #: whether the last `take` got all there was
+    #: whether the last `take` emptied the stream
     drained = False
 
     async def open(self, progress: Progress) -> None:
-        """Begin a new generation at this progress, with an empty stream."""
+        """Open a new generation at this progress, with an empty stream."""
         token = secrets.token_bytes(8)
         await self._call("open", token, encode_progress(progress))
         self._acceptance = Acceptance(token)
-        self._forgotten = self._bytes = self._largest = 0
+        self._trimmed = self._bytes = self._largest = 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
-        """Take up to `count` entries, fewer of large ones; empty if none came within `block_ms` (None: do not wait).
+        """Read up to `count` entries, fewer if they are large; none if none came within `block_ms` (None: do not wait).
 
         Raises GenerationLost if an entry is not the expected one or the generation is no longer open.
         """
@@ -171,15 +171,15 @@ class PublisherEnd(_End):
         return entries
 
     async def trim(self, entries: Sequence[Entry] = ()) -> None:
-        """Forget entries, the next ones of those taken: they are published. Raises GenerationLost as `take` does."""
-        self._forgotten += len(entries)
+        """Remove published entries, the next ones of those taken. Raises GenerationLost as `take` does."""
+        self._trimmed += len(entries)
         self._bytes += sum(len(entry.payload) for entry in entries)
-        largest = await self._call("trim", self._acceptance.token, self._forgotten, self._bytes)
+        largest = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes)
         self._largest = cast(int, largest)
 
 
 def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:
-    """Give XREAD's answer one shape: RESP 3 makes it a map, RESP 2 a list, and no entry is None or empty."""
+    """Convert XREAD's answer to one form: RESP 3 gives a map, RESP 2 a list, both give None or nothing for no entry."""
     if not answer:
         return []
     if isinstance(answer, dict):
@@ -188,7 +188,7 @@ def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, 
 
 
 def _translate(error: RedisError) -> Exception:
-    """Tell a lost generation from trouble with Redis."""
+    """Distinguish a lost generation from an error of Redis."""
     if isinstance(error, ResponseError) and str(error).startswith("LOST"):
         return GenerationLost(str(error).removeprefix("LOST "))
     return redis_error(error)

@@ -1,4 +1,4 @@
-"""How far a pipeline is. The truth of it is one record in Kafka, committed together with the data (ADR 2)."""
+"""How far a pipeline has published. The only truth is one record in Kafka, committed together with the data (ADR 2)."""
 
 import msgspec
 
@@ -9,20 +9,21 @@ from databus_binlog import Position
 class Progress(msgspec.Struct, frozen=True):
     """A resumable position and what was published up to it."""
 
-    #: None until the pipeline's first start has been resolved
+    #: None until the reader has resolved where the pipeline begins
     position: Position | None = None
-    #: captured transactions published so far
+    #: number of captured transactions published so far
     transaction: int = 0
-    #: commit time of the last one, µs since the epoch
+    #: commit time of the last of them, in µs since the epoch
     time_us: int = 0
-    #: identity of the server whose file and offset the position names; any, as long as it is empty
+    #: identity of the server that the position's file and offset belong to; empty if it is not known
     server: str = ""
-    #: that server's log has before the place what is in the GTID set, and nothing else: one may go on by file, too
+    #: Whether that server's log contains, up to the offset, exactly the transactions of the GTID set. If so, the reader
+    #: can also resume by file and offset.
     in_order: bool = False
 
 
 class _Required(msgspec.Struct):
-    """What every record tells: without it one that lost its content would mean "start afresh"."""
+    """The fields of every record. Requiring them keeps an emptied record from being read as "not begun yet"."""
 
     position: Position | None
     transaction: int
@@ -34,9 +35,9 @@ _required = msgspec.json.Decoder(_Required)
 
 
 def decode_progress(record: bytes | None) -> Progress:
-    """Read a progress record.
+    """Decode a progress record.
 
-    Raises ProgressCorrupt: a record that cannot be read must never be taken for "start afresh".
+    Raises ProgressCorrupt: a record that cannot be decoded must never be read as "not begun yet".
     """
     if record is None:
         raise ProgressCorrupt("the progress record in Kafka was deleted by a tombstone")

@@ -1,10 +1,10 @@
-"""Is this database set up for change data capture? Each fault is one line that names the setting."""
+"""Whether a database is set up for change data capture. Each fault is one line that names the setting."""
 
 from databus.errors import SourceNotReady
 from databus_binlog import Server
 
-#: variable, wanted value, what it is for
-_WANTED = (
+#: variable, required value, what is wrong with another one and what to do
+_REQUIRED = (
     ("log_bin", "ON", "the server writes no binlog: set log_bin and restart it"),
     ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
     ("binlog_row_image", "FULL", "row images lack columns: set binlog_row_image=FULL"),
@@ -12,17 +12,17 @@ _WANTED = (
 
 
 def faults(server: Server) -> list[str]:
-    """List what is wrong with the server's settings."""
+    """List the faults of the server's settings."""
     found = []
-    for variable, wanted, advice in _WANTED:
+    for variable, required, advice in _REQUIRED:
         value = server.variables.get(variable, "missing")
-        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != wanted:
+        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != required:
             found.append(f"{variable} is {value}: {advice}")
     return found
 
 
 def names_columns(server: Server) -> bool:
-    """Say whether the server's binlog tells the columns of a table by itself."""
+    """Say whether the server's binlog contains the names of columns."""
     return server.variables.get("binlog_row_metadata", "").upper() == "FULL"
 
 

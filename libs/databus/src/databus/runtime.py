@@ -1,8 +1,8 @@
-"""What every service does the same way: command line, logging, health and metrics over HTTP, retries, exit codes.
+"""What all services share: command line, logging, health and metrics over HTTP, retries, exit codes.
 
-`serve` runs the service's work until it ends, fails for good, or the process is told to stop. On SIGTERM or SIGINT the
-work is cancelled and has `terminationGracePeriodSeconds` (30 s in Kubernetes) to leave: it ends the step it is at, and
-what it had not committed then is read again by its successor.
+`serve` runs the service's work until it ends, fails with a fatal error, or the process receives SIGTERM or SIGINT. A
+signal cancels the work, which has `terminationGracePeriodSeconds` (30 s in Kubernetes) to finish its current step. The
+successor reads again what was not committed by then.
 """
 
 import argparse
@@ -33,43 +33,43 @@ log = logging.getLogger("databus")
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
-#: longer than any client of ours takes to disconnect, and well below Kubernetes' 30 s
+#: longer than a client takes to disconnect, and well below Kubernetes' 30 s
 _STOP_SECONDS = 8.0
-#: Every wait for a neighbour has a shorter limit: work that takes no step for so long is stuck.
+#: All timeouts for dependencies are shorter, so work without a step for this long is stuck.
 _STUCK_SECONDS = 300.0
 
 
 @dataclass
 class Health:
-    """What /readyz and /healthz answer.
+    """The state of a service, for /readyz and /healthz.
 
-    A neighbour that is away makes a service not ready; not alive it is when its work hangs.
+    A service is not ready while a dependency is unavailable. It is not alive if its work has taken no step for 300 s.
     """
 
     ready: bool = False
     reason: str = "starting"
     #: when it became ready, on the monotonic clock
     since: float = 0.0
-    #: when the work took its last step, on the monotonic clock; None for work that does not tell
+    #: when the work took its last step, on the monotonic clock; None if the work does not report steps
     step: float | None = None
 
     def up(self, reason: str = "ok") -> None:
-        """Say that the service does its work, or stands by to do it."""
+        """Report that the service works, or is ready to take over as a standby."""
         if not self.ready:
             self.since = time.monotonic()
         self.ready, self.reason = True, reason
 
     def down(self, reason: str) -> None:
-        """Say that the service cannot do its work, and why."""
+        """Report that the service cannot work, and why."""
         self.ready, self.reason = False, reason
 
     def beat(self) -> None:
-        """Say that the work takes a step, if only to see that there is nothing to do."""
+        """Report that the work has taken a step, even if there was nothing to do."""
         self.step = time.monotonic()
 
     @property
     def alive(self) -> bool:
-        """Whether the work, as far as it tells, takes steps."""
+        """Whether the work still takes steps; true for work that does not report them."""
         return self.step is None or time.monotonic() - self.step < _STUCK_SECONDS
 
 
@@ -87,19 +87,19 @@ def main(
 ) -> None:
     """Run a service as a program and exit.
 
-    `listen` picks its HTTP address, `run` is its work, `check` validates and connects only (for `--check`),
-    `until_idle` is the work that ends by itself (for `--until-idle`), and `app` builds its HTTP application from
-    (settings, health) where it has more to serve than health and metrics.
+    `listen` selects its HTTP address, `run` is its work, `check` only validates and connects (for `--check`),
+    `until_idle` is work that ends when there is nothing left to do (for `--until-idle`), and `app` builds the HTTP
+    application from (settings, health) of a service that serves more than health and metrics.
     """
     parser = argparse.ArgumentParser(prog=f"databus-{name}")
     add_config(parser)
     parser.add_argument(
         "--check",
         action="store_true",
-        help="validate the configuration, connect to the neighbours, and exit",
+        help="validate the configuration, connect to the dependencies, and exit",
     )
     if until_idle:
-        parser.add_argument("--until-idle", action="store_true", help="do what there is to do now, and exit")
+        parser.add_argument("--until-idle", action="store_true", help="do all work there is now, and exit")
     parser.add_argument("--version", action="version", version=version("databus-core"))
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)-7s {name} %(message)s", stream=sys.stderr)
@@ -123,18 +123,18 @@ def main(
 
 
 async def serve(listen: str, run: Work, settings: Settings, health: Health, http: ASGIApp) -> None:
-    """Serve HTTP and do the work until it ends or a signal comes. Raises the work's final error."""
+    """Serve HTTP and do the work until it ends or a signal arrives. Raises the work's final error."""
     server = _Server(
         uvicorn.Config(http, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     )
     with _listening(listen) as bound:
         web = asyncio.create_task(server.serve(sockets=[bound]))
         work = asyncio.create_task(_retrying(run, settings, health))
-        told = asyncio.Event()
-        for stop in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(stop, told.set)
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
         try:
-            await _until_ended(work, told)
+            await _until_ended(work, stop)
             log.info("stopped")
         finally:
             health.down("stopping")
@@ -142,20 +142,20 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
             await web
 
 
-async def _until_ended(work: "asyncio.Task[None]", told: asyncio.Event) -> None:
-    """Wait for the end of the work; cancel it when told to stop. Raises the work's error."""
-    waiting = asyncio.create_task(told.wait())
-    await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+async def _until_ended(work: "asyncio.Task[None]", stop: asyncio.Event) -> None:
+    """Wait for the end of the work; cancel it when `stop` is set. Raises the work's error."""
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({work, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     while not work.done():
-        work.cancel()  # more than once: a client that is disconnecting may take it for one of its own
+        work.cancel()  # repeatedly, because a client that is disconnecting may swallow a cancellation
         await asyncio.wait({work}, timeout=_STOP_SECONDS)
     if not work.cancelled():
         work.result()
 
 
 async def _retrying(run: Work, settings: Settings, health: Health) -> None:
-    """Do the work again with growing pauses for as long as its neighbours are away."""
+    """Do the work; while a dependency is unavailable, retry with growing pauses."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -163,10 +163,10 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         except RetryableError as error:
             reason = str(error)
         except asyncio.CancelledError:
-            reason = "a connection ended by itself"  # aiokafka tells so when one closes while it is set up
+            reason = "a connection was closed"  # aiokafka cancels us if that happens while it connects
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
-        if health.ready and time.monotonic() - health.since > pause:  # what fails at once each time is no recovery
+        if health.ready and time.monotonic() - health.since > pause:  # an immediate failure is no recovery
             pause = _FIRST_PAUSE
         health.down(reason)
         health.beat()
@@ -176,7 +176,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
 
 
 async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
-    """Run a step to its end though we are told to stop meanwhile, and stop then; told again, stop at once."""
+    """Run a step to its end even if the task is cancelled meanwhile; a second cancellation interrupts it."""
     task = asyncio.ensure_future(step)
     try:
         await asyncio.shield(task)
@@ -219,7 +219,7 @@ def _listening(address: str) -> Iterator[socket.socket]:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn that leaves the signals to `serve`."""
+    """A uvicorn server that leaves the signals to `serve`."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,6 +1,6 @@
-"""Sending the reader to another host: a request and its outcome, as keys in Redis that expire.
+"""Switch the reader to another host of the database: a request and its result, as expiring keys in Redis.
 
-Redis may lose either: the request is then made again, by whoever made it.
+Redis may lose either. The client then gets no result and has to repeat the request.
 """
 
 import secrets
@@ -12,20 +12,20 @@ from redis.asyncio import Redis
 
 from databus import names
 
-#: a request that no reader has seen by then is no longer wanted
+#: a request that no reader has read by then expires
 REQUEST_SECONDS = 30
-_OUTCOME_SECONDS = 600
+_RESULT_SECONDS = 600
 
 
-class Request(msgspec.Struct, frozen=True):
-    """Go to this host."""
+class SwitchRequest(msgspec.Struct, frozen=True):
+    """A request to switch to a host."""
 
     id: str
     host: str
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """Whether the reader went, and where it is or why not."""
+class SwitchResult(msgspec.Struct, frozen=True):
+    """Whether the reader has switched, and a message for the operator."""
 
     done: bool
     text: str
@@ -34,39 +34,39 @@ class Outcome(msgspec.Struct, frozen=True):
 _encode = msgspec.json.encode
 
 
-async def request(redis: Redis, pipeline: str, host: str) -> Request:
-    """Ask the reader of a pipeline to go to a host."""
-    made = Request(secrets.token_hex(8), host)
+async def request(redis: Redis, pipeline: str, host: str) -> SwitchRequest:
+    """Request that the reader of a pipeline switches to a host."""
+    made = SwitchRequest(secrets.token_hex(8), host)
     await redis.set(names.switch_key(pipeline), _encode(made), ex=REQUEST_SECONDS)
     return made
 
 
-async def outcome(redis: Redis, pipeline: str, made: Request, seconds: int) -> Outcome | None:
-    """Wait, below the timeout of the client, for what becomes of a request; None when nothing has."""
-    answer = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, made.id)], timeout=seconds))
-    return msgspec.json.decode(answer[1], type=Outcome) if answer else None
+async def result(redis: Redis, pipeline: str, made: SwitchRequest, seconds: int) -> SwitchResult | None:
+    """Wait some seconds, fewer than the client's timeout, for the result of a request; None if there is none yet."""
+    popped = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, made.id)], timeout=seconds))
+    return msgspec.json.decode(popped[1], type=SwitchResult) if popped else None
 
 
-async def pending(redis: Redis, pipeline: str) -> Request | None:
-    """Look whether a request waits for the reader."""
+async def pending(redis: Redis, pipeline: str) -> SwitchRequest | None:
+    """Read the request that the reader has not answered yet, if there is one."""
     found = await redis.get(names.switch_key(pipeline))
-    return msgspec.json.decode(found, type=Request) if found else None
+    return msgspec.json.decode(found, type=SwitchRequest) if found else None
 
 
-async def settle(redis: Redis, pipeline: str, made: Request, result: Outcome) -> None:
-    """Tell what became of a request, which is then over."""
+async def answer(redis: Redis, pipeline: str, made: SwitchRequest, outcome: SwitchResult) -> None:
+    """Publish the result of a request, and remove the request."""
     key = names.switched_key(pipeline, made.id)
-    await redis.rpush(key, _encode(result))
-    await redis.expire(key, _OUTCOME_SECONDS)
+    await redis.rpush(key, _encode(outcome))
+    await redis.expire(key, _RESULT_SECONDS)
     await redis.delete(names.switch_key(pipeline))
 
 
-async def keep_host(redis: Redis, pipeline: str, host: str) -> None:
-    """Remember the host that the reader is at."""
+async def store_host(redis: Redis, pipeline: str, host: str) -> None:
+    """Store the host that the reader reads."""
     await redis.set(names.host_key(pipeline), host)
 
 
-async def kept_host(redis: Redis, pipeline: str) -> str | None:
-    """Give the host that the reader was at last; None where that is not known."""
+async def stored_host(redis: Redis, pipeline: str) -> str | None:
+    """Return the host that the reader, or its predecessor, read last; None if it is not known."""
     found = await redis.get(names.host_key(pipeline))
     return found.decode() if isinstance(found, bytes) else found

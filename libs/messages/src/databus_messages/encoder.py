@@ -17,7 +17,7 @@ from databus.events import (
     Table,
     TableDefinition,
 )
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, TransactionEnd
 from databus_messages.message import Frame, Message
 from databus_messages.outputs import Output, OutputPlan

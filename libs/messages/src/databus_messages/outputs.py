@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from databus.errors import InvalidSettings
 from databus.events import Begin
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_messages import formats
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource, Options, Record

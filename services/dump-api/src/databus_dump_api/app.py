@@ -7,9 +7,9 @@ import msgspec
 from fastapi import FastAPI, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from databus.manifest import Manifest
-from databus.rules import TablePattern
+from databus.manifest import DumpLease, DumpList, Manifest
 from databus.runtime import Health, health_routes
+from databus.table_filter import TablePattern
 from databus_dump_api import problems
 from databus_dump_api.download import Download
 from databus_dump_api.dumps import Dumps
@@ -39,19 +39,6 @@ class DumpRequest(BaseModel):
         description="`schema.table` patterns with `*` and `?`; without them everything that is captured",
         examples=[["shop.*"], ["shop.orders", "shop.customers"]],
     )
-
-
-class DumpList(msgspec.Struct, frozen=True):
-    """All dumps, the newest first."""
-
-    dumps: list[Manifest]
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """A promise that a dump stays, for so many seconds from now."""
-
-    lease: str
-    expires_in: float
 
 
 DumpId = Annotated[str, Path(description="id of a dump", examples=["20261121T115346Z-3f2a"])]
@@ -110,19 +97,19 @@ def build(dumps: Dumps, health: Health, lease_ttl: float) -> FastAPI:
         "/v1/dumps/{dump}/leases",
         status_code=HTTPStatus.CREATED,
         summary="Take a lease",
-        responses=_answers({201: Lease}, 404, 409, 503),
+        responses=_answers({201: DumpLease}, 404, 409, 503),
     )
     async def take_lease(dump: DumpId) -> Response:
         """Keep a complete dump from being deleted."""
         lease = await dumps.lease(dump)
         location = f"/v1/dumps/{dump}/leases/{lease}"
-        return _json(Lease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
+        return _json(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
 
-    @app.put("/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=_answers({200: Lease}, 404, 503))
+    @app.put("/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=_answers({200: DumpLease}, 404, 503))
     async def renew_lease(dump: DumpId, lease: str) -> Response:
         """Begin a lease's time anew."""
         await dumps.renew(dump, lease)
-        return _json(Lease(lease, lease_ttl))
+        return _json(DumpLease(lease, lease_ttl))
 
     @app.delete(
         "/v1/dumps/{dump}/leases/{lease}",
@@ -161,7 +148,7 @@ def _answer(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
 def _describe_structs(app: FastAPI) -> None:
     """Add to the OpenAPI document the bodies that FastAPI knows nothing of."""
     _, structs = msgspec.json.schema_components(
-        (DumpList, Lease, problems.Document), ref_template="#/components/schemas/{name}"
+        (DumpList, DumpLease, problems.Document), ref_template="#/components/schemas/{name}"
     )
     components = app.openapi().setdefault("components", {})
     components.setdefault("schemas", {}).update(structs)

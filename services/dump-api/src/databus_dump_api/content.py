@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from databus import names
 from databus.events import Row, Table
-from databus.rules import Rule, default_rule
 from databus.settings import Settings
+from databus.settings.rules import Rule, default_rule
 from databus_messages.routing.filter import filter_of
 
 

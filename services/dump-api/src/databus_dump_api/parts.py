@@ -1,6 +1,5 @@
 """The files of one table: JSON lines, zstd-compressed, in parts of bounded size."""
 
-import os
 import re
 from collections.abc import Sequence
 from hashlib import blake2b, sha256
@@ -9,6 +8,7 @@ from typing import BinaryIO
 
 import zstandard
 
+from databus import durable
 from databus.events import Action, Row, Table
 from databus.manifest import DumpFile
 from databus_messages.formats.databus import Encoder
@@ -41,6 +41,7 @@ class Parts:
     def close(self) -> list[DumpFile]:
         """Finish the last part and describe all of them; a table without rows has none."""
         self._end_part()
+        durable.sync_folder(self._folder)
         return self._closed
 
     def abandon(self) -> None:
@@ -50,7 +51,7 @@ class Parts:
 
     def _end_part(self) -> None:
         if self._part is not None:
-            self._closed.append(self._part.close(f"{self._table.schema}.{self._table.name}", strict=self._strict))
+            self._closed.append(self._part.close(self._table.full_name, strict=self._strict))
             self._part = None
 
 
@@ -73,9 +74,7 @@ class _Part:
 
     def close(self, table: str, *, strict: bool) -> DumpFile:
         self._put(self._compressor.flush())
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
+        durable.close(self.file)
         return DumpFile(
             name=self._path.name,
             table=table,

@@ -5,7 +5,6 @@ in one of its states. What was under way then is failed at the next start, and w
 """
 
 import asyncio
-import os
 import re
 import secrets
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from databus import durable
 from databus.errors import FatalError, InvalidSettings
 from databus.manifest import Manifest, State
 
@@ -39,7 +39,7 @@ class Store:
         """Raise InvalidSettings unless files can be written. Blocks."""
         probe = self._root / f".probe-{secrets.token_hex(4)}"
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(self._root)
             probe.touch()
             probe.unlink()
         except OSError as error:
@@ -98,15 +98,9 @@ class Store:
 
     def _write(self, manifest: Manifest) -> None:
         folder = self.folder(manifest.id)
-        folder.mkdir(exist_ok=True)
-        temporary = folder / f".{_MANIFEST}"
-        with temporary.open("wb") as file:
+        durable.make_folder(folder)
+        with durable.replacing(folder / _MANIFEST) as file:
             file.write(msgspec.json.encode(manifest))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(folder / _MANIFEST)
-        for directory in (folder, self._root):
-            _sync(directory)
 
     def _remove_files(self, dump: str) -> None:
         for path in self.folder(dump).iterdir():
@@ -116,12 +110,3 @@ class Store:
 
 def _failed(manifest: Manifest, error: str) -> Manifest:
     return msgspec.structs.replace(manifest, state=State.FAILED, completed=datetime.now(UTC), error=error)
-
-
-def _sync(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

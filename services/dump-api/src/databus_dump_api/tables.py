@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from databus.errors import SchemaMismatch, SourceNotReady
 from databus.events import Table
 from databus.settings import Settings
+from databus.table_filter import TableFilter
 from databus_changes.catalog import Queries, read_table, read_tables
 from databus_dump_api.content import rule_of
 from databus_dump_api.problems import UnknownTables
@@ -29,15 +29,13 @@ class Definition:
 async def resolve(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
     """Find the published tables that match, all of them without patterns. Raises UnknownTables."""
     published = [table for table in await read_tables(session) if rule_of(settings, table)]
-    wanted = ["*.*"] if patterns is None else patterns
-    found = [table for table in published if any(_matches(table, pattern) for pattern in wanted)]
-    unknown = [pattern for pattern in wanted if not any(_matches(table, pattern) for table in published)]
-    if unknown:
+    wanted = TableFilter(["*.*"] if patterns is None else patterns)
+    if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
         raise UnknownTables(
-            f"no captured and published table matches {', '.join(unknown)}: "
+            f"no captured and published table matches {', '.join(unmatched)}: "
             "check the name, source.include, source.exclude and publisher.routes, and the user's SELECT privilege"
         )
-    return tuple(found)
+    return tuple(table for table in published if wanted.matches(table.schema, table.name))
 
 
 async def define(session: Queries, table: Table) -> Definition:
@@ -61,7 +59,3 @@ async def require_unchanged(session: Queries, definition: Definition) -> None:
     if await define(session, definition.table) != definition:
         table = definition.table
         raise SchemaMismatch(f"{table.schema}.{table.name} was changed by DDL during the dump; request a new dump")
-
-
-def _matches(table: Table, pattern: str) -> bool:
-    return fnmatchcase(f"{table.schema}.{table.name}", pattern)

@@ -2,11 +2,10 @@
 
 import asyncio
 import hashlib
-import os
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
-from databus import metrics
+from databus import durable, metrics
 from databus.errors import FatalError
 from databus_messages.formats.base import ClaimCheck
 
@@ -30,15 +29,6 @@ class ClaimChecks:
 
 
 def _write(path: Path, value: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("wb") as file:
+    durable.make_folder(path.parent)
+    with durable.replacing(path) as file:
         file.write(value)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

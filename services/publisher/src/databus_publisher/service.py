@@ -28,7 +28,10 @@ _BLOCK_MS = 500
 
 async def run(settings: Settings, health: Health) -> None:
     """Publish for ever, as the active publisher: a producer of our own, one generation of the pipe after the other."""
-    async with connect_redis(settings.redis) as redis, leading(settings, "publisher", redis, health):
+    async with (
+        connect_redis(settings.redis) as redis,
+        leading(settings.publisher.election, settings.name, "publisher", redis, health),
+    ):
         pipe = PublisherEnd(redis, settings.name)
         with kafka_errors():
             async with open_topics(settings) as topics:
@@ -126,7 +129,7 @@ async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis, Kafka and what formats need; create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
-        async with open_lease(settings, "publisher", redis) as lease:
+        async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:
             await lease.holder()
         with kafka_errors():
             async with open_topics(settings) as topics:

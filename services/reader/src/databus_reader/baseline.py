@@ -8,7 +8,7 @@ from databus.kafka_history import SchemaHistory, read_history
 from databus.progress import Progress
 from databus.readiness import names_columns
 from databus.runtime import Health
-from databus.settings import Settings, Source
+from databus.settings import Settings, Source, StartLatest
 from databus_binlog import Query, Session
 from databus_changes.catalog import charset_of, read_tables
 from databus_reader.entries import EntryWriter
@@ -44,7 +44,7 @@ async def begin(
 
 async def _first(place: Place, settings: Settings, health: Health) -> SchemaHistory:
     """Read the tables. Raises where they were altered since the place: SourceUnavailable if that place is the end."""
-    latest = settings.reader.start == "latest"
+    latest = settings.reader.start == StartLatest()
     if not latest and names_columns(place.session.server):
         return SchemaHistory()
     history = await _read(place.session, settings.source)

@@ -40,7 +40,10 @@ _HEARTBEAT_SECONDS = 1.0
 
 async def run(settings: Settings, health: Health) -> None:
     """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
-    async with connect_redis(settings.redis) as redis, leading(settings, "reader", redis, health):
+    async with (
+        connect_redis(settings.redis) as redis,
+        leading(settings.reader.election, settings.name, "reader", redis, health),
+    ):
         pipe = ReaderEnd(redis, settings.name)
         hosts = Hosts(settings)
         switching = await begin_switching(redis, settings.name, hosts)
@@ -168,7 +171,7 @@ async def check(settings: Settings, _: Health) -> None:
     await read_history(settings)
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
-        async with open_lease(settings, "reader", redis) as lease:
+        async with open_lease(settings.reader.election, settings.name, "reader", redis) as lease:
             await lease.holder()
     for host in settings.source.hosts:
         async with connect_source(settings.source, host) as session:

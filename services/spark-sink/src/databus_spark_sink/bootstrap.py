@@ -5,10 +5,8 @@ It can be killed anywhere: without the marker everything is done again, with wha
 
 import asyncio
 import logging
-import os
 import shutil
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 
@@ -16,12 +14,14 @@ import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
+from databus import durable
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.kafka_progress import read_progress
 from databus.manifest import Manifest, State
 from databus.settings import Settings
+from databus.table_filter import TableFilter
 from databus_spark_sink import decode, lake
 from databus_spark_sink.handover import Beginning, of_server_read, wait_until_passed
 from databus_spark_sink.lake import Lake, belongs
@@ -62,8 +62,7 @@ async def _choose(settings: Settings, api: DumpApi) -> Manifest:
 
 
 def _covers(manifest: Manifest, settings: Settings) -> bool:
-    tables = [f"{table.schema}.{table.name}" for table in manifest.tables]
-    return all(any(fnmatchcase(table, pattern) for table in tables) for pattern in settings.spark.tables)
+    return not TableFilter(settings.spark.tables).unmatched((table.schema, table.name) for table in manifest.tables)
 
 
 async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
@@ -77,10 +76,8 @@ async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], f
 
 
 def _decompress(path: Path) -> None:
-    partial = path.with_suffix(".partial")
-    with path.open("rb") as compressed, partial.open("wb") as plain:
+    with path.open("rb") as compressed, durable.replacing(_lines(path)) as plain:
         zstandard.ZstdDecompressor().copy_stream(compressed, plain)
-    partial.rename(_lines(path))
     path.unlink()
 
 
@@ -119,9 +116,5 @@ def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manif
 
 def _mark(marker: Path, beginning: Beginning) -> None:
     """Write the marker, whole or not at all, after everything it stands for."""
-    temporary = marker.with_suffix(".tmp")
-    with temporary.open("wb") as file:
+    with durable.replacing(marker) as file:
         file.write(msgspec.json.encode(beginning))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(marker)

@@ -9,7 +9,6 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from databus.errors import SchemaMismatch
 from databus.settings import Settings
+from databus.table_filter import TableFilter
 from databus_spark_sink.types import holds, identifier
 
 log = logging.getLogger("databus.sink")
@@ -60,7 +60,7 @@ class Lake:
 
 def belongs(settings: Settings, schema: str, table: str) -> bool:
     """Say whether a table is kept in the lake."""
-    return any(fnmatchcase(f"{schema}.{table}", pattern) for pattern in settings.spark.tables)
+    return TableFilter(settings.spark.tables).matches(schema, table)
 
 
 def exists(spark: SparkSession, path: Path) -> bool:

@@ -12,8 +12,8 @@ from databus.connections import kafka_errors
 from databus.errors import ChangesLost, InvalidSettings
 from databus.kafka_client import running
 from databus.manifest import Manifest
-from databus.rules import DEFAULT_OUTPUT
 from databus.settings import Settings
+from databus.settings.rules import DEFAULT_OUTPUT
 from databus_spark_sink.lake import Lake
 
 #: Spark's number for "the earliest there is"

@@ -5,9 +5,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pydantic import ByteSize, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from databus.errors import DatabusError, InvalidSettings
+from databus.settings import Size
 from databus_binlog import BinlogError, Query
 from databus_cli.binlog.files import STANDARD_INPUT, read_files
 from databus_cli.binlog.lines import Json, LineFormat
@@ -84,9 +85,9 @@ def _offset(text: str) -> int:
 
 def _size_of(text: str) -> int:
     try:
-        return TypeAdapter(ByteSize).validate_python(text)
+        return TypeAdapter(Size).validate_python(text)
     except ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 16MiB or 1000000") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 16MiB or 1000000") from None
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from databus.errors import PoisonError
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_binlog import AnyEvent, FormatDescription, TableMap
 from databus_cli.binlog.changes import Changes
 from databus_cli.binlog.lines import LineFormat

@@ -80,7 +80,7 @@ async def _replay(settings: Settings, options: argparse.Namespace) -> int:
             with record_progress(len(found)) as advance:
                 async for letter, value in letters.values(found):
                     if why := await replay.send(letter, value):
-                        tell(f"{letter.told.place}: {why}")
+                        tell(f"{letter.told.origin}: {why}")
                         left += 1
                     advance(1)
     tell(f"replayed: {len(found) - left}, left: {left}")

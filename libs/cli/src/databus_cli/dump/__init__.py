@@ -16,8 +16,8 @@ from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.manifest import DumpFile, Manifest, State
-from databus.rules import Rule
 from databus.settings import HttpUrl, add_config, load
+from databus.settings.rules import Rule
 from databus_cli.records import add_options, line_of, output_plan
 from databus_cli.selection import Selection, add_tables
 from databus_cli.terminal import byte_progress

@@ -1,7 +1,7 @@
-"""A lease as a `Lease` of coordination.k8s.io/v1, kept the way Kubernetes' own components keep theirs.
+"""A leader lease stored as a `Lease` of coordination.k8s.io/v1, with the rules of Kubernetes' own components.
 
-The clocks of two machines are never compared: a lease has expired for whoever saw it unchanged for its duration, on its
-own monotonic clock. Of two writers one is refused, since every write names the version that it replaces.
+The clocks of two machines are never compared: a candidate considers a lease expired when it has seen it unchanged for
+its duration, on its own monotonic clock. Each write names the version it replaces, so of two writers one is refused.
 """
 
 import math
@@ -18,7 +18,7 @@ import httpx
 
 from databus.errors import FatalError, InvalidSettings, KubernetesUnavailable
 
-#: how a pod reaches the API and who it is there: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+#: address of the API and credentials in a pod: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 API = "https://kubernetes.default.svc"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -30,26 +30,26 @@ Json = dict[str, Any]
 
 
 class _Token(httpx.Auth):
-    """The service account's token, which the kubelet replaces from time to time."""
+    """The service account's token, read for each request because the kubelet replaces it from time to time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Sign a request."""
+        """Add the token to a request."""
         request.headers["Authorization"] = f"Bearer {self._path.read_text().strip()}"
         yield request
 
 
 @asynccontextmanager
 async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIterator[httpx.AsyncClient]:
-    """Make a client for the namespace we run in. Raises InvalidSettings outside of a pod."""
+    """Make a client for the namespace of this pod. Raises InvalidSettings outside of a pod."""
     try:
         namespace = (account / "namespace").read_text().strip()
         context = ssl.create_default_context(cafile=account / "ca.crt")
     except OSError as error:
         raise InvalidSettings(
-            f"election.by: kubernetes needs a pod with the token of a service account: {account}: {error.strerror}"
+            f"election.by: kubernetes works only in a pod with a service account's token: {account}: {error.strerror}"
         ) from error
     async with httpx.AsyncClient(
         base_url=f"{api}/apis/coordination.k8s.io/v1/namespaces/{namespace}",
@@ -62,7 +62,7 @@ async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIt
 
 
 class KubernetesLease:
-    """The Lease's `holderIdentity` names the holder; its duration is rounded up to whole seconds."""
+    """A lease whose `holderIdentity` names the holder. Its duration is rounded up to whole seconds."""
 
     def __init__(self, api: httpx.AsyncClient, name: str, me: str, duration: float) -> None:
         self.me = me
@@ -73,7 +73,7 @@ class KubernetesLease:
         self._since = 0.0
 
     async def take(self) -> str:
-        """Write our name into the Lease, or the time anew, unless it is another's; give the holder."""
+        """Write our name and the time into the Lease, unless another candidate holds it. Returns the holder."""
         while True:
             lease = await self._read()
             spec = lease["spec"]
@@ -88,25 +88,25 @@ class KubernetesLease:
                 return self.me
 
     async def holder(self) -> str | None:
-        """Give the `holderIdentity`, be it expired or not."""
+        """Return the `holderIdentity`, also of an expired lease."""
         return (await self._read())["spec"].get("holderIdentity") or None
 
     async def release(self) -> None:
-        """Take our name out of the Lease."""
+        """Remove our name from the Lease."""
         while (lease := await self._read())["spec"].get("holderIdentity") == self.me:
             lease["spec"]["holderIdentity"] = None
             if await self._write(lease):
                 return
 
     def _expired(self, spec: Json) -> bool:
-        """Say whether we saw this for as long as it is valid."""
+        """Say whether we have seen this unchanged for as long as it is valid."""
         now = time.monotonic()
         if spec != self._seen:
             self._seen, self._since = spec, now
         return now >= self._since + (spec.get("leaseDurationSeconds") or self._seconds)
 
     async def _read(self) -> Json:
-        """Get the Lease, or a new one without a version."""
+        """Read the Lease; if there is none, return a new one without a version."""
         with _api_errors():
             answer = await self._api.get(f"/leases/{self._name}")
             if answer.status_code == HTTPStatus.NOT_FOUND:
@@ -121,7 +121,7 @@ class KubernetesLease:
             return lease
 
     async def _write(self, lease: Json) -> bool:
-        """Create the Lease or replace the version we read; False if somebody else wrote meanwhile."""
+        """Create the Lease or replace the version we read. Returns False if it was changed meanwhile."""
         with _api_errors():
             if "resourceVersion" in lease["metadata"]:
                 answer = await self._api.put(f"/leases/{self._name}", json=lease)
@@ -135,18 +135,18 @@ class KubernetesLease:
 
 @contextmanager
 def _api_errors() -> Iterator[None]:
-    """Turn what the API answers, or that it does not, into errors of ours."""
+    """Translate HTTP errors of the API into DatabusError."""
     try:
         yield
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
-        said = f"{status} to {error.request.method} {error.request.url}"
+        answer = f"{status} to {error.request.method} {error.request.url}"
         if status in _REFUSALS:
             raise InvalidSettings(
-                f"election.by: Kubernetes answers {said}: allow the service account get, create and update of leases"
+                f"election.by: Kubernetes answers {answer}: allow the service account get, create and update of leases"
             ) from error
         if status in _PASSING or error.response.is_server_error:
-            raise KubernetesUnavailable(f"Kubernetes answers {said}") from error
-        raise FatalError(f"Kubernetes answers {said}: {error.response.text[:200]}") from error
+            raise KubernetesUnavailable(f"Kubernetes answers {answer}") from error
+        raise FatalError(f"Kubernetes answers {answer}: {error.response.text[:200]}") from error
     except (httpx.TransportError, OSError, ValueError) as error:
-        raise KubernetesUnavailable(f"the API of Kubernetes does not serve: {error or type(error).__name__}") from error
+        raise KubernetesUnavailable(f"the Kubernetes API is unavailable: {error or type(error).__name__}") from error

@@ -1,7 +1,7 @@
-"""A lease as an expiring key in Redis.
+"""A leader lease stored as an expiring key in Redis.
 
-Redis may forget the key (flushed, failed over): then the holder's next renewal sets it again, unless a standby was
-quicker. So there can be two leaders until that renewal, and after it there is one.
+Redis may lose the key (flushed, failed over). The holder's next renewal sets it again, unless a standby was faster. So
+there may be two leaders until that renewal, and one after it.
 """
 
 from typing import cast
@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from databus.connections import redis_errors
 
-# Both must work when memory is short: it is the holder who makes room.
+# Both must work when Redis is out of memory: only the active replica can free some.
 _TAKE = """#!lua flags=allow-oom
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return holder end
@@ -24,7 +24,7 @@ return redis.status_reply('OK')
 
 
 class RedisLease:
-    """The key's value names the holder. Raises what `redis_errors` gives."""
+    """A lease whose value names the holder. Raises the errors of `redis_errors`."""
 
     def __init__(self, redis: Redis, key: str, me: str, duration: float) -> None:
         self.me = me
@@ -35,12 +35,12 @@ class RedisLease:
         self._release = redis.register_script(_RELEASE)
 
     async def take(self) -> str:
-        """Set the key, or its time anew, unless it is another's; give the holder."""
+        """Set the key and its expiry, unless another candidate holds it. Returns the holder."""
         with redis_errors():
             return _text(await self._take(keys=[self._key], args=[self.me, self._milliseconds]))
 
     async def holder(self) -> str | None:
-        """Give the key's value."""
+        """Return the key's value."""
         with redis_errors():
             value = await self._redis.get(self._key)
         return None if value is None else _text(value)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from databus.errors import InvalidSettings
 from databus.events import Column, Row, Table
-from databus.rules import Condition, Value
+from databus.settings.rules import Condition, Value
 from databus_messages.formats.columns import INTEGERS, arguments
 from databus_messages.routing.columns import place_of
 

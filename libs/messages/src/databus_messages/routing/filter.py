@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from databus.errors import InvalidSettings
 from databus.events import Action, Row, Table
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_messages.routing.conditions import Passes, conditions
 from databus_messages.routing.projection import project
 

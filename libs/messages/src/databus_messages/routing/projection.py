@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from databus.errors import InvalidSettings
 from databus.events import Column, Index, Row, Table
-from databus.rules import Rule
+from databus.settings.rules import Rule
 from databus_messages.formats.columns import BINARY
 from databus_messages.routing.columns import place_of, places_of
 

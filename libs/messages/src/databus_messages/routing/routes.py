@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from databus import names
 from databus.errors import InvalidSettings
 from databus.events import Action, Begin, RowsEvent, Table, decode_rows
-from databus.rules import Rule, first_matches
+from databus.settings.rules import Rule, first_matches
 from databus_binlog.json_base64 import count_rows
 from databus_messages.formats.base import Change
 from databus_messages.message import Message

@@ -7,7 +7,7 @@ from databus.connections import connect_source
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable, InvalidSettings, SourceUnavailable
 from databus.progress import Progress
-from databus.settings import Settings
+from databus.settings import Settings, StartAfterDump, StartAfterGtids, StartAt, StartEarliest, StartLatest
 from databus_binlog import GtidSet, InvalidPosition, Position, Session, locate
 
 #: longer than the 10 s that servers wait for semi-sync replicas by default
@@ -16,32 +16,37 @@ _PAUSE_SECONDS = 0.2
 
 
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
-    """Turn the setting into a first progress; `latest` and `earliest` are those of the host.
+    """Determine the first progress from the setting; `latest` and `earliest` refer to this host.
 
     Raises InvalidSettings, DumpUnusable or DumpApiUnavailable, and BinlogError.
     """
-    start, server = settings.reader.start, session.server
+    start = settings.reader.start
     try:
-        if start == "latest":
-            end = await session.current_position()
-            if server.flavor == "mysql" and server.gtid:
-                located = await _located(settings, host, end.file, end.offset)
-                await _until_executed(session, located)
-                return located
-            return Progress(end, server=server.identity, in_order=True)
-        if start == "earliest":
-            oldest = (await session.earliest_position()).file
-            return await _located(settings, host, oldest, 4)
-        kind, _, rest = start.partition(":")
-        if kind == "gtid":
-            return Progress(Position(str(GtidSet.parse(server.flavor, rest))))
-        if kind == "dump":
-            return await _of_dump(settings.dumps.url, rest)
-        # Files are named differently on each host: this one is of the first.
-        file, _, offset = start.rpartition(":")
-        return await _located(settings, settings.source.hosts[0], file, int(offset))
+        match start:
+            case StartLatest():
+                return await _of_end(settings, host, session)
+            case StartEarliest():
+                oldest = await session.earliest_position()
+                return await _located(settings, host, oldest.file, 4)
+            case StartAt(file, offset):
+                # Each host names its files differently: this one is the first host's.
+                return await _located(settings, settings.source.hosts[0], file, offset)
+            case StartAfterGtids(gtid_set):
+                return Progress(Position(str(GtidSet.parse(session.server.flavor, gtid_set))))
+            case StartAfterDump(dump):
+                return await _of_dump(settings.dumps.url, dump)
     except InvalidPosition as error:
         raise InvalidSettings(f"reader.start: {start}: {error}") from error
+
+
+async def _of_end(settings: Settings, host: str, session: Session) -> Progress:
+    """Determine the progress at the end of the host's log."""
+    end, server = await session.current_position(), session.server
+    if server.flavor == "mysql" and server.gtid:
+        located = await _located(settings, host, end.file, end.offset)
+        await _until_executed(session, located)
+        return located
+    return Progress(end, server=server.identity, in_order=True)
 
 
 async def _located(settings: Settings, host: str, file: str, offset: int) -> Progress:

@@ -21,7 +21,7 @@ class Switching:
         self._redis = redis
         self._pipeline = pipeline
         self._hosts = hosts
-        self._request: switch.Request | None = None
+        self._request: switch.SwitchRequest | None = None
         self._looked = 0.0
 
     async def look(self) -> None:
@@ -47,17 +47,17 @@ class Switching:
 
     async def arrived(self, host: str) -> None:
         """Take note where the reader is, and answer a request."""
-        await switch.keep_host(self._redis, self._pipeline, host)
+        await switch.store_host(self._redis, self._pipeline, host)
         if self._request is None:
             return
         request, self._request = self._request, None
         done = host == request.host
         text = f"the reader is at {host}" if done else f"the reader stays at {host}: {self._hosts.unwanted}"
         log.log(logging.INFO if done else logging.WARNING, "asked to go on at %s: %s", request.host, text)
-        await switch.settle(self._redis, self._pipeline, request, switch.Outcome(done, text))
+        await switch.answer(self._redis, self._pipeline, request, switch.SwitchResult(done, text))
 
 
 async def begin_switching(redis: Redis, pipeline: str, hosts: Hosts) -> Switching:
     """Begin at the host where the reader, or its predecessor, was last."""
-    hosts.prefer(await switch.kept_host(redis, pipeline) or hosts.current)
+    hosts.prefer(await switch.stored_host(redis, pipeline) or hosts.current)
     return Switching(redis, pipeline, hosts)

@@ -1,0 +1,39 @@
+"""The configuration: one YAML file for all services, each of which uses its part.
+
+An environment variable `DATABUS__SECTION__KEY` overrides any value, and a secret can be given as a file
+(`password_file`). Everything is validated at once: each error names the key's path, and an unknown key is an error.
+"""
+
+from databus.settings.file import add_config, config_path, load
+from databus.settings.kafka import Kafka
+from databus.settings.publisher import Publisher
+from databus.settings.redis import RedisSection
+from databus.settings.root import Settings
+from databus.settings.services import Dumps, Election, Reader, Spark
+from databus.settings.source import Source, SourceTls
+from databus.settings.start import AnyStart, StartAfterDump, StartAfterGtids, StartAt, StartEarliest, StartLatest
+from databus.settings.values import HttpUrl, Size
+
+__all__ = [
+    "AnyStart",
+    "Dumps",
+    "Election",
+    "HttpUrl",
+    "Kafka",
+    "Publisher",
+    "Reader",
+    "RedisSection",
+    "Settings",
+    "Size",
+    "Source",
+    "SourceTls",
+    "Spark",
+    "StartAfterDump",
+    "StartAfterGtids",
+    "StartAt",
+    "StartEarliest",
+    "StartLatest",
+    "add_config",
+    "config_path",
+    "load",
+]

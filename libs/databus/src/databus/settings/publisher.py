@@ -1,0 +1,65 @@
+"""The section `publisher`: formats, topics, delivery, and records that Kafka does not accept."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from databus.settings.rules import PartitionBy, Rule, TopicTemplate
+from databus.settings.services import Election
+from databus.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting, read_secret
+
+
+class Publisher(Section):
+    """The service that writes to Kafka."""
+
+    format: str = "databus"
+    """Message format."""
+    options: dict[str, Any] = {}
+    """Options of the message format; `databus` has `{compat: strict}`, the value texts of the original Go server."""
+    topic: TopicTemplate = "{name}.{schema}.{table}"
+    """Template of topic names with `{name}` (of the pipeline), `{schema}` and `{table}`."""
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    """Delivery guarantee; `at_least_once` is for brokers without transactions."""
+    partition_by: PartitionBy = "table"
+    """What decides about a change's partition: its table, its primary key, or nothing (`single`: all go to one)."""
+    routes: list[Rule] = []
+    """Rules for several formats and topics, tables and columns left out, rows filtered, values masked or hashed."""
+    salt: SecretStr = SecretStr("")
+    """Secret for the hashes of rules with `hash`; every service that reads such rules needs it."""
+    salt_file: Path | None = None
+    """File with the salt, used instead of `salt`."""
+    partitions: Annotated[int, Field(ge=1)] | None = None
+    """Partitions used per topic, and created in new topics; by default all of an existing topic, and 1 in new ones."""
+    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    """Replication factor of topics that the publisher creates; -1 is the broker's default."""
+    topic_settings: dict[str, TopicSetting] = {}
+    """Kafka's settings for topics that the publisher creates, as in `{retention.ms: 1000}`; others are not changed."""
+    transaction_timeout: Duration = 15 * 60.0
+    """How long a source transaction may take to pass; the broker's `transaction.max.timeout.ms` must allow it."""
+    oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"
+    """What happens to a record that its topic does not accept or that cannot be encoded."""
+    claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"
+    """Folder of the values stored as files with `oversize: claim_check`."""
+    election: Election = Election()
+    """The election among replicas of the publisher."""
+    listen: HostPort = "127.0.0.1:9102"
+    """Address of the publisher's `/healthz`, `/readyz` and `/metrics`."""
+
+    @model_validator(mode="after")
+    def _read_salt(self) -> Self:
+        if self.salt_file is not None:
+            object.__setattr__(self, "salt", read_secret("salt_file", self.salt_file))
+        if not self.salt.get_secret_value():
+            for number, rule in enumerate(self.routes, 1):
+                if rule.hash:
+                    raise ValueError(f"routes: rule {number}: hash needs publisher.salt or publisher.salt_file")
+        return self
+
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules of `routes` with this section's defaults; without any, one rule for all tables."""
+        defaults = self.model_dump(include={"format", "options", "topic", "partition_by"})
+        if not self.routes:
+            return [Rule(match=["*.*"], **defaults)]
+        return [rule.completed(number, defaults) for number, rule in enumerate(self.routes, 1)]

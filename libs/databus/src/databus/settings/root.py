@@ -1,0 +1,52 @@
+"""All sections together."""
+
+import zlib
+
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from databus.settings.kafka import Kafka
+from databus.settings.publisher import Publisher
+from databus.settings.redis import RedisSection
+from databus.settings.services import Dumps, Reader, Spark
+from databus.settings.source import Source
+from databus.settings.values import Name
+
+
+class Settings(BaseSettings):
+    """The whole configuration; `load` reads it from a file and the environment."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        env_prefix="DATABUS__",
+        env_nested_delimiter="__",
+        nested_model_default_partial_update=True,
+    )
+
+    name: Name
+    """Name of the pipeline; it is part of topics, Redis keys and Kafka's transactional id."""
+    source: Source = Source()
+    redis: RedisSection = RedisSection()
+    kafka: Kafka = Kafka()
+    reader: Reader = Reader()
+    publisher: Publisher = Publisher()
+    dumps: Dumps = Dumps()
+    spark: Spark = Spark()
+
+    @property
+    def server_id(self) -> int:
+        """Id of the reader among the server's replicas."""
+        return self.reader.server_id or 2**31 + zlib.crc32(self.name.encode()) % 2**31
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Make the environment override the file."""
+        return env_settings, init_settings

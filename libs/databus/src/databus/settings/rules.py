@@ -1,0 +1,160 @@
+"""Routing rules (`publisher.routes`): which changes are published, where, in which format, and what of each row."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, StrictStr, StringConstraints, model_validator
+
+from databus.settings.values import Section
+from databus.table_filter import TableFilter, TablePattern
+
+
+def _require_known_fields(template: str) -> str:
+    try:
+        template.format(name="n", schema="s", table="t")
+    except (AttributeError, KeyError, IndexError, ValueError) as error:
+        raise ValueError(f"only {{name}}, {{schema}} and {{table}} can be used: {error}") from error
+    return template
+
+
+TopicTemplate = Annotated[str, StringConstraints(min_length=1), AfterValidator(_require_known_fields)]
+PartitionBy: TypeAlias = Literal["table", "primary_key", "single"]
+Value: TypeAlias = StrictStr | StrictInt
+Names: TypeAlias = tuple[Annotated[str, StringConstraints(min_length=1), Field(title="name")], ...]
+
+#: the output that dumps and the lake follow
+DEFAULT_OUTPUT = "default"
+
+
+class _OneOf(Section):
+    """A mapping that has exactly one of some keys."""
+
+    def _require_one_of(self, *names: str) -> None:
+        if len(self.model_fields_set & set(names)) != 1:
+            raise ValueError(f"set exactly one of {', '.join(name.rstrip('_') for name in names)}")
+
+
+class Condition(_OneOf):
+    """A condition on one column of a row. NULL equals nothing."""
+
+    column: str
+    """Column that is compared."""
+    equals: Value | None = None
+    """The value is this one."""
+    in_: Annotated[list[Value], Field(alias="in", min_length=1)] = []
+    """The value is one of these."""
+    not_in: Annotated[list[Value], Field(min_length=1)] = []
+    """The value is none of these, or NULL."""
+    is_null: bool | None = None
+    """The value is NULL, or, if false, it is not."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._require_one_of("equals", "in_", "not_in", "is_null")
+        if "equals" in self.model_fields_set and self.equals is None:
+            raise ValueError("equals: to find rows without a value, use is_null: true")
+        return self
+
+
+class Columns(_OneOf):
+    """Which columns are published."""
+
+    include: Names = ()
+    """Columns to publish, all others not."""
+    exclude: Names = ()
+    """Columns not to publish."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._require_one_of("include", "exclude")
+        return self
+
+
+class Rule(Section):
+    """What is published of some tables, and where. Of the rules of one output the first that matches applies."""
+
+    match: Annotated[list[TablePattern], Field(min_length=1)]
+    """Tables the rule applies to, as `schema.table` patterns with `*` and `?`."""
+    exclude: list[TablePattern] = []
+    """Tables it does not apply to although `match` matches them."""
+    output: Annotated[str, StringConstraints(min_length=1)] = DEFAULT_OUTPUT
+    """Name of the output that the rule belongs to."""
+    drop: bool = False
+    """If true, the output does not publish these tables."""
+    format: str = "databus"
+    """Message format; by default `publisher.format`."""
+    options: dict[str, Any] = {}
+    """Options of the format; by default `publisher.options`, unless the rule sets `format`."""
+    topic: TopicTemplate = "{name}.{schema}.{table}"
+    """Template of topic names, by default `publisher.topic`; two outputs must not write a table to the same topic."""
+    partition_by: PartitionBy = "table"
+    """What decides about a change's partition; by default `publisher.partition_by`."""
+    key: Names = ()
+    """Columns whose published values decide about a row's partition; used instead of `partition_by`."""
+    columns: Columns | None = None
+    """Columns to publish: `{include: [COLUMN, …]}` or `{exclude: [COLUMN, …]}`; by default all."""
+    where: tuple[Condition, ...] = ()
+    """Conditions that a row must meet, all of them; by default every row is published."""
+    mask: Names = ()
+    """Columns whose values become `***`."""
+    hash: Names = ()
+    """Columns whose values become their HMAC-SHA-256 with the salt (64 hexadecimal digits); equal values stay equal."""
+    truncate: dict[str, Annotated[int, Field(ge=1)]] = {}
+    """Columns whose values are cut: column to length, in characters or, of binary strings, in bytes."""
+    rename: dict[str, Annotated[str, StringConstraints(min_length=1)]] = {}
+    """Columns with another name in messages: column to name; elsewhere in the rule the table's own names are used."""
+
+    _number: int = PrivateAttr(0)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.drop and (more := self.model_fields_set - {"match", "exclude", "output", "drop"}):
+            raise ValueError(f"drop: the rule publishes nothing: remove {', '.join(sorted(more))}")
+        if self.key and "partition_by" in self.model_fields_set:
+            raise ValueError("key: it is used instead of partition_by: remove one of them")
+        return self
+
+    @property
+    def filters(self) -> bool:
+        """Whether messages leave out or change something of a row."""
+        return bool(self.columns or self.where or self.mask or self.hash or self.truncate or self.rename)
+
+    @cached_property
+    def _tables(self) -> TableFilter:
+        return TableFilter(self.match, self.exclude)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Say whether the rule applies to a table."""
+        return self._tables.matches(schema, table)
+
+    def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
+        """Return the rule with its number and with defaults for what it leaves out; options belong to their format."""
+        left_out = {"format", "topic", "partition_by"} - self.model_fields_set
+        if not self.model_fields_set & {"format", "options"}:
+            left_out.add("options")
+        rule = self.model_copy(update={name: defaults[name] for name in left_out})
+        rule._number = number
+        return rule
+
+    @property
+    def number(self) -> int:
+        """Its number in `publisher.routes`, from 1; 0 for the rule that applies without any."""
+        return self._number
+
+    def __str__(self) -> str:
+        return f"publisher.routes: rule {self._number}" if self._number else "publisher"
+
+
+def first_matches(rules: Iterable[Rule], schema: str, table: str) -> Sequence[Rule]:
+    """List the rules that publish a table: of each output the first that matches, unless it drops the table."""
+    chosen: dict[str, Rule] = {}
+    for rule in rules:
+        if rule.output not in chosen and rule.matches(schema, table):
+            chosen[rule.output] = rule
+    return [rule for rule in chosen.values() if not rule.drop]
+
+
+def default_rule(rules: Iterable[Rule], schema: str, table: str) -> Rule | None:
+    """Find the rule of output `default` by which a table is published, which dumps and the lake follow, too."""
+    return next((rule for rule in first_matches(rules, schema, table) if rule.output == DEFAULT_OUTPUT), None)

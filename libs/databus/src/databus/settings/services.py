@@ -1,0 +1,72 @@
+"""The sections of the reader, the dump API and the Spark sink; and the election that reader and publisher share."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from databus.settings.start import Start, StartLatest
+from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size
+from databus.table_filter import TablePattern
+
+
+class Election(Section):
+    """How several replicas of a service agree on the active one."""
+
+    by: Literal["redis", "kubernetes"] = "redis"
+    """Where the lease of the active replica is stored: a key in `redis`, or a Lease object in `kubernetes`."""
+    renew: Duration = 2.0
+    """How often the active replica renews its lease; if it vanishes, another takes over within three times as long."""
+
+
+class Reader(Section):
+    """The service that reads the binlog."""
+
+    start: Start = StartLatest()
+    """Where a pipeline without progress begins: `latest`, `earliest`, `FILE:OFFSET`, `gtid:SET` or `dump:ID`."""
+    server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
+    """Id among the server's replicas, which must differ from all others; by default it is derived from `name`."""
+    backlog_limit: Size = 256 * 2**20
+    """The reader pauses while Redis stores this much that is not published yet."""
+    row_limit: Size = 8 * 2**20
+    """A row that takes more in the binlog (an update twice as much) is not read; `publisher.oversize` applies to it."""
+    election: Election = Election()
+    """The election among replicas of the reader."""
+    listen: HostPort = "127.0.0.1:9101"
+    """Address of the reader's `/healthz`, `/readyz` and `/metrics`."""
+
+
+class Dumps(Section):
+    """The service that takes snapshots."""
+
+    storage: FileUrl = "file:///var/lib/databus/dumps"
+    """Folder of the dumps."""
+    keep: Annotated[int, Field(ge=1)] = 3
+    """Number of complete dumps to keep; older ones are deleted once nobody reads them."""
+    lease_ttl: Duration = 60.0
+    """How long a lease lasts without renewal."""
+    part_size: Size = 64 * 2**20
+    """Size, before compression, at which a file of a dump is closed and the next one begun."""
+    url: HttpUrl = "http://127.0.0.1:8080"
+    """Where the sink, and the reader with `start: dump:ID`, find the dump API."""
+    listen: HostPort = "127.0.0.1:8080"
+    """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
+
+
+class Spark(Section):
+    """The service that maintains the lake."""
+
+    lake: FileUrl = "file:///var/lib/databus/lake"
+    """Folder of the lake."""
+    table_format: Literal["delta"] = "delta"
+    """Table format of the lake."""
+    tables: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
+    """Tables to store in the lake, of those that are captured, as `schema.table` patterns with `*` and `?`."""
+    jars: Path = Path("/opt/databus/jars")
+    """Folder with the jars of Spark's connectors for Kafka and Delta."""
+    master: str = "local[2]"
+    """Spark master to run on."""
+    trigger: Duration = 5.0
+    """Interval between the starts of micro-batches."""
+    listen: HostPort = "127.0.0.1:9103"
+    """Address of the sink's `/healthz`, `/readyz` and `/metrics`."""

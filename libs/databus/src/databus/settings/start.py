@@ -1,0 +1,92 @@
+"""Where a pipeline without progress begins: the values of `reader.start`.
+
+They are msgspec's and no dataclasses, because pydantic-settings would expect an environment variable of a dataclass to
+be JSON.
+"""
+
+import re
+from contextlib import suppress
+from typing import Annotated, TypeAlias, get_args
+
+import msgspec
+from pydantic import Field, PlainValidator
+
+from databus_binlog import Flavor, GtidSet, InvalidPosition
+
+
+class StartLatest(msgspec.Struct, frozen=True):
+    """At the end of the binlog."""
+
+    def __str__(self) -> str:
+        return "latest"
+
+
+class StartEarliest(msgspec.Struct, frozen=True):
+    """At the oldest binlog file."""
+
+    def __str__(self) -> str:
+        return "earliest"
+
+
+class StartAt(msgspec.Struct, frozen=True):
+    """At an offset of a binlog file of the first host."""
+
+    file: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+
+class StartAfterGtids(msgspec.Struct, frozen=True):
+    """After these transactions: the text of a GTID set, which is valid for at least one of MySQL and MariaDB."""
+
+    gtid_set: str
+
+    def __str__(self) -> str:
+        return f"gtid:{self.gtid_set}"
+
+
+class StartAfterDump(msgspec.Struct, frozen=True):
+    """At the position of the dump with this id."""
+
+    dump: str
+
+    def __str__(self) -> str:
+        return f"dump:{self.dump}"
+
+
+AnyStart: TypeAlias = StartLatest | StartEarliest | StartAt | StartAfterGtids | StartAfterDump
+
+
+def parse_start(value: object) -> AnyStart:
+    """Parse the text of `reader.start`; a value that is parsed already stays as it is. Raises ValueError."""
+    text = str(value)
+    if text == "latest":
+        return StartLatest()
+    if text == "earliest":
+        return StartEarliest()
+    kind, _, rest = text.partition(":")
+    if kind == "gtid" and rest.strip():
+        _require_gtid_set(rest)
+        return StartAfterGtids(rest)
+    if kind == "dump" and rest:
+        return StartAfterDump(rest)
+    file, _, offset = text.rpartition(":")
+    if re.search(r"\.\d+$", file) and offset.isdecimal() and int(offset) >= 4:
+        return StartAt(file, int(offset))
+    raise ValueError(
+        "expected latest, earliest, FILE:OFFSET (for example mysql-bin.000007:4), gtid:SET or dump:ID, not "
+        + repr(text[:200])
+    )
+
+
+def _require_gtid_set(text: str) -> None:
+    for flavor in get_args(Flavor):
+        with suppress(InvalidPosition):
+            GtidSet.parse(flavor, text)
+            return
+    raise ValueError(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
+
+
+Start = Annotated[AnyStart, PlainValidator(parse_start), Field(title="position")]

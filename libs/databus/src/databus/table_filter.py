@@ -1,0 +1,40 @@
+"""Which tables are meant: `schema.table` patterns with `*` and `?`."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$"), Field(title="`schema.table` pattern")]
+
+
+class TableFilter:
+    """The tables that match a pattern of `include` and none of `exclude`; upper and lower case differ."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
+        self._include = include
+        self._exclude = exclude
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Say whether a table is meant."""
+        name = f"{schema}.{table}"
+        return any(fnmatchcase(name, p) for p in self._include) and not any(fnmatchcase(name, p) for p in self._exclude)
+
+    def may_match_in(self, schema: str) -> bool:
+        """Say whether tables of a schema may be meant."""
+        included = any(fnmatchcase(schema, _schema_of(p)) for p in self._include)
+        return included and not any(fnmatchcase(schema, _schema_of(p)) for p in self._exclude if p.endswith(".*"))
+
+    def may_be_named_in(self, text: str) -> bool:
+        """Say whether a text may contain the name of a schema with tables that are meant."""
+        return any(fnmatchcase(text, f"*{_schema_of(p)}*") for p in self._include)
+
+    def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:
+        """List the patterns of `include` that match none of the tables, given as (schema, name)."""
+        names = [f"{schema}.{table}" for schema, table in tables]
+        return [p for p in self._include if not any(fnmatchcase(name, p) for name in names)]
+
+
+def _schema_of(pattern: str) -> str:
+    return pattern.partition(".")[0]

@@ -1,0 +1,134 @@
+"""`make docs`: the tables of settings in docs/reference, made from the models of databus.settings."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from databus.settings import Settings
+from databus.settings.rules import Rule
+
+_FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+_BEGIN, _END = "<!-- made by `make docs` from databus/settings -->\n", "<!-- end of what `make docs` has made -->\n"
+
+#: links to more about a setting
+LINKS = {
+    "source.hosts": "[failover](../guide/failover.md)",
+    "reader.start": "[where a pipeline begins](#where-a-pipeline-begins)",
+    "reader.election.by": "[replicas](../guide/deploy.md#replicas)",
+    "publisher.election.by": "[replicas](../guide/deploy.md#replicas)",
+    "publisher.format": "[formats](../guide/formats.md)",
+    "publisher.delivery": "[delivery](publisher.md#delivery)",
+    "publisher.partition_by": "[partitions](publisher.md#partitions)",
+    "publisher.partitions": "[partitions](publisher.md#partitions)",
+    "publisher.routes": "[routes](routes.md)",
+    "publisher.oversize": "[records that do not fit](publisher.md#records-that-do-not-fit)",
+    "output": "[dumps and the lake](#dumps-and-the-lake)",
+    "partition_by": "[partitions](publisher.md#partitions)",
+}
+_UNITS = {
+    "size": {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10},
+    "duration": {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001},
+}
+_KINDS: dict[object, str] = {bool: "`true` or `false`", dict: "mapping", int: "integer", Path: "path"}
+
+
+class Setting(NamedTuple):
+    """A key of the configuration file, with dots, and the model's field."""
+
+    key: str
+    field: FieldInfo
+
+
+def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+    """Walk through a model and its sections. Only a section that may be left out is a setting itself."""
+    for name, field in model.model_fields.items():
+        key, optional = f"{prefix}{field.alias or name}", without_none(field.annotation)
+        section = optional if isinstance(optional, type) and issubclass(optional, BaseModel) else None
+        if section is None or section is not field.annotation:
+            yield Setting(key, field)
+        if section:
+            yield from settings_of(section, f"{key}.")
+
+
+def without_none(annotation: Any) -> Any:
+    """Remove `| None` from the annotation of a setting that may be left out."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    return kinds[0] if len(kinds) == 1 else annotation
+
+
+def kind_of(annotation: Any, title: str | None = None) -> str:
+    """Describe the values that a setting takes, by its title or its type."""
+    annotation = without_none(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if title:
+        kind = title
+    elif origin is Annotated:
+        titles = [each.title for each in arguments[1:] if isinstance(each, FieldInfo) and each.title]
+        kind = kind_of(arguments[0], *titles)
+    elif origin is Literal:
+        kind = ", ".join(f"`{choice}`" for choice in arguments)
+    elif origin in (list, tuple):
+        item = kind_of(arguments[0])
+        kind = f"list of {item}" if item.endswith("`") else f"list of {item}s"
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        kind = "mapping"
+    else:
+        kind = _KINDS.get(origin or annotation, "text")
+    return kind
+
+
+def pages() -> list[tuple[Path, str]]:
+    """Return each page that has settings, and its text as it should be."""
+    rules = _table(setting for setting in settings_of(Rule) if "." not in setting.key)
+    return [_page("configuration.md", "\n".join(_sections())), _page("routes.md", rules)]
+
+
+def _page(name: str, tables: str) -> tuple[Path, str]:
+    path = _FOLDER / name
+    before, rest = path.read_text().split(_BEGIN)
+    return path, f"{before}{_BEGIN}\n{tables}\n{_END}{rest.split(_END)[1]}"
+
+
+def _sections() -> Iterator[str]:
+    settings = list(settings_of(Settings))
+    yield _table(setting for setting in settings if "." not in setting.key)
+    for name, field in Settings.model_fields.items():
+        if found := [setting for setting in settings if setting.key.startswith(f"{name}.")]:
+            yield f"### {name}\n\n{getattr(field.annotation, '__doc__', '')}\n\n{_table(found)}"
+
+
+def _table(settings: Iterable[Setting]) -> str:
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, field in settings:
+        meaning = " ".join((field.description or "").split()) + (f" See {LINKS[key]}." if key in LINKS else "")
+        lines.append(f"| `{key}` | {kind_of(field.annotation, field.title)} | {_default(field)} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
+    if field.is_required():
+        return "required"
+    if value in (None, "", ()) or "by default" in (field.description or ""):
+        return "–"
+    if field.title in _UNITS:
+        # the largest unit of which it is a multiple, but 60s rather than 1m
+        units = _UNITS[field.title].items()
+        return next(f"`{value / size:g}{unit}`" for unit, size in units if value / size in range(2, 2000))
+    return f"`{json.dumps(value) if isinstance(value, list | dict | bool) else value}`"
+
+
+def main() -> None:
+    for path, text in pages():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

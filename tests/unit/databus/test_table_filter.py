@@ -1,0 +1,40 @@
+"""Which tables `schema.table` patterns mean, and which schemas may have such tables."""
+
+import pytest
+
+from databus.table_filter import TableFilter
+
+FILTER = TableFilter(["shop.*", "stock_?.item*"], ["shop.tmp_*", "shop.audit", "stock_x.*"])
+
+
+@pytest.mark.parametrize(
+    ("table", "meant"),
+    [
+        (("shop", "orders"), True),
+        (("shop", "tmp_1"), False),
+        (("shop", "audit"), False),
+        (("Shop", "orders"), False),
+        (("stock_1", "items"), True),
+        (("stock_1", "orders"), False),
+        (("stock_12", "items"), False),
+        (("stock_x", "items"), False),
+    ],
+)
+def test_a_table_is_meant_that_is_included_and_not_excluded(table: tuple[str, str], meant: bool) -> None:
+    assert FILTER.matches(*table) is meant
+
+
+def test_a_schema_is_left_out_only_where_all_its_tables_are() -> None:
+    schemas = ["shop", "stock_1", "stock_x", "stock", "other"]
+    assert [schema for schema in schemas if FILTER.may_match_in(schema)] == ["shop", "stock_1"]
+
+
+def test_a_statement_that_contains_a_schemas_name_may_be_about_it() -> None:
+    texts = ["ALTER TABLE `shop`.orders", "DROP TABLE stock_7.x", "DROP TABLE orders"]
+    assert [FILTER.may_be_named_in(text) for text in texts] == [True, True, False]
+
+
+def test_patterns_without_a_table_are_listed() -> None:
+    patterns = TableFilter(["shop.*", "shop.orders", "stock.*"])
+    assert patterns.unmatched([("shop", "orders"), ("other", "t")]) == ["stock.*"]
+    assert patterns.unmatched([]) == ["shop.*", "shop.orders", "stock.*"]
