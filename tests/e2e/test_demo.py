@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from devstack import Stack, observe
-from devstack.demo import Demo
+from devstack import Stack
+from devstack.demo import observe
+from devstack.demo.story import Demo
 from devstack.pipeline import Pipeline, Service
 
 VICTIMS: tuple[Service, ...] = ("publisher", "reader", "reader", "publisher")

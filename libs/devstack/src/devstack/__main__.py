@@ -13,7 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from devstack import demo, jars, playground
+from devstack import jars
+from devstack.demo import playground, story
 from devstack.progress import Progress
 from devstack.server import KINDS, VARIABLES, DevstackError, Kind
 from devstack.stack import Stack
@@ -74,13 +75,13 @@ def _start_services(options: argparse.Namespace) -> int:
 
 def run_demo(options: argparse.Namespace) -> int:
     """Run the demo in a folder of its own, with servers of its own."""
-    console, stack = Console(), Stack(demo.servers(options.home))
+    console, stack = Console(), Stack(story.servers(options.home))
     try:
-        outcome = asyncio.run(demo.Demo(stack, demo.pipeline(options.home), console).run(options.transactions))
+        outcome = asyncio.run(story.Demo(stack, story.pipeline(options.home), console).run(options.transactions))
     finally:
         for kind in KINDS:
             stack.stop(kind)
-    demo.show(outcome, console)
+    story.show(outcome, console)
     return 0 if outcome.equal else 1
 
 
@@ -111,7 +112,7 @@ def down(options: argparse.Namespace) -> int:
     playground.stop(options.home)
     tests = sorted((options.home / "tests").glob("*/"))
     with Progress() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
-        for home in (options.home, demo.servers(options.home), *tests):
+        for home in (options.home, story.servers(options.home), *tests):
             for _ in pool.map(Stack(home, progress.say).stop, options.kinds):
                 pass
     return 0

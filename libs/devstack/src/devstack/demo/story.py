@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from devstack import compare, jars, observe, shop
+from devstack import jars
+from devstack.demo import compare, observe, shop
 from devstack.pipeline import Pipeline, stop_services
 from devstack.server import DevstackError, Kind, Server
 from devstack.stack import Stack

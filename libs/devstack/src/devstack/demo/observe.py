@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from devstack import shop
+from devstack.demo import shop
 from devstack.pipeline import Pipeline
 from devstack.server import DevstackError, Server
 

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from devstack import demo, shop
+from devstack.demo import shop, story
 from devstack.pipeline import SERVICES, Pipeline, stop_services
 from devstack.stack import Stack
 
@@ -13,7 +13,7 @@ async def start(stack: Stack, home: Path) -> Pipeline:
     source, redis, kafka = stack.start("mariadb"), stack.start("redis"), stack.start("kafka")
     if not await shop.exists(source):
         await shop.create(source)
-    overrides = {"spark": {"jars": str(demo.connectors())}}
+    overrides = {"spark": {"jars": str(story.connectors())}}
     pipeline = Pipeline(_folder(home), source=source, redis=redis, kafka=kafka, overrides=overrides)
     await asyncio.to_thread(pipeline.start_all, *SERVICES)
     return pipeline
@@ -22,7 +22,7 @@ async def start(stack: Stack, home: Path) -> Pipeline:
 def stop(home: Path) -> None:
     """Stop the services, if they run, and those of a demo that was killed."""
     stop_services(_folder(home))
-    stop_services(demo.pipeline(home))
+    stop_services(story.pipeline(home))
 
 
 def addresses(pipeline: Pipeline) -> dict[str, str]:

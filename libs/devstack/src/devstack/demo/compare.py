@@ -9,8 +9,8 @@ from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
 
+from devstack.demo.shop import SCHEMA, connect
 from devstack.server import Server
-from devstack.shop import SCHEMA, connect
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
