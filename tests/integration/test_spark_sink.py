@@ -19,8 +19,8 @@ from databus.settings import Settings
 from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_spark_sink import decode, service
-from databus_spark_sink.handover import wait_until_passed
 from databus_spark_sink.lake import Lake
+from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.session import open_session
 from devstack import Server
 from devstack.jars import resolve

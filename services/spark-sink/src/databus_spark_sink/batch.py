@@ -18,10 +18,10 @@ from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.settings import Settings
 from databus_binlog import Position
 from databus_spark_sink import decode, lake, mirror
-from databus_spark_sink.decode import METADATA, Statement, Version
-from databus_spark_sink.handover import Beginning
-from databus_spark_sink.lake import Columns, Lake
-from databus_spark_sink.types import literal
+from databus_spark_sink.columns import METADATA, Columns, change_log_entries, lake_columns, literal
+from databus_spark_sink.decode import Statement, Version
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.offsets import Beginning
 
 log = logging.getLogger("databus.sink")
 
@@ -104,7 +104,7 @@ def _follow_schema(spark: SparkSession, versions: Sequence[Version], changes: Pa
     """Make the tables hold every schema in the batch; give the columns they have in common."""
     into: Columns = {}
     for version in versions:
-        columns = decode.lake_columns(version.table)
+        columns = lake_columns(version.table)
         if clash := METADATA.keys() & {column.lower() for column in columns}:
             name = f"{version.table.schema}.{version.table.name}"
             raise SchemaMismatch(
@@ -120,7 +120,7 @@ def _follow_schema(spark: SparkSession, versions: Sequence[Version], changes: Pa
 
 def _entries(parsed: DataFrame, versions: Sequence[Version], into: Columns) -> DataFrame:
     parts = (
-        decode.changes(parsed.where(sql.col("version") == version.key), version.table, into) for version in versions
+        change_log_entries(parsed.where(sql.col("version") == version.key), version.table, into) for version in versions
     )
     return reduce(DataFrame.unionByName, parts)
 

@@ -23,8 +23,9 @@ from databus.kafka_progress import read_progress
 from databus.manifest import Manifest, State
 from databus.settings import Settings
 from databus_spark_sink import decode, lake
-from databus_spark_sink.handover import Beginning, of_server_read, wait_until_passed
+from databus_spark_sink.columns import METADATA, lake_columns, typed_rows
 from databus_spark_sink.lake import Lake, belongs
+from databus_spark_sink.offsets import Beginning, of_server_read, wait_until_passed
 
 log = logging.getLogger("databus.sink")
 
@@ -100,17 +101,17 @@ def _load(spark: SparkSession, place: Lake, manifest: Manifest, tables: Sequence
 
 def _begin_changes(spark: SparkSession, place: Lake, table: Table) -> None:
     """Make the change log empty: it begins with the dump."""
-    lake.replace(spark, place.changes(table.schema, table.name), decode.METADATA | decode.lake_columns(table))
+    lake.replace(spark, place.changes(table.schema, table.name), METADATA | lake_columns(table))
 
 
 def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manifest, folder: Path) -> None:
     name, path = f"{table.schema}.{table.name}", place.mirror(table.schema, table.name)
-    into = decode.lake_columns(table)
+    into = lake_columns(table)
     (files,) = manifest.files_of([table])
     lake.replace(spark, path, into)
     if files:
         parsed = decode.lines(spark, [str(_lines(folder / file.name)) for file in files])
-        decode.rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
+        typed_rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
     found, expected = spark.read.format("delta").load(str(path)).count(), sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(f"dump {manifest.id}: {name} has {found} rows, not {expected}; request a new dump")

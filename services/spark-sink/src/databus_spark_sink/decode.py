@@ -14,9 +14,8 @@ from pyspark.sql import functions as sql
 from databus.errors import SchemaMismatch
 from databus.events import Action, Column, Table
 from databus_binlog import Position
-from databus_spark_sink.handover import Offsets
-from databus_spark_sink.lake import Columns
-from databus_spark_sink.types import can_fail, identifier, lake_type, literal, value
+from databus_spark_sink.columns import literal
+from databus_spark_sink.offsets import Offsets
 
 _VALUE = (
     "Table struct<Schema: string, Name: string, PKColumns: array<int>, "
@@ -31,20 +30,6 @@ _STRICT = {"columnNameOfCorruptRecord": "_corrupt"}
 
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 _DDL_ACTIONS = (Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE)
-
-#: What the change log knows of a row image beside its values.
-METADATA: Columns = {
-    "_action": "string",
-    "_file": "string",
-    "_position": "bigint",
-    "_topic": "string",
-    "_partition": "int",
-    "_offset": "bigint",
-    "_row": "int",
-    "_time": "timestamp",
-    "_query": "string",
-    "_original": "map<string,string>",
-}
 
 _WHOLE = f"""
     m is not null and m._corrupt is null
@@ -167,51 +152,3 @@ def _table(row: Any) -> Table:
         ),
         primary_key=tuple(row.PKColumns or ()),
     )
-
-
-def lake_columns(table: Table) -> Columns:
-    """Give a table's columns with their types in the lake."""
-    return {column.name: lake_type(column) for column in table.columns}
-
-
-def rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type the row images of messages that have one schema; a column of `into` that the schema lacks is NULL."""
-    cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
-    return cells.selectExpr(*_typed(table, into))
-
-
-def changes(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type row images like `rows`, and DDL statements with NULL in every column, as entries of the change log."""
-    # An outer explode keeps a statement, which has no rows.
-    cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
-    own = {
-        "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
-        "_query": "cast(m.Query as string)",
-        "_original": _original(table),
-    }
-    metadata = (f"cast({own.get(name, name)} as {kind}) as {name}" for name, kind in METADATA.items())
-    return cells.selectExpr(*metadata, *_typed(table, into))
-
-
-def _typed(table: Table, into: Columns) -> list[str]:
-    """Build the SQL that makes `into`'s columns from `cells`."""
-    place = {column.name.lower(): place for place, column in enumerate(table.columns)}
-    typed = []
-    for name, kind in into.items():
-        known = place.get(name.lower())
-        cell = "null" if known is None else value(table.columns[known], f"cells[{known}]")
-        typed.append(f"cast({cell} as {kind}) as {identifier(name)}")
-    return typed
-
-
-def _original(table: Table) -> str:
-    """Build the SQL of a map: column → text of each cell that its type cannot hold; NULL if there is none."""
-    entries = []
-    for place, column in enumerate(table.columns):
-        if can_fail(column):
-            cell = f"cells[{place}]"
-            text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
-            entries.append(f"struct({literal(column.name)} as key, {text} as value)")
-    empty = "cast(array() as array<struct<key: string, value: string>>)"
-    lost = f"filter(array({', '.join(entries)}), entry -> entry.value is not null)" if entries else empty
-    return f"map_from_entries(nullif({lost}, {empty}))"

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from databus.errors import SchemaMismatch
 from databus.settings import Settings
-from databus_spark_sink.types import holds, identifier
+from databus_spark_sink.columns import Columns, holds, identifier
 
 log = logging.getLogger("databus.sink")
 
@@ -30,9 +30,6 @@ _PROPERTIES = {
     # a DATETIME column may be added later
     "delta.feature.timestampNtz": "supported",
 }
-
-#: column → SQL type, in the table's order
-Columns = dict[str, str]
 
 
 class Lake:

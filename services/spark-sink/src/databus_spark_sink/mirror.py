@@ -17,8 +17,8 @@ from pyspark.sql.window import Window
 from databus.errors import SchemaMismatch
 from databus.events import Action, Table
 from databus_spark_sink import lake
+from databus_spark_sink.columns import identifier
 from databus_spark_sink.decode import Statement, Version
-from databus_spark_sink.types import identifier
 
 _REMOVED = "s._action in ('update_before', 'delete')"
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from databus.dump_client import DumpApi
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_spark_sink import bootstrap, session, stream, subscription
+from databus_spark_sink import bootstrap, offsets, session, stream
 from databus_spark_sink.batch import Batches
 from databus_spark_sink.lake import Lake
 
@@ -25,9 +25,9 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 async def keep(settings: Settings, health: Health, spark: SparkSession, place: Lake, *, until_idle: bool) -> None:
     """Do the work of `run` in a session that is open."""
     beginning = await bootstrap.ensure(settings, spark, place)
-    offsets = await subscription.starting_offsets(settings, place, beginning.manifest)
+    start = await offsets.starting_offsets(settings, place, beginning.manifest)
     batches = Batches(settings, place, beginning)
-    query = await asyncio.to_thread(stream.start, spark, settings, place, batches, offsets, until_idle=until_idle)
+    query = await asyncio.to_thread(stream.start, spark, settings, place, batches, start, until_idle=until_idle)
     await stream.follow(query, batches, health)
 
 
@@ -39,6 +39,6 @@ async def run_until_idle(settings: Settings, health: Health) -> None:
 async def check(settings: Settings, _: Health) -> None:
     """Look for the jars, connect to Kafka and dump-api."""
     session.jars(settings.spark.jars)
-    await subscription.ping(settings)
+    await offsets.ping(settings)
     async with DumpApi(settings.dumps.url) as api:
         await api.dumps()

@@ -13,7 +13,7 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_spark_sink.batch import Batches
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.subscription import topic_pattern
+from databus_spark_sink.offsets import topic_pattern
 
 #: Kafka messages in one micro-batch: bounds what is held at once when there is much to catch up with
 _MOST_MESSAGES = 100_000
