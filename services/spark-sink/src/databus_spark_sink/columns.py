@@ -1,7 +1,7 @@
-"""What becomes of a column: its type in the lake, and the SQL that reads a cell's canonical text as that type.
+"""A column's type in the lake, and the SQL that turns row images into typed rows.
 
-A cell that its type cannot hold (a zero date, a label that is not known) is read as NULL, never as another value; the
-change log keeps its text. The whole mapping is in docs/reference/lake.md.
+A cell that its type cannot represent (a zero date, an unknown label) becomes NULL, never another value; the change log
+keeps its text in `_original`. docs/reference/lake.md has the whole mapping.
 """
 
 import re
@@ -14,7 +14,7 @@ from databus.events import Column, Table
 #: column → SQL type, in the table's order
 Columns = dict[str, str]
 
-#: What the change log knows of a row image beside its values.
+#: metadata columns of the change log
 METADATA: Columns = {
     "_action": "string",
     "_file": "string",
@@ -45,7 +45,7 @@ _UNSIGNED_64 = "decimal(20,0)"
 
 
 def lake_type(column: Column) -> str:
-    """Name a column's SQL type, in Spark's short form."""
+    """Return a column's SQL type in the lake, in Spark's short form."""
     match = _RAW_TYPE.match(column.raw_type.lower())
     kind, size, scale = match.group("kind", "size", "scale") if match else ("", None, None)
     if kind in _INTEGERS:
@@ -53,13 +53,13 @@ def lake_type(column: Column) -> str:
     if kind == "bit":
         return _UNSIGNED_64 if size == "64" else "bigint"
     if kind in ("decimal", "numeric"):
-        # Spark's decimals end at 38 digits, MySQL's at 65.
+        # Decimals have up to 38 digits in Spark, 65 in MySQL.
         return f"decimal({size or 10},{scale or 0})" if int(size or 10) <= 38 else "string"
     return _SAME.get(kind, "binary")
 
 
 def value(column: Column, cell: str) -> str:
-    """Build the SQL that reads `cell` (binary) as `lake_type(column)`; NULL where it cannot."""
+    """Build the SQL that converts `cell` (binary) to `lake_type(column)`, to NULL if the type cannot represent it."""
     text = f"cast({cell} as string)"
     match _kind(column), lake_type(column):
         case "enum", _:
@@ -76,13 +76,13 @@ def value(column: Column, cell: str) -> str:
             return f"try_cast({text} as {kind})"
 
 
-def can_fail(column: Column) -> bool:
-    """Say whether a value other than NULL may be read as NULL."""
+def may_become_null(column: Column) -> bool:
+    """Return whether a value other than NULL may become NULL."""
     return lake_type(column) not in ("string", "binary") or _kind(column) == "enum"
 
 
-def holds(container: str, kind: str) -> bool:
-    """Say whether every value of one type is, unchanged, a value of another."""
+def can_represent(container: str, kind: str) -> bool:
+    """Return whether every value of type `kind` is, unchanged, a value of type `container`."""
     if container == kind or (kind, container) == ("float", "double"):
         return True
     outer = _DECIMAL.fullmatch(container)
@@ -94,12 +94,12 @@ def holds(container: str, kind: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """Quote a column's or table's name."""
+    """Quote an identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """Quote a string."""
+    """Quote a string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -112,19 +112,19 @@ def _labels(column: Column) -> str:
 
 
 def lake_columns(table: Table) -> Columns:
-    """Give a table's columns with their types in the lake."""
+    """Return a table's columns with their types in the lake."""
     return {column.name: lake_type(column) for column in table.columns}
 
 
 def typed_rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type the row images of messages that have one schema; a column of `into` that the schema lacks is NULL."""
+    """Convert messages with the schema `table` to rows with the columns `into`, NULL where the schema lacks one."""
     cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
     return cells.selectExpr(*_typed(table, into))
 
 
 def change_log_entries(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type row images like `rows`, and DDL statements with NULL in every column, as entries of the change log."""
-    # An outer explode keeps a statement, which has no rows.
+    """Convert messages to change-log entries: row images like `typed_rows`, DDL with NULL in the table's columns."""
+    # An outer explode keeps DDL statements, which have no rows.
     cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
     own = {
         "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
@@ -136,22 +136,22 @@ def change_log_entries(parsed: DataFrame, table: Table, into: Columns) -> DataFr
 
 
 def _typed(table: Table, into: Columns) -> list[str]:
-    """Build the SQL that makes `into`'s columns from `cells`."""
-    place = {column.name.lower(): place for place, column in enumerate(table.columns)}
+    """Build the SQL that computes the columns `into` from `cells`."""
+    indexes = {column.name.lower(): index for index, column in enumerate(table.columns)}
     typed = []
     for name, kind in into.items():
-        known = place.get(name.lower())
-        cell = "null" if known is None else value(table.columns[known], f"cells[{known}]")
+        index = indexes.get(name.lower())
+        cell = "null" if index is None else value(table.columns[index], f"cells[{index}]")
         typed.append(f"cast({cell} as {kind}) as {identifier(name)}")
     return typed
 
 
 def _original(table: Table) -> str:
-    """Build the SQL of a map: column → text of each cell that its type cannot hold; NULL if there is none."""
+    """Build the SQL of a map: column → text of each cell that its type cannot represent. NULL if there is none."""
     entries = []
-    for place, column in enumerate(table.columns):
-        if can_fail(column):
-            cell = f"cells[{place}]"
+    for index, column in enumerate(table.columns):
+        if may_become_null(column):
+            cell = f"cells[{index}]"
             text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
             entries.append(f"struct({literal(column.name)} as key, {text} as value)")
     empty = "cast(array() as array<struct<key: string, value: string>>)"

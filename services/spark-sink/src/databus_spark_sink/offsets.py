@@ -1,8 +1,9 @@
-"""From a dump to Kafka: up to which offsets a record may be one of what the dump holds already.
+"""Kafka offsets: where the stream starts, and up to where its records may already be in the dump.
 
-The key of a record names its file and offset; compared with the dump's position they tell, as long as both are of one
-server. After a failover they are another one's. So the offsets are kept that Kafka had when the pipeline had passed
-the position: what comes after them comes after the dump, whatever its key says.
+A record's key has its binlog file and offset. Comparing them with the dump's position shows whether the dump contains
+the record, as long as both are from the same server. After a failover they are not. So the sink waits until the
+pipeline has passed the dump's position and keeps Kafka's end offsets of that moment: later records are newer than the
+dump, whatever their keys say.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from databus.progress import Progress
 from databus.rules import DEFAULT_OUTPUT
 from databus.settings import Settings
 from databus_binlog import GtidSet, Position
-from databus_spark_sink.lake import Lake
+from databus_spark_sink.lake import LakeLayout
 
 log = logging.getLogger("databus.sink")
 
@@ -36,39 +37,38 @@ Offsets: TypeAlias = dict[str, dict[int, int]]
 _PAUSE_SECONDS = 0.5
 
 
-class Beginning(msgspec.Struct, frozen=True):
-    """What the lake began with."""
+class StartingDump(msgspec.Struct, frozen=True):
+    """The dump that the lake was loaded from."""
 
     manifest: Manifest
-    #: from here on all is after the dump, and all of a partition that is missing. None: the pipeline has no GTIDs, and
-    #: so no failovers
+    #: Records from these offsets on, and all records of other partitions, are newer than the dump. None without GTIDs:
+    #: such a pipeline cannot fail over, so binlog positions can always be compared.
     passed: Offsets | None = None
 
 
-def of_server_read(manifest: Manifest, progress: Progress | None) -> bool:
-    """Say whether the pipeline reads the server that the dump was taken from, for all that is known."""
+def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
+    """Return whether the dump was taken from the server that the pipeline reads; True if either is unknown."""
     return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
 
 
 async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets | None:
-    """Wait until the pipeline has passed the dump's position, and give Kafka's offsets then.
+    """Wait until the pipeline has passed the dump's position, and return Kafka's end offsets of that moment.
 
-    Nothing is missed by waiting: what comes until then is in the dump. Raises DumpUnusable where the pipeline went on
-    at another server before.
+    None without GTIDs. Raises DumpUnusable if the pipeline failed over to another server before it got there.
     """
     position = manifest.position or Position()
     if not position.gtid_set:
         return None
-    held = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", position.gtid_set)
+    dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", position.gtid_set)
     log.info("waiting until the pipeline has passed the position of dump %s", manifest.id)
     async for progress in _polled(settings):
-        if _covers(progress, held, manifest):
+        if _has_passed(progress, dumped, manifest):
             break
         if progress and progress.position and not progress.position.gtid_set:
             return None
-    ends = await _decided_ends(settings)
-    # Whatever is before them is committed, and so is its progress.
-    _covers(await read_progress(settings, whole=True), held, manifest)
+    ends = await _stable_end_offsets(settings)
+    # The progress of all records before these offsets is committed, so a failover before them is visible now.
+    _has_passed(await read_progress(settings, whole=True), dumped, manifest)
     return ends
 
 
@@ -78,23 +78,23 @@ async def _polled(settings: Settings) -> AsyncIterator[Progress | None]:
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _covers(progress: Progress | None, held: GtidSet, manifest: Manifest) -> bool:
-    if not of_server_read(manifest, progress):
-        raise DumpUnusable(f"the pipeline went on at another server after dump {manifest.id}: request a new dump")
+def _has_passed(progress: Progress | None, dumped: GtidSet, manifest: Manifest) -> bool:
+    if not is_from_pipeline_host(manifest, progress):
+        raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
     if progress is None or progress.position is None:
         return False
-    return type(held).from_text(progress.position.gtid_set).covers(held)
+    return type(dumped).from_text(progress.position.gtid_set).covers(dumped)
 
 
-async def _decided_ends(settings: Settings) -> Offsets:
-    """Read where the topics end, and wait until all before that is committed or aborted. Raises KafkaUnavailable."""
+async def _stable_end_offsets(settings: Settings) -> Offsets:
+    """Read the topics' end offsets, then wait until no transaction before them is open. Raises KafkaUnavailable."""
     servers = settings.kafka.bootstrap_servers
     with kafka_errors():
         async with (
             running(AIOKafkaConsumer(bootstrap_servers=servers)) as written,
             running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as committed,
         ):
-            ends: dict[TopicPartition, int] = await written.end_offsets(await partitions(settings))
+            ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
             decided = await committed.end_offsets(list(ends))
             while any(decided[at] < end for at, end in ends.items()):
                 await asyncio.sleep(_PAUSE_SECONDS)
@@ -105,42 +105,48 @@ async def _decided_ends(settings: Settings) -> Offsets:
     return offsets
 
 
-#: Spark's number for "the earliest there is"
+#: Spark's number for the earliest offset
 _EARLIEST = -2
 
 
 def topic_pattern(settings: Settings) -> str:
-    """Build the regular expression of the topics to subscribe to; a table created later has one that matches."""
+    """Build the regular expression of the topics to subscribe to; it also matches topics of tables created later.
+
+    Raises InvalidSettings.
+    """
     rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
     templates = [rule.topic for rule in rules if rule.format == "databus"]
     if not templates:
         raise InvalidSettings(
-            "publisher.routes: no rule of output default has format databus, which the lake is made of"
+            "publisher.routes: the sink reads format databus, and no rule of output default publishes it: add one"
         )
     return names.table_topics(templates, settings.name, settings.spark.tables)
 
 
-async def starting_offsets(settings: Settings, place: Lake, manifest: Manifest) -> str:
-    """Give Spark's `startingOffsets`, with every partition there is. Raises ChangesLost or KafkaUnavailable."""
-    if place.streaming:
-        return "earliest"  # the checkpoint knows better, and Kafka may have dropped what the dump began with
-    beginnings = await _beginnings(settings)
+async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Manifest) -> str:
+    """Build Spark's `startingOffsets`, with all existing partitions. Raises ChangesLost or KafkaUnavailable.
+
+    A partition starts at the dump's offset; one that the dump does not name is read from its earliest record.
+    """
+    if layout.has_checkpoint:
+        return "earliest"  # ignored by Spark, which resumes at its checkpoint; the dump's offsets may have expired
+    earliest = await _earliest_offsets(settings)
     pattern = re.compile(topic_pattern(settings))
-    starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in beginnings.items()}
+    starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in earliest.items()}
     for topic, offsets in manifest.kafka_offsets.items():
         if not pattern.fullmatch(topic):
             continue
         for partition, offset in offsets.items():
-            if offset < beginnings.get(topic, {}).get(partition, offset + 1):
+            if offset < earliest.get(topic, {}).get(partition, offset + 1):
                 raise ChangesLost(
-                    f"topic {topic}, partition {partition}: Kafka does not hold offset {offset}, where dump "
-                    f"{manifest.id} goes on: raise the topic's retention and request a new dump"
+                    f"topic {topic}, partition {partition}: Kafka has already deleted offset {offset}, where the "
+                    f"changes after dump {manifest.id} start: raise the topic's retention and request a new dump"
                 )
             starts[topic][partition] = offset
     return msgspec.json.encode(starts).decode()
 
 
-async def partitions(settings: Settings) -> list[TopicPartition]:
+async def list_partitions(settings: Settings) -> list[TopicPartition]:
     """List the partitions of the topics to subscribe to. Raises KafkaUnavailable."""
     pattern = re.compile(topic_pattern(settings))
     with kafka_errors():
@@ -149,9 +155,9 @@ async def partitions(settings: Settings) -> list[TopicPartition]:
     return [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
 
 
-async def _beginnings(settings: Settings) -> dict[str, dict[int, int]]:
+async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
     """Read the earliest offset of each partition of the topics to subscribe to."""
-    of = await partitions(settings)
+    of = await list_partitions(settings)
     with kafka_errors():
         async with running(AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers)) as consumer:
             offsets = await consumer.beginning_offsets(of)
@@ -161,6 +167,6 @@ async def _beginnings(settings: Settings) -> dict[str, dict[int, int]]:
     return found
 
 
-async def ping(settings: Settings) -> None:
-    """Connect to Kafka. Raises KafkaUnavailable."""
-    await _beginnings(settings)
+async def check_kafka(settings: Settings) -> None:
+    """Check that Kafka can be reached. Raises KafkaUnavailable."""
+    await _earliest_offsets(settings)
