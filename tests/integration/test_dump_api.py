@@ -104,7 +104,9 @@ async def test_only_files_in_the_manifest_are_served(api: Api, tmp_path: Path, e
 
 async def test_the_openapi_document_describes_every_response(api: Api) -> None:
     document = (await api.get("/openapi.json")).json()
-    assert {"Manifest", "DumpFile", "Table", "Position", "Document", "Lease"} <= set(document["components"]["schemas"])
+    assert {"Manifest", "DumpFile", "Table", "Position", "Document", "DumpLease"} <= set(
+        document["components"]["schemas"]
+    )
     routes = [route for path in document["paths"].values() for route in path.values()]
     assert len(routes) == 8
     assert all(route["summary"] and route["description"] for route in routes)

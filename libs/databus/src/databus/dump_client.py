@@ -15,26 +15,13 @@ import httpx
 import msgspec
 
 from databus.errors import DumpApiUnavailable, DumpUnusable
-from databus.manifest import DumpFile, Manifest, State
+from databus.manifest import DumpFile, DumpLease, DumpList, Manifest, State
 
 log = logging.getLogger("databus")
 
 _CHUNK = 2**20
 
 _T = TypeVar("_T")
-
-
-class DumpList(msgspec.Struct, frozen=True):
-    """All dumps, the newest first."""
-
-    dumps: list[Manifest]
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """A promise that a dump stays, for so many seconds."""
-
-    lease: str
-    expires_in: float
 
 
 class DumpApi:
@@ -78,7 +65,7 @@ class DumpApi:
     async def leased(self, dump: str) -> AsyncIterator[None]:
         """Keep a dump from being deleted meanwhile."""
         answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
-        lease = self._read(answer, Lease)
+        lease = self._read(answer, DumpLease)
         path = f"/v1/dumps/{dump}/leases/{lease.lease}"
         renewing = asyncio.create_task(self._renew(path, lease.expires_in / 3))
         try:

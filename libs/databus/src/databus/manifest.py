@@ -82,3 +82,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def flavor(self) -> Flavor:
         """Kind of the server that was read."""
         return "mariadb" if self.source.startswith("mariadb ") else "mysql"
+
+
+class DumpList(msgspec.Struct, frozen=True):
+    """All dumps, the newest first."""
+
+    dumps: list[Manifest]
+
+
+class DumpLease(msgspec.Struct, frozen=True):
+    """A lease: the dump is not deleted for so many seconds from now."""
+
+    lease: str
+    expires_in: float

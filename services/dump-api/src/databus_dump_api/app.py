@@ -7,8 +7,7 @@ import msgspec
 from fastapi import FastAPI, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from databus.dump_client import DumpList, Lease
-from databus.manifest import Manifest
+from databus.manifest import DumpLease, DumpList, Manifest
 from databus.rules import TablePattern
 from databus.runtime import Health, health_routes
 from databus_dump_api import problems
@@ -98,19 +97,21 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         "/v1/dumps/{dump}/leases",
         status_code=HTTPStatus.CREATED,
         summary="Take a lease",
-        responses=_responses({201: Lease}, 404, 409, 503),
+        responses=_responses({201: DumpLease}, 404, 409, 503),
     )
     async def take_lease(dump: DumpId) -> Response:
         """Prevent a complete dump from being deleted for `expires_in` seconds."""
         lease = await dumps.lease(dump)
         location = f"/v1/dumps/{dump}/leases/{lease}"
-        return _json(Lease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
+        return _json(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
 
-    @app.put("/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=_responses({200: Lease}, 404, 503))
+    @app.put(
+        "/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=_responses({200: DumpLease}, 404, 503)
+    )
     async def renew_lease(dump: DumpId, lease: str) -> Response:
         """Extend a lease to `expires_in` seconds from now."""
         await dumps.renew(dump, lease)
-        return _json(Lease(lease, lease_ttl))
+        return _json(DumpLease(lease, lease_ttl))
 
     @app.delete(
         "/v1/dumps/{dump}/leases/{lease}",
@@ -149,7 +150,7 @@ def _response(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
 def _describe_structs(app: FastAPI) -> None:
     """Add the schemas of msgspec bodies to the OpenAPI document; FastAPI knows only pydantic's."""
     _, structs = msgspec.json.schema_components(
-        (DumpList, Lease, problems.Document), ref_template="#/components/schemas/{name}"
+        (DumpList, DumpLease, problems.Document), ref_template="#/components/schemas/{name}"
     )
     components = app.openapi().setdefault("components", {})
     components.setdefault("schemas", {}).update(structs)
