@@ -1,4 +1,4 @@
-"""The dump API in this process: what it is asked, and what stands in Kafka before."""
+"""A client for a dump-api that runs in this process, and helpers that prepare Kafka for it."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ Cells = list[bytes | None]
 
 
 class Api(httpx.AsyncClient):
-    """A client of a service that runs in this process."""
+    """A client of a dump-api that runs in this process."""
 
     settings: Settings
     app: Any
 
     async def dumped(self, *tables: str, state: str = "complete") -> dict[str, Any]:
-        """Request a dump and wait for its end."""
+        """Request a dump, wait until it is complete or failed, and return its manifest."""
         answer = await self.post("/v1/dumps", json={"tables": tables} if tables else None)
         assert answer.status_code == 202, answer.text
         manifest: dict[str, Any] = {}
@@ -54,10 +54,6 @@ class Api(httpx.AsyncClient):
         return rows
 
 
-def cells(row: list[str | None]) -> Cells:
-    return [None if cell is None else b64decode(cell) for cell in row]
-
-
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     for _ in range(1200):
         if await condition():
@@ -70,8 +66,8 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
     return f"/v1/dumps/{manifest['id']}/files/{quote(name)}"
 
 
-class Begun(Health):
-    """Tells when the service does its work: what is cancelled while it connects leaves aiokafka's connections open."""
+class StartedHealth(Health):
+    """Sets `event` when the service has started; cancelled before that, aiokafka would leave connections open."""
 
     def __init__(self) -> None:
         super().__init__()

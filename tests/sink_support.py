@@ -1,4 +1,4 @@
-"""What tests of the sink use: a publisher's messages, dumps served as dump-api does, a reader of the lake."""
+"""For tests of the sink: a publisher of messages, a server of dumps with dump-api's routes, a reader of the lake."""
 
 import asyncio
 import hashlib
@@ -31,7 +31,7 @@ Cells = dict[str, Any]
 
 
 def table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
-    """Describe a table; a column is `name raw_type`, an ENUM's or SET's labels are read from its type."""
+    """Describe a table; a column is `name raw_type`. Labels of an ENUM or SET are taken from its type."""
     described = []
     for name_and_type in columns:
         column, raw_type = name_and_type.split(" ", 1)
@@ -41,19 +41,19 @@ def table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
     return Table(schema="shop", name=name, columns=tuple(described), primary_key=tuple(key))
 
 
-class Feed:
-    """A publisher: each `send` is a Kafka transaction, positions grow."""
+class SamplePublisher:
+    """Publishes messages as the publisher does: each `send` is a Kafka transaction, and positions grow."""
 
     def __init__(self, name: str, bootstrap: str) -> None:
         self.name = name
         self.position = Position(file="mysql-bin.000009", offset=100)
-        #: topic → partition → offset after the last record, as a manifest has it
+        #: topic → partition → offset after the last record, as in a manifest
         self.offsets: dict[str, dict[int, int]] = {}
         self._topics: list[str] = []
         self._bootstrap = bootstrap
         self._encoder = Encoder()
 
-    async def __aenter__(self) -> "Feed":
+    async def __aenter__(self) -> "SamplePublisher":
         identity = names.transactional_id(self.name)
         self._producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap, transactional_id=identity)
         self._admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
@@ -74,8 +74,8 @@ class Feed:
             await self._put(of, *self._encode(of, action, content))
         await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
 
-    async def tell(self, progress: Progress) -> None:
-        """Commit a progress."""
+    async def send_progress(self, progress: Progress) -> None:
+        """Commit a progress record."""
         topic = names.progress_topic(self.name)
         if topic not in self._topics:
             self._topics.append(topic)
@@ -84,7 +84,7 @@ class Feed:
             await self._producer.send_and_wait(topic, encode_progress(progress), self.name.encode(), partition=0)
 
     async def send_raw(self, of: Table, key: bytes, value: bytes) -> None:
-        """Publish a record as it is."""
+        """Publish a record with this key and value."""
         async with self._producer.transaction():
             await self._put(of, key, value)
 
@@ -103,31 +103,32 @@ class Feed:
         return self._encoder.change(of, file, end, action, rows)
 
 
-class Dumps:
+class DumpServer:
     """Serves dumps from a folder with dump-api's routes."""
 
     def __init__(self, folder: Path, pipeline: str) -> None:
         self.folder = folder
         self.pipeline = pipeline
         self.manifests: list[Manifest] = []
-        #: what a request for a dump gives, in order of the requests for its state
+        #: responses to a requested dump: the first to the request, the others to polls of its state
         self.on_request: list[Manifest] = []
-        #: leases that were taken and given back
+        #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []
         self.ranges: list[str] = []
 
     def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
-        """Write a dump's files, two rows a line, and describe it."""
+        """Write a dump's files, two rows a line, and return its manifest."""
         files = []
         for of, content in rows.items():
             if content:
                 lines = (Encoder().rows_value(of, Action.INSERT, content[i : i + 2]) for i in range(0, len(content), 2))
                 packed = zstandard.compress(b"".join(line + b"\n" for line in lines))
-                name = f"{of.schema}.{of.name}.00001.jsonl.zst"
+                name = f"{of.full_name}.00001.jsonl.zst"
                 (self.folder / name).write_bytes(packed)
                 digest = hashlib.sha256(packed).hexdigest()
-                described = f"{of.schema}.{of.name}"
-                files.append(DumpFile(name=name, table=described, rows=len(content), bytes=len(packed), sha256=digest))
+                files.append(
+                    DumpFile(name=name, table=of.full_name, rows=len(content), bytes=len(packed), sha256=digest)
+                )
         return Manifest(
             id=f"dump-{len(self.manifests) + 1}",
             pipeline=self.pipeline,
@@ -177,8 +178,8 @@ def _json(content: object) -> Response:
 
 
 @asynccontextmanager
-async def serving(dumps: Dumps) -> AsyncIterator[str]:
-    """Serve dumps over HTTP; gives the URL."""
+async def serving(dumps: DumpServer) -> AsyncIterator[str]:
+    """Serve dumps over HTTP; yields the URL."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = uvicorn.Server(uvicorn.Config(Starlette(routes=dumps.routes()), log_config=None, lifespan="off"))
         task = asyncio.create_task(server.serve(sockets=[bound]))

@@ -23,7 +23,7 @@ from databus_dump_api.__main__ import Service
 from devstack import Server
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
-from dump_support import Api, Begun, create, publish
+from dump_support import Api, StartedHealth, create, publish
 from hosts_support import CREATE_ACCOUNT
 from publisher_support import Publisher, Run, Source
 from support import cancelled
@@ -103,11 +103,11 @@ def dead_letters(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> C
 async def serve(
     source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Any]]:
-    """Run a service over the test's schema, in this process; its pipeline has begun."""
+    """Run dump-api for the test's schema in this process; with `started` its pipeline has a position."""
 
     @asynccontextmanager
-    async def running(begun: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:
-        if begun:
+    async def running(started: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:
+        if started:
             await create(kafka, progress_topic(schema))
             await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
         login = {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
@@ -121,7 +121,7 @@ async def serve(
                 "publisher": overrides.get("publisher", {}),
             }
         )
-        service, health = Service(), Begun()
+        service, health = Service(), StartedHealth()
         app = service.app(settings, health)
         work = asyncio.create_task(service.run(settings, health))
         up = asyncio.create_task(health.event.wait())

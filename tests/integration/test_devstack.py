@@ -1,4 +1,4 @@
-"""devstack: servers that start, survive what tests do to them, and go away."""
+"""devstack: servers start, keep their data when they are killed, and stop."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from devstack.server import VARIABLES
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack of this module's own, whatever servers the environment gives."""
+    """A stack of this module's own; servers named by the environment are not used."""
     with pytest.MonkeyPatch.context() as patch:
         for variable, _ in VARIABLES.values():
             patch.delenv(variable, raising=False)
@@ -58,7 +58,7 @@ COMMON = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "
         ("mysql", {"gtid_mode": "ON", "enforce_gtid_consistency": "ON", "server_id": "2"}),
     ],
 )
-async def test_a_database_logs_whole_rows_with_their_metadata(
+async def test_a_database_logs_full_rows_with_full_metadata(
     request: pytest.FixtureRequest, fixture: str, own_settings: dict[str, str]
 ) -> None:
     expected = {**COMMON, **own_settings, "character_set_server": "utf8mb4", "bind_address": "127.0.0.1"}
@@ -136,7 +136,7 @@ async def read(server: Server) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_killed_server_comes_back_with_its_data_on_its_port(own: Stack, kind: Kind) -> None:
+async def test_a_restarted_server_keeps_its_data_and_its_port(own: Stack, kind: Kind) -> None:
     server = own.start(kind)
     pid = pids(own)[kind]
     assert own.start(kind) == server
@@ -158,13 +158,13 @@ def test_stop_ends_the_server_and_nothing_else(own: Stack) -> None:
     assert not own.stop("redis")
 
     us = Process.of(os.getpid())
-    stranger_with_a_reused_pid = Process(us.pid, us.started - 1)
-    stranger_with_a_reused_pid.save(own.home / "redis" / "process.json")
+    process_with_a_reused_pid = Process(us.pid, us.started - 1)
+    process_with_a_reused_pid.save(own.home / "redis" / "process.json")
     assert not own.stop("redis")
     assert pids(own)["redis"] is None
 
 
-def test_a_server_that_cannot_start_is_reported_with_its_last_words(own: Stack) -> None:
+def test_a_server_that_cannot_start_is_reported_with_the_end_of_its_log(own: Stack) -> None:
     own.start("redis")
     own.stop("redis")
     (log_of_commands,) = (own.home / "redis" / "data").glob("appendonlydir/*.incr.aof")
@@ -174,7 +174,7 @@ def test_a_server_that_cannot_start_is_reported_with_its_last_words(own: Stack) 
     shutil.rmtree(own.home / "redis")
 
 
-def test_nothing_begins_where_a_disk_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_server_starts_on_a_nearly_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nearly_full = shutil.disk_usage(tmp_path)._replace(free=2**30)
     monkeypatch.setattr("shutil.disk_usage", lambda _: nearly_full)
     stack = Stack(tmp_path / "home", own=True)
@@ -183,7 +183,7 @@ def test_nothing_begins_where_a_disk_is_nearly_full(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "home" / "redis").exists()
 
 
-def test_a_given_server_is_used_and_is_not_ours_to_kill(
+def test_a_server_named_by_the_environment_is_used_and_never_killed(
     redis_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEVSTACK_REDIS_URL", redis_server.url)
@@ -207,7 +207,7 @@ def test_a_given_server_is_used_and_is_not_ours_to_kill(
         ({}, "mariadb", "there is no apt-get; set DEVSTACK_MARIADB_URL"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_in_one_line(
+def test_a_missing_program_or_wrong_variable_is_reported_in_one_line(
     tmp_path: Path, environment: dict[str, str], kind: Kind, line: str
 ) -> None:
     bare = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path), **environment}
@@ -231,7 +231,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_installation_that_failed_is_made_anew(empty_cache: Path) -> None:
+def test_a_failed_installation_is_repeated(empty_cache: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").touch()
         raise DevstackError("no network")
@@ -242,7 +242,7 @@ def test_an_installation_that_failed_is_made_anew(empty_cache: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["whole"]
 
 
-def test_installations_at_the_same_time_are_made_once(empty_cache: Path) -> None:
+def test_concurrent_installations_build_once(empty_cache: Path) -> None:
     begun: list[Path] = []
     together = threading.Barrier(4)
 

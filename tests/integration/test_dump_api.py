@@ -1,4 +1,4 @@
-"""Dumps over HTTP: requests, downloads, leases and deletion, and the program."""
+"""The HTTP API of dump-api: requests, downloads, leases and deletion; and the program itself."""
 
 import asyncio
 import hashlib
@@ -15,10 +15,10 @@ import pytest
 
 from databus.connections import redis_client
 from databus.manifest import Manifest, State
-from databus_dump_api.dumps import Dumps
+from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem
-from databus_dump_api.store import Store
+from databus_dump_api.store import DumpStore
 from devstack import Server
 from dump_support import Api, create, eventually, path_of
 from support import Execute, MakePipeline
@@ -27,7 +27,7 @@ from support import Execute, MakePipeline
 
 
 @pytest.mark.parametrize("pattern", ["{0}.missing", "{0}.hidden", "mysql.*", "other.*"])
-async def test_a_table_that_is_not_captured_is_named_in_a_problem(
+async def test_a_request_for_a_table_that_is_not_captured_is_refused_by_name(
     api: Api, schema: str, execute: Execute, pattern: str
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -40,13 +40,13 @@ async def test_a_table_that_is_not_captured_is_named_in_a_problem(
 
 
 @pytest.mark.parametrize("body", ['{"tables": "t"}', '{"tables": []}', '{"table": ["a.b"]}', "{"])
-async def test_a_malformed_request_is_a_problem(api: Api, body: str) -> None:
+async def test_a_malformed_request_gets_a_problem_document(api: Api, body: str) -> None:
     answer = await api.post("/v1/dumps", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
     assert answer.json()["detail"].startswith("body")
 
 
-async def test_a_file_is_what_its_manifest_says(api: Api, schema: str, execute: Execute) -> None:
+async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE `a/b c` (id INT PRIMARY KEY, name VARCHAR(10))")
     await execute("INSERT INTO `a/b c` VALUES (3, NULL), (1, 'Zoë'), (2, '')")
     manifest = await api.dumped(f"{schema}.a*")
@@ -63,7 +63,7 @@ async def test_a_file_is_what_its_manifest_says(api: Api, schema: str, execute: 
     assert rows == [[b"1", "Zoë".encode()], [b"2", b""], [b"3", None]]
 
 
-async def test_a_dump_tells_no_more_than_the_rules_of_output_default(
+async def test_a_dump_contains_only_what_output_default_publishes(
     serve: Callable[..., Any], schema: str, execute: Execute, kafka: Server
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(50), secret BLOB, state ENUM('new','paid'))")
@@ -72,17 +72,17 @@ async def test_a_dump_tells_no_more_than_the_rules_of_output_default(
     await execute("CREATE TABLE elsewhere (id INT PRIMARY KEY)")
     rules = [
         {"match": ["*.dropped"], "drop": True},
-        {"match": ["*.t"], "topic": "{name}.told", "mask": ["mail"], "hash": ["id"], "columns": {"exclude": ["secret"]},
-         "where": [{"column": "state", "equals": "paid"}]},
+        {"match": ["*.t"], "topic": "{name}.published", "mask": ["mail"], "hash": ["id"],
+         "columns": {"exclude": ["secret"]}, "where": [{"column": "state", "equals": "paid"}]},
         {"match": ["*.*"], "output": "other", "format": "debezium-json"},
     ]  # fmt: skip
-    await create(kafka, f"{schema}.told")
+    await create(kafka, f"{schema}.published")
     async with serve(publisher={"routes": rules, "salt": "pepper"}) as api:
         manifest = await api.dumped()
         rows = await api.rows(manifest, f"{schema}.t")
         assert [row[1:] for row in rows] == [[b"***", b"2"], [None, b"2"]]
         assert rows[0][0] == hmac.digest(b"pepper", b"2", "sha256").hex().encode()
-        assert manifest["kafka_offsets"] == {f"{schema}.told": {"0": 0}}
+        assert manifest["kafka_offsets"] == {f"{schema}.published": {"0": 0}}
         (table,) = manifest["tables"]
         assert [column["name"] for column in table["columns"]] == ["id", "mail", "state"]
         answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.elsewhere"]})
@@ -94,7 +94,7 @@ async def test_a_dump_tells_no_more_than_the_rules_of_output_default(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "../manifest.json", "%2e%2e%2fsecret", "..%2f..%2fsecret", "t"])
-async def test_only_files_of_the_manifest_are_served(api: Api, tmp_path: Path, execute: Execute, name: str) -> None:
+async def test_only_files_in_the_manifest_are_served(api: Api, tmp_path: Path, execute: Execute, name: str) -> None:
     (tmp_path / "secret").write_text("secret")
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     manifest = await api.dumped()
@@ -102,7 +102,7 @@ async def test_only_files_of_the_manifest_are_served(api: Api, tmp_path: Path, e
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
 
 
-async def test_the_openapi_page_describes_every_answer(api: Api) -> None:
+async def test_the_openapi_document_describes_every_response(api: Api) -> None:
     document = (await api.get("/openapi.json")).json()
     assert {"Manifest", "DumpFile", "Table", "Position", "Document", "DumpLease"} <= set(
         document["components"]["schemas"]
@@ -139,7 +139,7 @@ async def test_a_leased_dump_cannot_be_deleted(api: Api, dump: dict[str, Any], t
     assert not (tmp_path / dump["id"]).exists()
 
 
-async def test_an_expired_lease_holds_nothing(serve: Callable[..., Any], execute: Execute) -> None:
+async def test_a_dump_can_be_deleted_once_its_lease_has_expired(serve: Callable[..., Any], execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(dumps={"lease_ttl": "200ms"}) as api:
         path = f"/v1/dumps/{(await api.dumped())['id']}"
@@ -153,7 +153,7 @@ async def test_an_expired_lease_holds_nothing(serve: Callable[..., Any], execute
 
 
 @pytest.mark.parametrize("client_stays", [True, False])
-async def test_a_download_holds_a_lease_until_it_ends(api: Api, dump: dict[str, Any], client_stays: bool) -> None:
+async def test_a_download_has_a_lease_until_it_ends(api: Api, dump: dict[str, Any], client_stays: bool) -> None:
     during: list[int] = []
     gone = asyncio.Event()
 
@@ -177,12 +177,12 @@ async def test_a_download_holds_a_lease_until_it_ends(api: Api, dump: dict[str, 
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_of_a_lease_and_a_deletion_at_the_same_moment_one_wins(api: Api, tmp_path: Path) -> None:
+async def test_of_a_concurrent_lease_and_deletion_at_most_one_succeeds(api: Api, tmp_path: Path) -> None:
     dice = random.Random(7)
-    store = Store(tmp_path)
+    store = DumpStore(tmp_path)
     outcomes = set()
     async with Leases(redis_client(api.settings.redis), api.settings.name, ttl=60) as leases:
-        dumps = Dumps(api.settings, store, leases)
+        dumps = DumpManager(api.settings, store, leases)
         for number in range(200):
             dump = f"d{number}"
             await store.save(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
@@ -198,7 +198,7 @@ async def test_of_a_lease_and_a_deletion_at_the_same_moment_one_wins(api: Api, t
     assert outcomes == {"lease", "delete"}
 
 
-async def test_retention_keeps_the_newest_and_what_is_read(serve: Callable[..., Any], execute: Execute) -> None:
+async def test_retention_keeps_the_newest_dumps_and_leased_ones(serve: Callable[..., Any], execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(dumps={"keep": 2}) as api:
         first, second = (await api.dumped())["id"], (await api.dumped())["id"]
@@ -208,10 +208,10 @@ async def test_retention_keeps_the_newest_and_what_is_read(serve: Callable[..., 
         await api.delete(lease)
         fourth = (await api.dumped())["id"]
 
-        async def retired() -> bool:
+        async def deleted() -> bool:
             return await kept(api) == [fourth, third]
 
-        await eventually(retired)
+        await eventually(deleted)
 
 
 async def kept(api: Api) -> list[str]:
@@ -223,7 +223,7 @@ async def kept(api: Api) -> list[str]:
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(
-    ("overrides", "code", "named"),
+    ("overrides", "code", "text"),
     [
         ({}, 0, "databus-dump-api: ready"),
         ({"source": {"password": "wrong", "password_file": None}}, 78, "source.password"),
@@ -233,20 +233,20 @@ async def kept(api: Api) -> list[str]:
         ({"dumps": {"storage": "file:///proc/dumps"}}, 78, "dumps.storage"),
     ],
 )
-async def test_check_names_what_is_missing(
-    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, named: str
+async def test_check_names_the_setting_that_is_wrong(
+    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, text: str
 ) -> None:
-    found, output = await ended(make_pipeline(source, schema).config, overrides, "--check")
+    found, output = await run_program(make_pipeline(source, schema).config, overrides, "--check")
     assert found == code, output
-    assert named in output.splitlines()[-1]
+    assert text in output.splitlines()[-1]
     assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_an_address_of_redis_that_is_none_is_one_line(
+async def test_an_invalid_redis_url_is_reported_in_one_line(
     make_pipeline: MakePipeline, source: Server, schema: str
 ) -> None:
-    code, output = await ended(make_pipeline(source, schema).config, {"redis": {"url": "localhost:6379"}})
+    code, output = await run_program(make_pipeline(source, schema).config, {"redis": {"url": "localhost:6379"}})
     assert code == 78
     [line] = output.splitlines()
     assert "redis.url" in line
@@ -259,8 +259,8 @@ def configure(config: Path, overrides: dict[str, Any]) -> None:
     config.write_text(json.dumps(settings))
 
 
-async def ended(config: Path, overrides: dict[str, Any], *arguments: str) -> tuple[int | None, str]:
-    """Run the program to its end; gives its exit code and what it said."""
+async def run_program(config: Path, overrides: dict[str, Any], *arguments: str) -> tuple[int | None, str]:
+    """Run the program until it exits; return its exit code and output."""
     configure(config, overrides)
     command = ("-m", "databus_dump_api", "--config", str(config), *arguments)
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""A value read by a snapshot has the text that the binlog's decoder gives it."""
+"""A value has the same text in a snapshot as from the binlog decoder."""
 
 from collections import defaultdict
 
@@ -85,12 +85,12 @@ async def position(settings: Source) -> Position:
         return await session.current_position()
 
 
-# T25: a value has one text in a snapshot and another in the binlog
+# T25: a value has different texts in a snapshot and in the binlog
 async def test_t25_snapshot_and_binlog_give_the_same_text(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:
     cases = BOTH + (MARIADB if source.kind == "mariadb" else MYSQL)
-    columns = ", ".join(f"c{place} {kind}" for place, (kind, _, _) in enumerate(cases))
+    columns = ", ".join(f"c{number} {kind}" for number, (kind, _, _) in enumerate(cases))
     values = ", ".join(value for _, value, _ in cases)
     await execute("SET sql_mode = '', time_zone = '+02:00'")
     await execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns})")
@@ -98,12 +98,12 @@ async def test_t25_snapshot_and_binlog_give_the_same_text(
     await execute(f"INSERT INTO t VALUES (1, {values})")
     _, [dumped] = await snapshot(settings, schema, "t")
     [(_, logged)] = await read_rows(source, before, schema)
-    told = [(kind, text) for (kind, _, _), text in zip(cases, dumped[1:], strict=True)]
-    assert told == [(kind, text) for kind, _, text in cases]
+    texts = [(kind, text) for (kind, _, _), text in zip(cases, dumped[1:], strict=True)]
+    assert texts == [(kind, text) for kind, _, text in cases]
     assert [dumped] == logged.images()
 
 
-async def test_t25_snapshot_and_binlog_give_the_same_text_of_the_whole_matrix(
+async def test_t25_snapshot_and_binlog_give_the_same_text_for_the_whole_matrix(
     source: Database, settings: Source, schema: str
 ) -> None:
     before = await position(settings)
@@ -121,7 +121,7 @@ async def test_t25_snapshot_and_binlog_give_the_same_text_of_the_whole_matrix(
         assert dumped == logged[table.name]
 
 
-OWN_COLUMNS = {
+GENERATED_COLUMNS = {
     "mariadb": "CREATE TABLE t (a INT PRIMARY KEY, hidden INT INVISIBLE DEFAULT 7, v INT AS (a + 1) VIRTUAL,"
     " s VARCHAR(20) AS (CONCAT('é', a)) PERSISTENT, INDEX (v))",
     "mysql": "CREATE TABLE t (a INT, hidden INT INVISIBLE DEFAULT 7, v INT AS (a + 1) VIRTUAL,"
@@ -130,13 +130,13 @@ OWN_COLUMNS = {
 }
 
 
-# T12: columns that the server adds by itself
-async def test_t12_columns_of_the_servers_own_are_the_same_in_snapshot_and_binlog(
+# T12: columns that the server generates or adds
+async def test_t12_generated_and_hidden_columns_are_the_same_in_snapshot_and_binlog(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:
     if source.kind == "mysql":
         await execute("SET sql_generate_invisible_primary_key = ON")
-    await execute(OWN_COLUMNS[source.kind])
+    await execute(GENERATED_COLUMNS[source.kind])
     before = await position(settings)
     await execute("INSERT INTO t (a) VALUES (1), (2)")
     table, dumped = await snapshot(settings, schema, "t")

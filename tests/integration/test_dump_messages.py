@@ -1,4 +1,4 @@
-"""`databus dump messages`: a dump's rows in the formats of others."""
+"""`databus dump messages`: a dump's rows as records of other formats."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from support import Execute
 
 @asynccontextmanager
 async def listening(api: Api) -> AsyncIterator[Callable[..., Awaitable[int]]]:
-    """Serve on a socket; gives what runs `databus dump messages` there."""
+    """Serve the API on a socket; yields a function that runs `databus dump messages` against it."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = uvicorn.Server(uvicorn.Config(api.app, log_config=None, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[bound]))
@@ -28,7 +28,7 @@ async def listening(api: Api) -> AsyncIterator[Callable[..., Awaitable[int]]]:
         await serving
 
 
-async def test_a_dump_is_told_in_the_formats_of_others(
+async def test_a_dump_is_printed_as_records_of_other_formats(
     api: Api, schema: str, execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10))")
@@ -41,13 +41,13 @@ async def test_a_dump_is_told_in_the_formats_of_others(
 
     async with listening(api) as run:
 
-        async def told(*arguments: str) -> list[dict[str, Any]]:
+        async def printed(*arguments: str) -> list[dict[str, Any]]:
             assert await run(manifest["id"], *arguments) == 0
             out, err = capfdbinary.readouterr()
             assert err == b""
             return [json.loads(line) for line in out.splitlines()]
 
-        values = [line["value"]["payload"] for line in await told("--format", "debezium-json")]
+        values = [line["value"]["payload"] for line in await printed("--format", "debezium-json")]
         assert [(value["op"], value["source"]["table"], value["after"]["id"]) for value in values] == [
             ("r", "a", 1),
             ("r", "a", 2),
@@ -60,7 +60,7 @@ async def test_a_dump_is_told_in_the_formats_of_others(
         assert {value["source"]["pos"] for value in values} == {manifest["position"]["offset"]}
         assert {value["source"]["name"] for value in values} == {schema}
 
-        values = [line["value"] for line in await told("--format", "maxwell-json", "--tables", "*.a", "*.b")]
+        values = [line["value"] for line in await printed("--format", "maxwell-json", "--tables", "*.a", "*.b")]
         assert [(value["table"], value["type"], value["data"].get("id")) for value in values] == [
             ("a", "bootstrap-start", None),
             ("a", "bootstrap-insert", 1),
@@ -75,7 +75,7 @@ async def test_a_dump_is_told_in_the_formats_of_others(
         assert (await api.delete(f"/v1/dumps/{manifest['id']}")).status_code == 204  # no lease is left
 
 
-async def test_a_dump_that_cannot_be_told_is_refused_in_one_line(
+async def test_a_dump_that_cannot_be_printed_is_refused_in_one_line(
     serve: Callable[..., Any], execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, f FLOAT, mail TEXT)")

@@ -1,4 +1,4 @@
-"""What a dump holds: one moment of a real database, the moment it names, and no more than is whole."""
+"""What a dump contains: a real database at the position in the manifest, or an error."""
 
 import asyncio
 import random
@@ -18,15 +18,15 @@ from databus.settings import Settings
 from databus_binlog import Position, Rows
 from databus_changes.catalog import read_table
 from databus_dump_api.select import select
-from databus_dump_api.tables import define, require_unchanged
+from databus_dump_api.tables import read_state, require_unchanged
 from databus_dump_api.view import open_view
 from devstack import Server
 from dump_support import Api, create, publish
 from support import Execute, connected
 
 
-# T13: commits at any moment of the hand-off from snapshot to binlog
-async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Server, schema: str) -> None:
+# T13: commits at every moment between snapshot and binlog
+async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(api: Api, source: Server, schema: str) -> None:
     async with connected(source) as execute:
         await execute(f"USE {schema}")
         await execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance INT NOT NULL, note TEXT)")
@@ -34,9 +34,9 @@ async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Se
         for first in range(0, 5000, 100):
             rows = ", ".join(f"({number}, 100, REPEAT('x', 500))" for number in range(first, first + 100))
             await execute(f"INSERT INTO accounts VALUES {rows}")
-    begun, stop = asyncio.Event(), asyncio.Event()
-    writer = asyncio.create_task(transfer(source, schema, begun, stop))
-    await begun.wait()
+    started, stop = asyncio.Event(), asyncio.Event()
+    writer = asyncio.create_task(transfer(source, schema, started, stop))
+    await started.wait()
     manifest = await api.dumped()
     stop.set()
     last = await writer
@@ -49,8 +49,8 @@ async def test_t13_a_snapshot_is_of_one_moment_and_names_it(api: Api, source: Se
     assert len(log) < last
 
 
-async def transfer(source: Server, schema: str, begun: asyncio.Event, stop: asyncio.Event) -> int:
-    """Move money between accounts and log each transaction's number, until told to stop."""
+async def transfer(source: Server, schema: str, started: asyncio.Event, stop: asyncio.Event) -> int:
+    """Move money between accounts and log each transaction's number, until `stop` is set."""
     dice = random.Random(3)
     number = 0
     async with connected(source) as execute:
@@ -63,12 +63,12 @@ async def transfer(source: Server, schema: str, begun: asyncio.Event, stop: asyn
             await execute("UPDATE accounts SET balance = balance + 1 WHERE id = %s", taker)
             await execute("INSERT INTO log VALUES (%s)", number)
             await execute("COMMIT")
-            begun.set()
+            started.set()
     return number
 
 
 async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int]:
-    """Read the numbers that the binlog has after a position."""
+    """Read the numbers that are in the binlog after a position."""
     numbers = []
     async with connect_source(settings.source) as session:
         stream = await session.dump(
@@ -84,7 +84,7 @@ async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int
     return numbers
 
 
-async def test_kafka_offsets_are_where_to_go_on(api: Api, schema: str, execute: Execute, kafka: Server) -> None:
+async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, execute: Execute, kafka: Server) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("CREATE TABLE new (id INT PRIMARY KEY)")
     topic = f"{schema}.{schema}.t"
@@ -95,7 +95,7 @@ async def test_kafka_offsets_are_where_to_go_on(api: Api, schema: str, execute: 
 
 @asynccontextmanager
 async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
-    """Let commits be in the log for two seconds before the engine knows of them: no replica acknowledges them."""
+    """Make commits wait two seconds between binlog and engine, for a replica that does not acknowledge them."""
     kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
     wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
     async with connected(mariadb) as execute:
@@ -109,7 +109,9 @@ async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_a_view_has_what_the_log_had_before_it(api: Api, source: Server, schema: str, execute: Execute) -> None:
+async def test_a_view_contains_what_was_in_the_binlog_before_it(
+    api: Api, source: Server, schema: str, execute: Execute
+) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with connect_source(api.settings.source) as session, slow_commits(source):
         table = await read_table(session, schema, "t")
@@ -129,7 +131,7 @@ async def test_no_dump_is_taken_before_the_pipeline_has_a_position(
     serve: Callable[..., Any], kafka: Server, schema: str, execute: Execute
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    async with serve(begun=False) as api:
+    async with serve(started=False) as api:
         await refused(api)
         await create(kafka, progress_topic(schema))
         await refused(api)
@@ -146,7 +148,7 @@ async def refused(api: Api) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+async def test_ddl_on_a_table_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (1)")
     source = api.settings.source
@@ -154,28 +156,28 @@ async def test_a_table_that_ddl_changes_fails_the_dump(api: Api, schema: str, ex
         async with connect_source(source) as session:
             table = await read_table(session, schema, "t")
             assert table
-            definition = await define(session, table)
+            state = await read_state(session, table)
             async with open_view(source, source.hosts[0], session) as view:
                 await execute("ALTER TABLE t ADD COLUMN late INT DEFAULT 7")
                 assert [rows async for rows in view.batches(select(table))] == [[[b"1"]]]
-                await require_unchanged(session, definition)
+                await require_unchanged(session, state)
 
 
-async def test_a_table_that_took_anothers_name_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+async def test_a_renamed_table_in_place_of_another_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     source = api.settings.source
     async with connect_source(source) as session:
         table = await read_table(session, schema, "t")
         assert table
-        definition = await define(session, table)
-        await asyncio.sleep(1.1)  # servers tell the time of a creation in whole seconds
+        state = await read_state(session, table)
+        await asyncio.sleep(1.1)  # servers record the time of creation in whole seconds
         await execute("CREATE TABLE ghost LIKE t")
         await execute("RENAME TABLE t TO old, ghost TO t")
         with pytest.raises(SchemaMismatch, match="changed by DDL"):
-            await require_unchanged(session, definition)
+            await require_unchanged(session, state)
 
 
-async def test_ddl_waits_for_the_table_being_read_and_not_for_the_dump(api: Api, schema: str, execute: Execute) -> None:
+async def test_ddl_waits_for_the_table_being_read_but_not_for_the_dump(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("SET lock_wait_timeout = 10")
     async with connect_source(api.settings.source) as session:
@@ -189,14 +191,14 @@ async def test_ddl_waits_for_the_table_being_read_and_not_for_the_dump(api: Api,
             )
             while await session.query(query) != [(1,)]:
                 assert not alter.done()
-            await view.let_go()
+            await view.release_table()
             await alter
 
 
-async def test_a_table_without_a_consistent_view_is_refused(api: Api, schema: str, execute: Execute) -> None:
+async def test_a_table_without_consistent_snapshots_is_refused(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=MyISAM")
     error = (await api.dumped(state="failed"))["error"]
-    assert f"{schema}.t is stored by MyISAM" in error
+    assert f"{schema}.t uses storage engine MyISAM" in error
     assert "source.exclude" in error
 
 
@@ -217,7 +219,7 @@ async def test_a_missing_grant_is_named(
     assert "secret" not in error
 
 
-async def test_memory_does_not_grow_with_the_table(api: Api, schema: str, execute: Execute) -> None:
+async def test_memory_does_not_grow_with_the_size_of_the_table(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)")
     await execute("INSERT INTO t (text) VALUES (REPEAT('x', 10000))")
     for _ in range(13):

@@ -13,7 +13,7 @@ from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import GtidSet, Position, Server
-from databus_dump_api.source import connect_read
+from databus_dump_api.source import connect_pipeline_host
 from databus_reader.source.hosts import Hosts, Place
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
@@ -203,10 +203,10 @@ async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_tha
 async def test_a_dump_is_taken_from_the_host_that_is_read(pair: Pair) -> None:
     first, second = pair.servers
     source = settings(first, second).source
-    async with connect_read(source, await published(second)) as (host, _):
+    async with connect_pipeline_host(source, await published(second)) as (host, _):
         assert host == address(second)
-    async with connect_read(source, None) as (host, _):
+    async with connect_pipeline_host(source, None) as (host, _):
         assert host == address(first)
     with pytest.raises(SourceUnavailable, match="it is not the server that the pipeline reads"):
-        async with connect_read(settings(first).source, await published(second)):
+        async with connect_pipeline_host(settings(first).source, await published(second)):
             pass

@@ -1,4 +1,4 @@
-"""The sink on a real Spark and a real Kafka; the lake is read by delta-rs, which knows nothing of Spark."""
+"""The sink on a real Spark and a real Kafka; the lake is read with delta-rs, which does not use Spark."""
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -19,14 +19,14 @@ from databus.settings import Settings
 from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_spark_sink import decode, service
-from databus_spark_sink.handover import wait_until_passed
-from databus_spark_sink.lake import Lake
+from databus_spark_sink.lake import LakeLayout
+from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.session import open_session
 from devstack import Server
 from devstack.jars import resolve
-from sink_support import Cells, Dumps, Feed, read, serving, table
+from sink_support import Cells, DumpServer, SamplePublisher, read, serving, table
 
-#: py4j leaves the connection of a thread that has ended to the garbage collector
+#: py4j leaves the connection of an ended thread to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
@@ -40,31 +40,31 @@ def jars(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    place = Lake(tmp_path_factory.mktemp("spark").as_uri())
+    layout = LakeLayout(tmp_path_factory.mktemp("spark").as_uri())
     with pytest.MonkeyPatch.context() as patch:
-        # Short runs are over before the optimising compiler has earned its keep.
+        # Short runs end before the optimising compiler pays off.
         patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-        spark = open_session(SparkSection(jars=jars), place)
+        spark = open_session(SparkSection(jars=jars), layout)
     yield spark
     spark.stop()
 
 
 class Sink:
-    """A sink with a lake, a publisher and a dump-api of its own."""
+    """A sink with its own lake, publisher and dump-api."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, feed: Feed, dumps: Dumps) -> None:
-        self.settings, self.feed, self.dumps = settings, feed, dumps
-        self.lake = Lake(settings.spark.lake)
+    def __init__(self, spark: SparkSession, settings: Settings, publisher: SamplePublisher, dumps: DumpServer) -> None:
+        self.settings, self.publisher, self.dumps = settings, publisher, dumps
+        self.lake = LakeLayout(settings.spark.lake)
         self.spark = spark
 
     async def run(self) -> None:
-        """Bring the lake up to what Kafka holds."""
-        await service.keep(self.settings, Health(), self.spark, self.lake, until_idle=True)
+        """Bring the lake up to date with Kafka."""
+        await service.keep_up_to_date(self.settings, Health(), self.spark, self.lake, until_idle=True)
 
     def dump(self, rows: dict[Table, list[Row]]) -> None:
-        """Have a dump of these rows, taken now."""
+        """Add a dump of these rows, as of now."""
         self.dumps.manifests.insert(
-            0, self.dumps.manifest(self.feed.position, rows, kafka_offsets=dict(self.feed.offsets))
+            0, self.dumps.manifest(self.publisher.position, rows, kafka_offsets=dict(self.publisher.offsets))
         )
 
     def mirror(self, of: Table) -> list[Cells]:
@@ -80,28 +80,28 @@ class Sink:
 @pytest.fixture
 async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -> AsyncIterator[Sink]:
     name = f"sink-{secrets.token_hex(3)}"
-    dumps = Dumps(tmp_path, name)
-    async with serving(dumps) as url, Feed(name, kafka.url) as feed:
+    dumps = DumpServer(tmp_path, name)
+    async with serving(dumps) as url, SamplePublisher(name, kafka.url) as publisher:
         section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars}
         yield Sink(
             spark,
             Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
-            feed,
+            publisher,
             dumps,
         )
 
 
-async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> None:
-    feed = sink.feed
-    await feed.send((ITEMS, INSERT, [[b"1", b"one"], [b"2", b"two"]]))
-    offsets = dict(feed.offsets)  # read before the position: what comes between them lies in both
-    await feed.send((ITEMS, UPDATE, [[b"1", b"one"], [b"1", b"uno"]]), (ITEMS, DELETE, [[b"2", b"two"]]))
-    manifest = sink.dumps.manifest(feed.position, {ITEMS: [[b"1", b"uno"], [b"3", None]]}, kafka_offsets=offsets)
+async def test_the_stream_continues_the_dump_without_gap_or_duplicate(sink: Sink) -> None:
+    publisher = sink.publisher
+    await publisher.send((ITEMS, INSERT, [[b"1", b"one"], [b"2", b"two"]]))
+    offsets = dict(publisher.offsets)  # read before the position: changes between the two are in both
+    await publisher.send((ITEMS, UPDATE, [[b"1", b"one"], [b"1", b"uno"]]), (ITEMS, DELETE, [[b"2", b"two"]]))
+    manifest = sink.dumps.manifest(publisher.position, {ITEMS: [[b"1", b"uno"], [b"3", None]]}, kafka_offsets=offsets)
     sink.dumps.manifests.append(manifest)
-    await feed.send((ITEMS, INSERT, [[b"66", b"aborted"]]), commit=False)
-    await feed.send((ITEMS, INSERT, [[b"2", b"again"]]))
-    feed.position = Position(file="mysql-bin.000010", offset=4)
-    await feed.send((ITEMS, UPDATE, [[b"3", None], [b"3", b"tres"]]))
+    await publisher.send((ITEMS, INSERT, [[b"66", b"aborted"]]), commit=False)
+    await publisher.send((ITEMS, INSERT, [[b"2", b"again"]]))
+    publisher.position = Position(file="mysql-bin.000010", offset=4)
+    await publisher.send((ITEMS, UPDATE, [[b"3", None], [b"3", b"tres"]]))
 
     await sink.run()
 
@@ -114,21 +114,21 @@ async def test_snapshot_and_stream_join_without_gap_or_duplicate(sink: Sink) -> 
     assert sink.dumps.leases == ["taken dump-1", "released dump-1"]
 
 
-async def test_changes_after_a_failover_are_kept_though_their_files_have_lower_numbers(sink: Sink) -> None:
-    feed, dumps = sink.feed, sink.dumps
-    await feed.send((ITEMS, INSERT, [[b"1", b"one"]]))
-    of_first = Position("0-1-5", feed.position.file, feed.position.offset)
+async def test_changes_after_a_failover_are_kept_despite_lower_file_numbers(sink: Sink) -> None:
+    publisher, dumps = sink.publisher, sink.dumps
+    await publisher.send((ITEMS, INSERT, [[b"1", b"one"]]))
+    of_first = Position("0-1-5", publisher.position.file, publisher.position.offset)
     dumps.manifests.append(dumps.manifest(of_first, {ITEMS: [[b"1", b"one"]]}, source="mariadb 10.11 first"))
-    await feed.tell(Progress(of_first, 1, 1, "first"))
+    await publisher.send_progress(Progress(of_first, 1, 1, "first"))
     await sink.run()
-    feed.position = Position(file="other-bin.000002", offset=4)
-    await feed.tell(Progress(Position("0-1-5"), 1, 1, "second"))
-    await feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    publisher.position = Position(file="other-bin.000002", offset=4)
+    await publisher.send_progress(Progress(Position("0-1-5"), 1, 1, "second"))
+    await publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.run()
     assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}]
 
-    # A dump of the first server is of no use to a new lake: what comes after it has the second's files.
-    with pytest.raises(DumpUnusable, match="the pipeline went on at another server after dump dump-1"):
+    # A new lake cannot use a dump of the first server: later changes have positions in the second's files.
+    with pytest.raises(DumpUnusable, match="the pipeline failed over to another server after dump dump-1"):
         await wait_until_passed(sink.settings, dumps.manifests[0])
 
 
@@ -161,11 +161,11 @@ TYPES: dict[str, tuple[bytes, Any]] = {
 }
 
 
-async def test_every_type_keeps_its_value_in_snapshot_and_stream(sink: Sink) -> None:
+async def test_every_type_keeps_its_value_from_dump_and_stream(sink: Sink) -> None:
     everything = table("types", "id int(11)", *TYPES)
     texts = [text for text, _ in TYPES.values()]
     sink.dump({everything: [[b"1", *texts], [b"2", *[None] * len(texts)]]})
-    await sink.feed.send((everything, INSERT, [[b"3", *texts], [b"4", *[None] * len(texts)]]))
+    await sink.publisher.send((everything, INSERT, [[b"3", *texts], [b"4", *[None] * len(texts)]]))
 
     await sink.run()
 
@@ -178,10 +178,10 @@ async def test_every_type_keeps_its_value_in_snapshot_and_stream(sink: Sink) -> 
     ]
 
 
-async def test_updates_deletes_and_changed_keys_are_followed_in_order(sink: Sink) -> None:
+async def test_updates_deletes_and_key_changes_are_applied_in_order(sink: Sink) -> None:
     lines = table("lines", "order_id int(11)", "n varchar(9)", "text varchar(9)", key=(0, 1))
     sink.dump({lines: [[b"1", b"a", b"x"], [b"1", b"b", b"y"], [b"2", b"a", b"z"]]})
-    await sink.feed.send(
+    await sink.publisher.send(
         (lines, UPDATE, [[b"1", b"b", b"y"], [b"1", b"c", b"y"], [b"1", b"a", b"x"], [b"1", b"b", b"x"]]),
         (lines, DELETE, [[b"2", b"a", b"z"]]),
         (lines, INSERT, [[b"2", b"a", b"new"], [b"9", b"z", b"gone"]]),
@@ -195,14 +195,16 @@ async def test_updates_deletes_and_changed_keys_are_followed_in_order(sink: Sink
     assert actions == [*["update_before", "update_after"] * 2, "delete", "insert", "insert", "delete"]
 
 
-async def test_columns_added_and_widened_within_a_batch_are_followed(sink: Sink) -> None:
+async def test_columns_added_and_widened_within_a_batch_are_applied(sink: Sink) -> None:
     wider = table("items", "id bigint(20)", "name varchar(20)", "price decimal(8,2)", "seen datetime(6)")
     widest = table("items", "id bigint(20)", "name varchar(20)", "price decimal(12,2)", "seen datetime(6)")
     sink.dump({ITEMS: [[b"1", b"one"]]})
-    await sink.feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
-    await sink.feed.send((wider, Action.ALTER, b"ALTER TABLE shop.items ADD price decimal(8,2), ADD seen datetime(6)"))
-    await sink.feed.send((wider, INSERT, [[b"3", b"three", b"3.50", b"2024-01-02 03:04:05.000006"]]))
-    await sink.feed.send((widest, INSERT, [[b"4", None, b"1234567890.12", None]]))
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.publisher.send(
+        (wider, Action.ALTER, b"ALTER TABLE shop.items ADD price decimal(8,2), ADD seen datetime(6)")
+    )
+    await sink.publisher.send((wider, INSERT, [[b"3", b"three", b"3.50", b"2024-01-02 03:04:05.000006"]]))
+    await sink.publisher.send((widest, INSERT, [[b"4", None, b"1234567890.12", None]]))
 
     await sink.run()
 
@@ -215,16 +217,16 @@ async def test_columns_added_and_widened_within_a_batch_are_followed(sink: Sink)
     ]
 
 
-async def test_a_batch_that_is_run_again_changes_nothing(sink: Sink) -> None:
+async def test_a_repeated_batch_changes_nothing(sink: Sink) -> None:
     sink.dump({ITEMS: [[b"1", b"one"]]})
-    await sink.feed.send((ITEMS, INSERT, [[b"2", b"two"]]))
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.run()
-    await sink.feed.send((ITEMS, UPDATE, [[b"2", b"two"], [b"3", b"three"]]))
+    await sink.publisher.send((ITEMS, UPDATE, [[b"2", b"two"], [b"3", b"three"]]))
     await sink.run()
     tables = [DeltaTable(path) for path in (sink.lake.mirror("shop", "items"), sink.lake.changes("shop", "items"))]
     versions, log = [of.version() for of in tables], sink.changes(ITEMS)
 
-    # As if the process had been killed after the last Delta commit.
+    # As after a crash right behind the last Delta commit.
     (sink.lake.checkpoint / "commits" / "1").unlink()
     (sink.lake.checkpoint / "commits" / ".1.crc").unlink()
     await sink.run()
@@ -235,10 +237,10 @@ async def test_a_batch_that_is_run_again_changes_nothing(sink: Sink) -> None:
     assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 3]
 
 
-async def test_truncated_and_recreated_tables_begin_empty_again(sink: Sink) -> None:
+async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
     born = table("born", "id int(11)", "name varchar(20)")
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"]]})
-    await sink.feed.send(
+    await sink.publisher.send(
         (ITEMS, INSERT, [[b"3", b"three"]]),
         (ITEMS, Action.TRUNCATE, b"TRUNCATE shop.items"),
         (ITEMS, INSERT, [[b"4", b"four"]]),
@@ -251,17 +253,17 @@ async def test_truncated_and_recreated_tables_begin_empty_again(sink: Sink) -> N
     assert [row["id"] for row in sink.mirror(ITEMS)] == [4]
     assert sink.mirror(born) == [{"id": 1, "name": "old"}], "a dropped table's rows stay"
 
-    await sink.feed.send((born, Action.CREATE, b"CREATE TABLE shop.born"), (born, INSERT, [[b"2", b"new"]]))
+    await sink.publisher.send((born, Action.CREATE, b"CREATE TABLE shop.born"), (born, INSERT, [[b"2", b"new"]]))
     await sink.run()
     assert sink.mirror(born) == [{"id": 2, "name": "new"}]
     assert [a for (a,) in sink.changes(born, "_action")] == ["create", "insert", "create", "drop", "create", "insert"]
 
 
-async def test_a_table_that_cannot_be_mirrored_has_a_change_log(sink: Sink) -> None:
+async def test_a_table_that_cannot_be_mirrored_gets_a_change_log(sink: Sink) -> None:
     keyless = table("keyless", "name varchar(20)", key=())
     unseen = table("unseen", "id int(11)")  # neither in the dump nor created since
     sink.dump({ITEMS: [], keyless: [[b"a"]]})
-    await sink.feed.send((keyless, INSERT, [[b"b"], [b"b"]]), (unseen, INSERT, [[b"7"]]))
+    await sink.publisher.send((keyless, INSERT, [[b"b"], [b"b"]]), (unseen, INSERT, [[b"7"]]))
 
     await sink.run()
 
@@ -285,27 +287,27 @@ COLUMNS = '{"Schema":"shop","Name":"t","Columns":[{"Name":"a","RawType":"int"},{
 KEY = '{"Pos":{"Name":"mysql-bin.000009","Pos":999},"Action":"DML"}'
 
 
-def test_a_message_that_is_not_in_the_format_is_never_passed_over(spark: SparkSession) -> None:
+def test_a_message_that_is_not_in_the_format_is_never_dropped(spark: SparkSession) -> None:
     right = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
     records = [(KEY, value) for value in (right, *WRONG.values())] + [("{}", right)]
-    parsed = decode.messages(_records(spark, records), Position(file="mysql-bin.000009", offset=1))
+    parsed = decode.parse_messages(_records(spark, records), Position(file="mysql-bin.000009", offset=1))
 
-    found = dict(parsed.select("_offset", "whole").collect())
+    found = dict(parsed.select("_offset", "valid").collect())
 
     assert found == {0: True} | dict.fromkeys(range(1, len(records)), False)
 
 
-# T19: files roll over to longer names, positions need more than 32 bits
-def test_t19_what_the_snapshot_holds_is_told_by_the_number_of_the_file_and_64_bits(spark: SparkSession) -> None:
-    places = {
+# T19: binlog file names get longer at .999999, offsets need more than 32 bits
+def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bits(spark: SparkSession) -> None:
+    positions = {
         **{("log.999999", 5 << 32): False, ("log.1000000", 4): False, ("log.1000000", (5 << 32) - 1): False},
         **{("log.1000000", (5 << 32) + 1): True, ("other.1000001", 4): True, ("other.1000000", 4): False},
     }
     value = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
-    records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in places]
-    parsed = decode.messages(_records(spark, records), Position(file="log.1000000", offset=5 << 32))
+    records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in positions]
+    parsed = decode.parse_messages(_records(spark, records), Position(file="log.1000000", offset=5 << 32))
     assert {(file, offset) for file, offset in parsed.select("_file", "_position").collect()} == {
-        place for place, kept in places.items() if kept
+        position for position, kept in positions.items() if kept
     }
 
 
@@ -316,8 +318,8 @@ def _records(spark: SparkSession, messages: list[tuple[str, str]]) -> DataFrame:
     return spark.sql(f"SELECT *, 't' topic, 0 partition, now() timestamp FROM VALUES {rows} AS v(key, value, offset)")
 
 
-async def test_an_undecodable_message_stops_the_sink_and_is_named(sink: Sink) -> None:
+async def test_a_message_that_cannot_be_decoded_stops_the_sink_with_its_offset(sink: Sink) -> None:
     sink.dump({ITEMS: []})
-    await sink.feed.send_raw(ITEMS, KEY.encode(), b"?")
+    await sink.publisher.send_raw(ITEMS, KEY.encode(), b"?")
     with pytest.raises(SchemaMismatch, match=r"shop.items, partition 0, offset 0: not a message in the databus format"):
         await sink.run()

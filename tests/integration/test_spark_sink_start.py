@@ -1,4 +1,4 @@
-"""How the sink begins: finding a dump, downloading it, and saying what is missing."""
+"""How the sink starts: it requests and downloads a dump, and reports what is missing."""
 
 import asyncio
 import sys
@@ -13,23 +13,23 @@ from databus.dump_client import DumpApi
 from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.manifest import State
 from databus_binlog import Position
-from sink_support import Dumps, serving, table
+from sink_support import DumpServer, serving, table
 
 ITEMS = table("items", "id int(11)", "name varchar(20)")
 
 
 @pytest.fixture
-def dumps(tmp_path: Path) -> Dumps:
-    return Dumps(tmp_path, "shop")
+def dumps(tmp_path: Path) -> DumpServer:
+    return DumpServer(tmp_path, "shop")
 
 
 @pytest.fixture
-async def api(dumps: Dumps) -> AsyncIterator[DumpApi]:
+async def api(dumps: DumpServer) -> AsyncIterator[DumpApi]:
     async with serving(dumps) as url, DumpApi(url, poll=0.01) as api:
         yield api
 
 
-async def test_a_requested_dump_is_waited_for(dumps: Dumps, api: DumpApi) -> None:
+async def test_the_client_waits_for_a_requested_dump(dumps: DumpServer, api: DumpApi) -> None:
     done = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: [[b"1", b"one"]]})
     dumps.on_request = [msgspec.structs.replace(done, state=state) for state in (State.PENDING, State.RUNNING)] + [done]
     assert await api.take(["shop.*"]) == done
@@ -39,7 +39,7 @@ async def test_a_requested_dump_is_waited_for(dumps: Dumps, api: DumpApi) -> Non
         await api.take(["shop.*"])
 
 
-async def test_a_download_goes_on_where_it_was_cut_and_is_verified(dumps: Dumps, api: DumpApi, tmp_path: Path) -> None:
+async def test_an_interrupted_download_is_resumed_and_verified(dumps: DumpServer, api: DumpApi, tmp_path: Path) -> None:
     rows = [[b"%d" % number, b"x" * 20] for number in range(100)]
     manifest = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: rows})
     (file,), path = manifest.files, tmp_path / "part"
@@ -54,17 +54,17 @@ async def test_a_download_goes_on_where_it_was_cut_and_is_verified(dumps: Dumps,
         path.write_bytes(b"?" + content[1:])
         with pytest.raises(DumpUnusable, match=f"{file.name} differs from its manifest"):
             await api.download(manifest.id, file, path)
-        assert not path.exists(), "the next try begins afresh"
+        assert not path.exists(), "the next attempt downloads it again"
     assert dumps.leases == ["taken dump-1", "released dump-1"]
 
 
-async def test_a_dump_api_that_is_away_is_a_reason_to_wait() -> None:
+async def test_an_unreachable_dump_api_is_a_retryable_error() -> None:
     async with DumpApi("http://127.0.0.1:1") as api:
         with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check dumps\.url\)"):
             await api.dumps()
 
 
-async def test_check_says_in_one_line_that_the_jars_are_missing(tmp_path: Path) -> None:
+async def test_check_reports_missing_jars_in_one_line(tmp_path: Path) -> None:
     config = tmp_path / "databus.yaml"
     config.write_text(yaml.safe_dump({"name": "shop", "spark": {"jars": str(tmp_path)}}))
     command = [sys.executable, "-m", "databus_spark_sink", "--config", str(config), "--check"]
@@ -73,4 +73,4 @@ async def test_check_says_in_one_line_that_the_jars_are_missing(tmp_path: Path) 
 
     assert process.returncode == 78
     (line,) = stderr.decode().splitlines()
-    assert f"spark.jars: {tmp_path} holds no spark-sql-kafka*.jar, the connector for Kafka" in line
+    assert f"spark.jars: {tmp_path} has no spark-sql-kafka*.jar, the connector for Kafka" in line

@@ -1,4 +1,4 @@
-"""Files and manifests of dumps, without servers."""
+"""Part files, manifests and the SELECT of a dump, without servers."""
 
 import hashlib
 import json
@@ -13,9 +13,9 @@ import zstandard
 from databus.errors import FatalError
 from databus.events import Column, Row, Table
 from databus.manifest import Manifest, State
-from databus_dump_api.parts import Parts
+from databus_dump_api.parts import PartWriter
 from databus_dump_api.select import select
-from databus_dump_api.store import Store
+from databus_dump_api.store import DumpStore
 
 CREATED = datetime(2026, 11, 21, 11, 53, 46, tzinfo=UTC)
 DUMP = "20261121T115346Z-3f2a"
@@ -36,8 +36,8 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_parts_are_bounded_and_add_up_to_the_table(tmp_path: Path) -> None:
-    parts = Parts(tmp_path, ORDERS, size=3000)
+def test_parts_are_bounded_and_together_contain_the_whole_table(tmp_path: Path) -> None:
+    parts = PartWriter(tmp_path, ORDERS, size=3000)
     rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
     for row in rows:
         parts.write([row])
@@ -59,17 +59,17 @@ def test_parts_are_bounded_and_add_up_to_the_table(tmp_path: Path) -> None:
         ("a_B-9", "shop.a_B-9.00001.jsonl.zst"),
     ],
 )
-def test_a_tables_name_is_safe_in_a_file_name(tmp_path: Path, name: str, file: str) -> None:
-    parts = Parts(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), size=1)
+def test_a_table_name_is_escaped_in_the_file_name(tmp_path: Path, name: str, file: str) -> None:
+    parts = PartWriter(tmp_path, Table(schema="shop", name=name, columns=ORDERS.columns), size=1)
     parts.write([[b"1", None]])
     assert [found.name for found in parts.close()] == [file] == names_in(tmp_path)
 
 
-def test_the_longest_names_fit_and_stay_apart(tmp_path: Path) -> None:
+def test_the_longest_table_names_give_short_and_different_file_names(tmp_path: Path) -> None:
     names = ["客" * 64, "客" * 63 + "户"]
     written = []
     for name in names:
-        parts = Parts(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), size=1)
+        parts = PartWriter(tmp_path, Table(schema="店" * 64, name=name, columns=ORDERS.columns), size=1)
         parts.write([[b"1", None]])
         written += parts.close()
     assert len({file.name for file in written}) == 2
@@ -78,23 +78,23 @@ def test_the_longest_names_fit_and_stay_apart(tmp_path: Path) -> None:
 def test_written_parts_are_synced_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
-    parts = Parts(tmp_path, ORDERS, size=1)
+    parts = PartWriter(tmp_path, ORDERS, size=1)
     parts.write([[b"1", None]])
     (file,) = parts.close()
     assert synced == [(tmp_path / file.name).stat().st_ino, tmp_path.stat().st_ino]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
-    assert Parts(tmp_path, ORDERS, size=1).close() == []
+    assert PartWriter(tmp_path, ORDERS, size=1).close() == []
     assert names_in(tmp_path) == []
 
 
-def test_identifiers_are_quoted_and_rows_ordered() -> None:
+def test_identifiers_are_quoted_and_rows_are_in_primary_key_order() -> None:
     strange = Table(schema="a`b", name="c.d", columns=(Column(name="`", type="int", raw_type="int"),), primary_key=(0,))
     assert select(strange).sql == "SELECT ```` FROM `a``b`.`c.d` FORCE INDEX (PRIMARY) ORDER BY ````"
 
 
-def test_a_float_reads_as_the_decoder_writes_it() -> None:
+def test_a_float_has_the_text_that_the_binlog_decoder_produces() -> None:
     assert select(ORDERS).row((b"7", b"1.100000023841858")) == [b"7", b"1.1"]
 
 
@@ -102,15 +102,15 @@ def manifest(dump: str, state: State, age: int = 0) -> Manifest:
     return Manifest(id=dump, pipeline="shop", state=state, created=CREATED - timedelta(seconds=age))
 
 
-def reopened(root: Path) -> Store:
-    store = Store(root)
+def reopened(root: Path) -> DumpStore:
+    store = DumpStore(root)
     store.open()
     return store
 
 
 @pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
-async def test_an_interrupted_dump_is_failed_and_its_files_removed(tmp_path: Path, state: State) -> None:
-    await Store(tmp_path).save(manifest(DUMP, state))
+async def test_an_interrupted_dump_is_marked_failed_and_its_files_are_removed(tmp_path: Path, state: State) -> None:
+    await DumpStore(tmp_path).save(manifest(DUMP, state))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
     store = reopened(tmp_path)
     found = store.get(DUMP)
@@ -122,36 +122,36 @@ async def test_an_interrupted_dump_is_failed_and_its_files_removed(tmp_path: Pat
     assert reopened(tmp_path).get(DUMP) == found
 
 
-async def test_a_complete_dump_outlives_its_service(tmp_path: Path) -> None:
+async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
     whole = manifest(DUMP, State.COMPLETE)
-    await Store(tmp_path).save(whole)
+    await DumpStore(tmp_path).save(whole)
     assert reopened(tmp_path).get(DUMP) == whole
 
 
-async def test_a_deletion_that_was_begun_is_finished(tmp_path: Path) -> None:
-    await Store(tmp_path).save(manifest(DUMP, State.DELETED))
+async def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    await DumpStore(tmp_path).save(manifest(DUMP, State.DELETED))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
     assert reopened(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
 
 
-async def test_a_damaged_manifest_is_never_taken_for_no_dump(tmp_path: Path) -> None:
-    await Store(tmp_path).save(manifest(DUMP, State.COMPLETE))
+async def test_a_damaged_manifest_is_an_error(tmp_path: Path) -> None:
+    await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "manifest.json").write_bytes(b'{"id": ')
     with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
         reopened(tmp_path)
 
 
-async def test_what_is_not_a_dump_is_let_alone(tmp_path: Path) -> None:
+async def test_other_folders_in_the_storage_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir(mode=0)
     (tmp_path / "20261121T115346Z-3f2a-copy").mkdir()
-    await Store(tmp_path).save(manifest(DUMP, State.COMPLETE))
+    await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
     assert [found.id for found in reopened(tmp_path).newest_first()] == [DUMP]
     assert len(names_in(tmp_path)) == 3
 
 
 async def test_dumps_are_listed_newest_first(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = DumpStore(tmp_path)
     for dump, age in (("b", 2), ("c", 1), ("a", 3)):
         await store.save(manifest(dump, State.COMPLETE, age))
     assert [found.id for found in store.newest_first()] == ["c", "b", "a"]

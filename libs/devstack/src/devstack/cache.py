@@ -1,4 +1,4 @@
-"""The cache of downloads: folders that are either whole or not there, shared by all devstack processes of a user."""
+"""The download cache: folders that are complete or absent, shared by all devstack processes of a user."""
 
 import fcntl
 import os
@@ -14,16 +14,16 @@ def root() -> Path:
 
 
 def installed(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the cached folder `name`; when it is missing, let `build` fill a new one and move it there.
+    """Return the cached folder `name`; if it is missing, `build` fills a new folder, which is then moved there.
 
-    What is there is never built again: a `build` that makes something else needs another name.
+    An existing folder is never built again: when `build` changes, the name has to change.
     """
     folder = root() / name
     if not folder.exists():
         with locked(root() / f"{name}.lock"):
             if not folder.exists():
                 new = root() / f"{name}.new"
-                shutil.rmtree(new, ignore_errors=True)  # of an installation that did not get to its end
+                shutil.rmtree(new, ignore_errors=True)  # left by an interrupted installation
                 new.mkdir()
                 build(new)
                 new.rename(folder)
@@ -32,7 +32,7 @@ def installed(name: str, build: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on this file; waits for other processes and threads."""
+    """Hold an exclusive lock on this file; blocks while another process or thread holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""Debian packages beside the system: unpacked with all they depend on, and run through their own loader.
+"""Debian packages without installing them: unpacked with their dependencies and run with their own dynamic loader.
 
-Needs no root, starts no system service, and a package may come from a suite whose C library is newer than the system's.
+This needs no root, starts no system service, and allows packages of a suite with a newer C library than the system's.
 """
 
 import platform
@@ -16,12 +16,12 @@ _UNWANTED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/
 
 
 def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None = None, alone: str = "") -> None:
-    """Download a package of the machine's own suite, or of another one, with its dependencies, and unpack them.
+    """Download a package with its dependencies and unpack them, from the machine's own suite unless `suite` is given.
 
-    The package `alone` comes along without its dependencies.
+    The package `alone` is unpacked too, without its dependencies.
     """
     if not shutil.which("apt-get"):
-        raise DevstackError(f"{kind} comes from Debian packages and there is no apt-get; set {VARIABLES[kind][0]}")
+        raise DevstackError(f"{kind} comes from Debian packages, and there is no apt-get; set {VARIABLES[kind][0]}")
     state = into / "apt"
     for folder in ("sources", "preferences", "lists/partial", "archives/partial"):
         (state / folder).mkdir(parents=True)
@@ -56,7 +56,7 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
 
 def _sources(suite: str | None) -> str:
-    """Write the machine's own apt sources again, for its own suite or turned into another one."""
+    """Copy the machine's own apt sources, for its own suite or for `suite`."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     shown = run(
         "reading the apt sources",
@@ -69,13 +69,13 @@ def _sources(suite: str | None) -> str:
         if own and (release == own or (not suite and release.startswith(f"{own}-")))
     ]
     if not wanted:
-        raise DevstackError("this machine's apt has no source of Debian packages for its own release")
+        raise DevstackError("apt on this machine has no source of Debian packages for its own release")
     signed = f"Signed-By: {_KEYRING}\n" if _KEYRING.exists() else ""
     return "\n".join(f"Types: deb\nURIs: {uri}\nSuites: {name}\nComponents: main\n{signed}" for uri, name in wanted)
 
 
 def command(root: Path, program: str) -> list[str]:
-    """Build the start of a command line that runs an unpacked program with the libraries unpacked beside it."""
+    """Build the command that runs an unpacked program with the unpacked libraries; arguments can be appended."""
     triplet = f"{platform.machine()}-linux-gnu"
     libraries = [folder for folder in (root / "usr/lib" / triplet, root / "lib" / triplet) if folder.is_dir()]
     loader = next(path for folder in libraries for path in folder.glob("ld-linux*.so.*"))

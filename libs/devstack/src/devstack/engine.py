@@ -1,4 +1,4 @@
-"""What Stack must know of a kind of server, and what one instance of it keeps."""
+"""The interface of a kind of server, and the state of one instance of it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from devstack.server import Kind, Say, Server
 
 @dataclass(frozen=True)
 class Instance:
-    """A server's own folder with its data, its ports and its admin's password.
+    """A server's folder with its data, its ports and its admin password.
 
     The first port is for clients, the last ones are for proxies.
     """
@@ -28,17 +28,17 @@ class Engine(Protocol):
     """One kind of server."""
 
     kind: Kind
-    #: The admin account; empty where there are no accounts.
+    #: The admin account; empty for servers without accounts.
     user: str
-    #: How many ports an instance listens on.
+    #: Number of ports an instance listens on.
     ports: int
-    #: How many more it tells its clients of, for proxies to listen on.
+    #: Number of further ports that it advertises to its clients, for proxies to listen on.
     proxies: int
-    #: Seconds that a start may take.
+    #: Seconds after which a start has failed.
     timeout: float
 
     def install(self, say: Say) -> Path:
-        """Return the cached installation; its folder `data`, if any, is what a new data directory starts as."""
+        """Return the cached installation; its folder `data`, if any, is copied as a new data directory."""
         ...
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
@@ -46,5 +46,5 @@ class Engine(Protocol):
         ...
 
     async def ping(self, server: Server) -> None:
-        """Log in and ask something; NotReadyError when it is not answered."""
+        """Log in and send a request. Raises NotReadyError if there is no answer."""
         ...

@@ -1,4 +1,4 @@
-"""Programs from Maven: what a pom depends on, put into the cache once, and the Java that runs it."""
+"""Java programs from Maven: the dependencies of a pom, cached, and the Java that runs them."""
 
 import hashlib
 import os
@@ -9,22 +9,22 @@ from devstack import cache
 from devstack.programs import require, run
 from devstack.server import DevstackError, Say
 
-#: of our own servers
+#: the poms of the servers
 POMS = Path(__file__).parent / "poms"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
 def resolve(pom: Path, say: Say = lambda _: None) -> Path:
-    """Return the folder that holds the runtime jars of this pom, and what its archives (tar.gz) hold.
+    """Return the folder with the runtime jars of this pom and the contents of its archives (tar.gz).
 
-    The same text of a pom gives the same folder.
+    The folder depends only on the text of the pom.
     """
     if not pom.is_file():
         raise DevstackError(f"there is no pom {pom}")
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:16]
 
     def build(folder: Path) -> None:
-        missing = "jars are fetched by Maven; install maven"
+        missing = "Maven is needed to download jars; install maven"
         maven = [
             require("mvn", "maven", missing, say),
             "--batch-mode",
@@ -43,7 +43,7 @@ def resolve(pom: Path, say: Say = lambda _: None) -> Path:
 
 
 def java(program: str, say: Say = lambda _: None) -> str:
-    """Find the Java that is to run a program: the one of JAVA_HOME or else of the path, 17 or newer."""
+    """Find the Java for a program, 17 or newer: that of JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     missing = (
         f"{program} needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless or default-jre-headless"

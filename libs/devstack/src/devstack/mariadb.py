@@ -7,7 +7,7 @@ from devstack.engine import Instance
 from devstack.programs import run
 from devstack.server import Kind, Say, Server
 
-#: What mariadb-install-db feeds to the server; it is a script that can't be told of our loader.
+#: The scripts that mariadb-install-db runs; it is a script itself and cannot use our loader.
 _SYSTEM_TABLES = (
     "mysql_system_tables.sql",
     "mysql_performance_tables.sql",
@@ -15,7 +15,7 @@ _SYSTEM_TABLES = (
     "maria_add_gis_sp_bootstrap.sql",
     "mysql_sys_schema.sql",
 )
-#: Root has no password: it may come in by the socket, which lies in a folder of the owner's, and not by TCP.
+#: Root has no password, so it may only log in through the socket, which is in a private folder, and not over TCP.
 _ONLY_LOCAL_ROOT = """
 DELETE FROM global_priv WHERE User = 'root' AND Host <> 'localhost';
 DELETE FROM proxies_priv WHERE User = 'root' AND Host <> 'localhost';
@@ -23,7 +23,7 @@ DELETE FROM proxies_priv WHERE User = 'root' AND Host <> 'localhost';
 
 
 class MariaDB:
-    """MariaDB with GTIDs and row events that carry full metadata."""
+    """MariaDB with GTIDs and full row metadata in the binlog."""
 
     kind: Kind = "mariadb"
     user = sql.USER
@@ -35,7 +35,7 @@ class MariaDB:
         """Unpack the server and create its system tables."""
 
         def build(folder: Path) -> None:
-            debs.unpack(self.kind, "mariadb-server-core", folder, say, alone="mariadb-server")  # which has the plugins
+            debs.unpack(self.kind, "mariadb-server-core", folder, say, alone="mariadb-server")  # for its plugins
             say("creating the system tables")
             data, share = folder / "data", folder / "usr/share/mysql"
             data.mkdir()
@@ -60,5 +60,5 @@ class MariaDB:
         ]
 
     async def ping(self, server: Server) -> None:
-        """Log in and ask for one value."""
+        """Log in and run a query."""
         await sql.ping(server)

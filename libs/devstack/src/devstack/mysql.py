@@ -8,13 +8,13 @@ from devstack.programs import run
 from devstack.server import Kind, Say, Server
 
 _OPTIONS = [
-    "--secure-file-priv=NULL",  # Debian's default is a folder that only its full package creates
+    "--secure-file-priv=NULL",  # Debian's default is a folder that only the full package creates
     "--innodb-redo-log-capacity=64M",
 ]
 
 
 class MySQL:
-    """MySQL with GTIDs and row events that carry full metadata."""
+    """MySQL with GTIDs and full row metadata in the binlog."""
 
     kind: Kind = "mysql"
     user = sql.USER
@@ -31,13 +31,13 @@ class MySQL:
             data = folder / "data"
             initialize = [*sql.identity(), "--initialize-insecure", f"--datadir={data}", *_OPTIONS]
             run("initialising MySQL's data directory", [*sql.program(folder, "mysqld"), *initialize])
-            (data / "auto.cnf").unlink()  # every instance makes itself a server UUID of its own
+            (data / "auto.cnf").unlink()  # each instance then makes its own server UUID
 
         return cache.installed("mysql", build)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Build the command line; there is no configuration file."""
-        # What a killed server left; a new one refuses to start while any process has the pid in it.
+        # Left by a killed server; while any process has the pid in it, a new server refuses to start.
         (instance.data / f"{sql.SOCKET}.lock").unlink(missing_ok=True)
         return [
             *sql.program(installation, "mysqld"),
@@ -49,5 +49,5 @@ class MySQL:
         ]
 
     async def ping(self, server: Server) -> None:
-        """Log in and ask for one value."""
+        """Log in and run a query."""
         await sql.ping(server)

@@ -1,4 +1,4 @@
-"""The four services as local processes around one configuration."""
+"""The four services as local processes with one configuration."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ _READY_SECONDS = 240  # Spark on two busy cores
 
 
 class Pipeline:
-    """A pipeline whose configuration, logs, dumps and lake lie in the folder `home`. All methods block."""
+    """A pipeline whose configuration, logs, dumps and lake are in the folder `home`. All methods block."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Pipeline:
         self._write_config(include, overrides or {})
 
     def start_all(self, *services: Service) -> None:
-        """Start services side by side and wait until all are ready; those that run are kept."""
+        """Start services in parallel and wait until all are ready; running ones are kept."""
         for service in services:
             if not self.pid(service):
                 self.spawn(service)
@@ -50,7 +50,7 @@ class Pipeline:
             self.wait(service)
 
     def spawn(self, service: Service, *arguments: str, replica: int = 0) -> Process:
-        """Start a service, or a further replica of it, and return at once."""
+        """Start a service, or another replica of it, without waiting for it."""
         program = Path(sys.executable).parent / f"databus-{service}"
         config = self._config_of(service, replica)
         process = spawn([str(program), "--config", str(config), *arguments], self.log(service, replica))
@@ -58,7 +58,7 @@ class Pipeline:
         return process
 
     def wait(self, service: Service, replica: int = 0) -> None:
-        """Wait until a service says that it is ready; fail with its last log lines when it ends or takes too long."""
+        """Wait until a service is ready. Raises DevstackError with its last log lines if it ends or takes too long."""
         until = time.monotonic() + _READY_SECONDS
         reason = "it does not listen"
         log = self.log(service, replica)
@@ -75,7 +75,7 @@ class Pipeline:
         raise DevstackError(f"{service} {what}; the end of {log}:\n{tail(log)}")
 
     def wait_ended(self, service: Service, seconds: float) -> None:
-        """Wait until a service has ended by itself; fail with its last log lines when it runs on."""
+        """Wait until a service ends by itself. Raises DevstackError with its last log lines if it still runs then."""
         until = time.monotonic() + seconds
         while self.pid(service):
             if time.monotonic() > until:
@@ -84,7 +84,7 @@ class Pipeline:
             time.sleep(0.05)
 
     def stop(self, service: Service, replica: int = 0) -> None:
-        """End a service in good order."""
+        """Stop a service gracefully."""
         if process := _running(self.home, service, replica):
             process.end(grace=30)
 
@@ -94,21 +94,21 @@ class Pipeline:
             process.kill()
 
     def pid(self, service: Service, replica: int = 0) -> int | None:
-        """Give the process id of a service that runs."""
+        """Return a service's process id; None if it does not run."""
         process = _running(self.home, service, replica)
         return process.pid if process else None
 
     def url(self, service: Service, replica: int = 0) -> str:
-        """Give the address a service listens on."""
+        """Return the URL of a service's HTTP server."""
         section = json.loads(self._config_of(service, replica).read_text())[_SECTIONS[service]]
         return f"http://{section['listen']}"
 
     def log(self, service: Service, replica: int = 0) -> Path:
-        """Give the file a service logs to."""
+        """Return a service's log file."""
         return self.home / f"{_label(service, replica)}.log"
 
     def _config_of(self, service: Service, replica: int) -> Path:
-        """Give the configuration of a replica: but for the first it is a copy with an address of its own."""
+        """Return a replica's configuration file. For all but the first it is a copy with another `listen` address."""
         if replica == 0:
             return self.config
         copy = self.home / f"databus-{_label(service, replica)}.yaml"
@@ -145,7 +145,7 @@ class Pipeline:
         self.config.write_text(json.dumps(config, indent=2))
 
     def _addresses(self) -> dict[str, str]:
-        """Give each service's address: that of an earlier run, else a free one."""
+        """Return each service's `listen` address: that of an earlier run, else a free one."""
         if self.config.exists():
             kept = json.loads(self.config.read_text())
             return {section: kept[section]["listen"] for section in _SECTIONS.values()}
@@ -154,7 +154,7 @@ class Pipeline:
 
 
 def stop_services(home: Path) -> None:
-    """End all services of a folder in good order."""
+    """Stop all services of a folder gracefully."""
     for service in reversed(SERVICES):
         for replica in replicas(home, service):
             if process := _running(home, service, replica):
@@ -162,7 +162,7 @@ def stop_services(home: Path) -> None:
 
 
 def replicas(home: Path, service: Service) -> range:
-    """List the replicas of a service that were started."""
+    """Return the numbers of a service's replicas that were started."""
     return range(len([*home.glob(f"{service}.json"), *home.glob(f"{service}-*.json")]))
 
 

@@ -4,12 +4,12 @@ import secrets
 import socket
 
 HOST = "127.0.0.1"
-#: Below the range that Linux takes the ports of outgoing connections from: a port stays free over a restart.
+#: Below Linux's range for outgoing connections, so that a port stays free while its server restarts.
 _PORTS = range(20000, 32000)
 
 
 def is_free(port: int) -> bool:
-    """Say whether nobody listens on the port."""
+    """Return whether no process listens on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -20,7 +20,7 @@ def is_free(port: int) -> bool:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Choose at random: two stacks that start at once shall not choose the same."""
+    """Return free ports, chosen at random so that two stacks that start at once get different ones."""
     found: set[int] = set()
     while len(found) < count:
         port = secrets.choice(_PORTS)

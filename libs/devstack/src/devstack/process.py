@@ -1,4 +1,4 @@
-"""Processes that outlive us: started detached, known again by pid and start time, ended by that alone."""
+"""Detached processes that outlive this one: identified later by pid and start time, and only ended by these."""
 
 import json
 import os
@@ -11,20 +11,20 @@ from typing import NamedTuple, Self
 
 from devstack.server import DevstackError
 
-#: Servers get this environment and nothing of ours: what they do must not depend on who started them.
+#: The environment of every server: it must not depend on who starts it.
 _ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process, also of an earlier run of ours. `started` is in clock ticks since boot: a reused pid differs in it."""
+    """A process, maybe of an earlier run. `started` is in clock ticks since boot; a reused pid has another one."""
 
     pid: int
     started: int
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """Identify the process that has this pid now."""
+        """Return the process that has this pid now."""
         stat = _stat(pid)
         if not stat:
             raise DevstackError(f"there is no process {pid}")
@@ -32,34 +32,34 @@ class Process:
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Read what `save` wrote; None when there is nothing."""
+        """Read what `save` wrote; None if there is no file."""
         return cls(**json.loads(path.read_text())) if path.exists() else None
 
     def save(self, path: Path) -> None:
-        """Write the identity down for later runs."""
+        """Write pid and start time for later runs."""
         path.write_text(json.dumps(asdict(self)))
 
     @property
     def alive(self) -> bool:
-        """Whether exactly this process still runs."""
+        """Whether this process, and not another one with its pid, still runs."""
         stat = _stat(self.pid)
         if not stat or stat.started != self.started:
             return False
         if stat.state != "Z" or stat.threads > 1:  # a zombie's threads may still hold its ports
             return True
         with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)  # a child of ours stays a zombie until somebody has asked for it
+            os.waitpid(self.pid, 0)  # a child stays a zombie until it is waited for
         return False
 
     def end(self, grace: float) -> None:
-        """Ask the process to end, and kill it when it has not after `grace` seconds."""
+        """Send SIGTERM, then SIGKILL if the process still runs after `grace` seconds."""
         if not self._signal(signal.SIGTERM, grace):
             self.kill()
 
     def kill(self) -> None:
-        """Kill the process and wait until it is gone."""
+        """Send SIGKILL and wait until the process has ended."""
         if not self._signal(signal.SIGKILL, 30):
-            raise DevstackError(f"process {self.pid} does not go away after SIGKILL")
+            raise DevstackError(f"process {self.pid} still runs after SIGKILL")
 
     def _signal(self, number: signal.Signals, wait: float) -> bool:
         until = time.monotonic() + wait
@@ -88,7 +88,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def spawn(command: list[str], log: Path) -> Process:
-    """Start a command in a session of its own, its output appended to the log."""
+    """Start a command in its own session, with its output appended to the log."""
     append = (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     pid = os.posix_spawn(
         command[0],

@@ -1,4 +1,4 @@
-"""Programs that run to their end: found or installed, run quietly, and explained in one line when they fail."""
+"""Short-running programs: find or install them, run them, and report a failure in one line."""
 
 import os
 import re
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from devstack.server import DevstackError, Say
 
-_TELLING = re.compile(r"error|^E:|fail|cannot|unable|denied", re.IGNORECASE)
+_ERROR_LINE = re.compile(r"error|^E:|fail|cannot|unable|denied", re.IGNORECASE)
 
 
 def run(
     what: str, command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Run a command to its end and return its output; `what` opens the message when it fails."""
+    """Run a command and return its output. Raises DevstackError, whose message starts with `what`, if it fails."""
     done = subprocess.run(
         command,
         input=stdin,
@@ -29,13 +29,13 @@ def run(
     )
     if done.returncode:
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        telling = next((line for line in lines if _TELLING.search(line)), lines[-1] if lines else "no output")
-        raise DevstackError(f"{what} failed (exit {done.returncode}): {telling}")
+        line = next((text for text in lines if _ERROR_LINE.search(text)), lines[-1] if lines else "no output")
+        raise DevstackError(f"{what} failed (exit {done.returncode}): {line}")
     return done.stdout
 
 
 def require(program: str, package: str, missing: str, say: Say) -> str:
-    """Find a program; as root on Debian install its package when it is missing, else fail with the line `missing`."""
+    """Find a program, or as root on Debian install its package. Raises DevstackError with the text `missing`."""
     found = shutil.which(program)
     if not found and os.geteuid() == 0 and shutil.which("apt-get"):
         say(f"installing {package}")

@@ -1,4 +1,4 @@
-"""What is being done, shown on standard error: live lines with seconds on a terminal, plain lines elsewhere."""
+"""Progress on standard error: live lines with elapsed seconds on a terminal, plain lines elsewhere."""
 
 import time
 from typing import Self
@@ -8,8 +8,8 @@ from rich.progress import Progress as Live
 from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 
-class Progress:
-    """One line for each name, from several threads at once."""
+class ProgressDisplay:
+    """One line for each name; can be used from several threads."""
 
     def __init__(self) -> None:
         console = Console(stderr=True, highlight=False)
@@ -26,7 +26,7 @@ class Progress:
         self._live.stop()
 
     def say(self, name: str, text: str) -> None:
-        """Show what is being done for `name` now."""
+        """Show `text` as the current step of `name`."""
         if self._live.disable:
             self._live.console.print(f"[{time.monotonic() - self._begin:5.1f} s] {name}: {text}", markup=False)
         elif name not in self._tasks:
@@ -35,6 +35,6 @@ class Progress:
             self._live.update(self._tasks[name], description=f"{name}: {text}")
 
     def done(self, name: str) -> None:
-        """Stop the clock of `name`: nothing more is being done for it."""
+        """Stop the clock of `name`."""
         if name in self._tasks:
             self._live.update(self._tasks[name], total=1, completed=1)

@@ -1,7 +1,7 @@
-"""Fixtures that give tests real servers: each is started on first use and killed when the session ends.
+"""Fixtures with real servers for tests: each is started on first use and killed when the session ends.
 
-They are the session's own, under `.devstack/tests` of the root folder, unless the environment gives a server.
-Their logs stay until the next session begins.
+They belong to the session and keep their state under `.devstack/tests` of the root folder, unless a variable of the
+environment names a server. Their logs stay until the next session starts.
 """
 
 import os
@@ -17,7 +17,7 @@ from devstack.cache import locked
 
 @pytest.fixture(scope="session")
 def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
-    """The stack of this session, to kill and restart servers."""
+    """The session's stack, to kill and restart servers."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
 
     def say(kind: str, text: str) -> None:
@@ -32,7 +32,7 @@ def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 
 def _clear(sessions: Path) -> None:
-    """Remove what ended sessions left, with the servers of one that was killed."""
+    """Remove the state of ended sessions, and kill the servers of killed ones."""
     with locked(sessions / "lock"):
         for home in sessions.iterdir():
             if home.is_dir() and (home.name == str(os.getpid()) or not Path("/proc", home.name).exists()):

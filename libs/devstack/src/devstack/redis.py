@@ -11,7 +11,7 @@ from devstack.server import Kind, NotReadyError, Say, Server
 
 
 class Redis:
-    """Redis that keeps its data over a kill."""
+    """Redis with persistence, so that its data survives a kill."""
 
     kind: Kind = "redis"
     user = ""
@@ -37,7 +37,7 @@ class Redis:
         return [*debs.command(installation, "usr/bin/redis-server"), *arguments]
 
     async def ping(self, server: Server) -> None:
-        """Send PING; it is refused while the data is being loaded."""
+        """Send PING, which Redis refuses while it loads its data."""
         try:
             async with Client.from_url(server.url) as client:
                 await client.ping()

@@ -10,7 +10,7 @@ from devstack.server import Kind, NotReadyError, Say, Server
 
 
 class Registry:
-    """A schema registry that keeps its schemas over a kill; it takes any schema until a subject is told otherwise."""
+    """A schema registry whose schemas survive a kill. It accepts any schema until a subject is configured otherwise."""
 
     kind: Kind = "registry"
     user = ""
@@ -27,10 +27,10 @@ class Registry:
         """Build the command line; there is no configuration file."""
         (program,) = installation.glob("*-runner.jar")
         properties = {
-            "java.io.tmpdir": instance.folder,  # where it leaves folders when it is killed
+            "java.io.tmpdir": instance.folder,  # it leaves folders there when it is killed
             "quarkus.http.host": "127.0.0.1",
             "quarkus.http.port": instance.ports[0],
-            # Its storage "in memory" is H2's, which writes a file if it is told one, at once without a delay.
+            # Its "in memory" storage is H2, which with this URL writes a file, without a delay.
             "REGISTRY_DATASOURCE_URL": f"jdbc:h2:file:{instance.data}/schemas;WRITE_DELAY=0",
             "quarkus.datasource.jdbc.initial-size": 1,
             "quarkus.datasource.jdbc.min-size": 1,
@@ -39,7 +39,7 @@ class Registry:
         return [*java, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
 
     async def ping(self, server: Server) -> None:
-        """Ask for the kinds of schemas it takes."""
+        """Request the schema types that it supports."""
         try:
             async with httpx.AsyncClient(trust_env=False) as client:
                 (await client.get(f"{server.url.rstrip('/')}/schemas/types")).raise_for_status()

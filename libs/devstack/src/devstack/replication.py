@@ -1,7 +1,7 @@
-"""Two databases of one kind, one the replica of the other by GTID, for failovers.
+"""A primary and a replica of one kind of database, replicating by GTID, for failovers.
 
-Their binlogs have different base names and their server ids differ, as after any failover in the field. The replica
-logs what it applies; nothing but the roles kept here stops anybody from writing to it.
+Their binlogs have different base names and their server ids differ, as is usual in production. The replica logs what it
+applies (log_slave_updates). It is not read-only.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _RESET: dict[Kind, str] = {"mariadb": "RESET SLAVE ALL", "mysql": "RESET REPLICA
 _EXECUTED: dict[Kind, str] = {"mariadb": "@@GLOBAL.gtid_binlog_pos", "mysql": "@@GLOBAL.gtid_executed"}
 _FOLLOW: dict[Kind, tuple[str, ...]] = {
     "mariadb": (
-        # What a former primary wrote itself counts too; the replica's own position does not tell it.
+        # gtid_slave_pos of a former primary does not include what it wrote itself; gtid_current_pos does.
         "SET GLOBAL gtid_slave_pos = @@GLOBAL.gtid_current_pos",
         "CHANGE MASTER TO MASTER_HOST = '{0.host}', MASTER_PORT = {0.port}, MASTER_USER = '{0.user}',"
         " MASTER_PASSWORD = '{0.password}', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1",
@@ -42,86 +42,85 @@ _WAIT: dict[Kind, str] = {
 
 
 class Pair:
-    """A primary and its replica, each with its state in a folder of its own under `home`.
+    """A primary and its replica, each with its own folder under `home`.
 
-    `options` are added to the command lines of both. A pair begins anew: `home` must not exist, or hold a pair whose
-    roles have not changed.
+    `options` are added to the command lines of both. `home` must be new, or belong to a pair that has not failed over.
     """
 
     def __init__(self, home: Path, kind: Database, *options: str) -> None:
         self.kind: Database = kind
-        password = secrets.token_urlsafe(12)  # who fails over knows but one
+        password = secrets.token_urlsafe(12)  # clients that fail over use the same password
         self._stacks = [Stack(home / name, own=True, password=password) for name in ("first", "second")]
         self._options = [
-            (f"--server-id={101 + place}", f"--log-bin={name}", "--log-slave-updates=ON", *options)
-            for place, name in enumerate(("first", "second"))
+            (f"--server-id={101 + number}", f"--log-bin={name}", "--log-slave-updates=ON", *options)
+            for number, name in enumerate(("first", "second"))
         ]
         self._servers: list[Server] = []
         self._primary = 0
 
     @property
     def servers(self) -> tuple[Server, Server]:
-        """Both, in an order that no failover changes."""
+        """Both servers; a failover does not change their order."""
         first, second = self._servers
         return first, second
 
     @property
     def primary(self) -> Server:
-        """The one to write to."""
+        """The current primary."""
         return self._servers[self._primary]
 
     @property
     def replica(self) -> Server:
-        """The other one."""
+        """The current replica."""
         return self._servers[1 - self._primary]
 
     async def start(self) -> None:
-        """Start both and let the second follow the first."""
-        self._servers = list(await asyncio.gather(*(asyncio.to_thread(self._start, place) for place in (0, 1))))
+        """Start both servers and make the second a replica of the first."""
+        self._servers = list(await asyncio.gather(*(asyncio.to_thread(self._start, number) for number in (0, 1))))
         await self.follow()
 
     async def follow(self) -> None:
-        """Make the replica follow the primary: at first, and after `promote` for the one that was the primary."""
+        """Start replication: at first, and after `promote` for the former primary."""
         statements = [statement.format(self.primary) for statement in _FOLLOW[self.kind]]
         await run(self.replica, _STOP[self.kind], *statements)
 
     async def caught_up(self, seconds: float = _CATCH_UP_SECONDS) -> None:
-        """Wait until the replica has applied all that the primary has committed by now."""
+        """Wait until the replica has applied everything that the primary has committed by now."""
         ((executed,),) = await run(self.primary, f"SELECT {_EXECUTED[self.kind]}")
-        ((outcome,),) = await run(self.replica, (_WAIT[self.kind], executed, seconds))
-        if outcome != 0:
+        ((timed_out,),) = await run(self.replica, (_WAIT[self.kind], executed, seconds))
+        if timed_out != 0:
             raise DevstackError(f"the replica of {self.kind} has not caught up after {seconds:g} s")
 
     async def promote(self) -> None:
-        """Make the replica the primary; the former one is left as it is, running or killed, and follows nobody."""
+        """Make the replica the primary. The former primary is left as it is, and does not replicate."""
         await run(self.replica, _STOP[self.kind], _RESET[self.kind])
         self._primary = 1 - self._primary
 
     def pid(self, server: Server) -> int | None:
-        """Give the process id of one; None when it does not run."""
+        """Return a server's process id; None if it does not run."""
         status = self._stacks[self._servers.index(server)].status()
         return next(entry.pid for entry in status if entry.kind == self.kind)
 
     async def kill(self, server: Server) -> None:
-        """Kill one with SIGKILL."""
+        """Kill a server with SIGKILL."""
         await asyncio.to_thread(self._stacks[self._servers.index(server)].kill, self.kind)
 
     async def restart(self, server: Server) -> None:
-        """Kill one, if it runs, and start it again on the same data and port."""
-        place = self._servers.index(server)
-        await asyncio.to_thread(self._stacks[place].restart, self.kind, *self._options[place])
+        """Kill a server, if it runs, and start it again with the same data and port."""
+        number = self._servers.index(server)
+        await asyncio.to_thread(self._stacks[number].restart, self.kind, *self._options[number])
 
     async def discard(self) -> None:
-        """Kill both: nobody needs their data any more."""
+        """Kill both and remove their data."""
         for stack in self._stacks:
             await asyncio.to_thread(stack.discard)
 
-    def _start(self, place: int) -> Server:
-        return self._stacks[place].start(self.kind, *self._options[place])
+    def _start(self, number: int) -> Server:
+        return self._stacks[number].start(self.kind, *self._options[number])
 
 
 async def run(server: Server, *statements: str | tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Run statements, each alone or with its arguments, and give the rows of the last one."""
+    """Run statements, each a text or a tuple of text and arguments, and return the rows of the last one."""
     login = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
     async with asyncmy.connect(**login, autocommit=True) as connection, connection.cursor() as cursor:
         for statement in statements:

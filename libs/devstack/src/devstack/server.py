@@ -1,4 +1,4 @@
-"""What devstack hands out: servers, and where the environment already gives one."""
+"""Servers, and the variables of the environment that name existing ones."""
 
 import os
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 Kind = Literal["mariadb", "mysql", "redis", "kafka", "registry"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: The variable that gives a server of this kind, and the form of its value.
+#: kind → (variable that names a server to use, form of its value)
 VARIABLES: dict[Kind, tuple[str, str]] = {
     "mariadb": ("DEVSTACK_MARIADB_URL", "mysql://user:password@host:port"),
     "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
@@ -18,21 +18,21 @@ VARIABLES: dict[Kind, tuple[str, str]] = {
     "registry": ("DEVSTACK_REGISTRY_URL", "http://host:port/path"),
 }
 
-#: Told, in a few words, what is being done just now.
+#: Called with a few words about the current step.
 Say = Callable[[str], None]
 
 
 class DevstackError(Exception):
-    """A step failed; the message says which and what to do, in one line where possible."""
+    """A step failed. The message says which one and what to do, in one line where possible."""
 
 
 class NotReadyError(Exception):
-    """The server does not answer yet; the message says why."""
+    """The server does not answer yet. The message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A server that answers. `url` is what its environment variable takes; for Kafka that is `host:port`."""
+    """A running server. `url` has the form of its environment variable; for Kafka that is `host:port`."""
 
     kind: Kind
     host: str
@@ -43,7 +43,7 @@ class Server:
 
 
 def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> Server:
-    """Make the server of this address, with its URL."""
+    """Describe the server at this address, with its URL."""
     url = {
         "mariadb": f"mysql://{user}:{password}@{host}:{port}",
         "mysql": f"mysql://{user}:{password}@{host}:{port}",
@@ -55,7 +55,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
 
 
 def given(kind: Kind) -> Server | None:
-    """Read the server of this kind that the environment gives, if it gives one."""
+    """Return the server of this kind that the environment names; None if it names none."""
     variable, form = VARIABLES[kind]
     value = os.environ.get(variable, "")
     if not value:

@@ -1,4 +1,4 @@
-"""What MariaDB and MySQL have in common: options, the admin account, the login that proves readiness."""
+"""What MariaDB and MySQL have in common: options, the admin account, the readiness check."""
 
 import os
 from pathlib import Path
@@ -15,12 +15,12 @@ SOCKET = "server.sock"
 
 
 def identity() -> list[str]:
-    """Options without which a server refuses to run as root; it reads nothing outside its folder and the cache."""
+    """Return the option without which a server refuses to run as root; it reads only its folder and the cache."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
 def program(installation: Path, name: str) -> list[str]:
-    """Build the start of a command line that runs the server with its own files; it reads no configuration."""
+    """Build the command that runs the server with its unpacked files and without configuration files."""
     share = installation / "usr/share/mysql"
     return [
         *debs.command(installation, f"usr/sbin/{name}"),
@@ -33,7 +33,7 @@ def program(installation: Path, name: str) -> list[str]:
 
 
 def options(instance: Instance, server_id: int) -> list[str]:
-    """Options of both servers. Paths without a folder are relative to the data directory."""
+    """Return the options of both servers. Paths without a folder are relative to the data directory."""
     account = instance.folder / "account.sql"
     account.touch(mode=0o600)
     account.write_text(
@@ -62,14 +62,14 @@ def options(instance: Instance, server_id: int) -> list[str]:
         "--binlog-format=ROW",
         "--binlog-row-image=FULL",
         "--binlog-row-metadata=FULL",
-        # A killed process loses nothing that the kernel has, so nothing is gained by waiting for the disk.
+        # A killed process loses nothing that the kernel has, so flushing to disk would gain nothing.
         "--sync-binlog=0",
         "--innodb-flush-log-at-trx-commit=2",
     ]
 
 
 async def ping(server: Server) -> None:
-    """Log in and ask for one value."""
+    """Log in and run a query. Raises NotReadyError."""
     try:
         connection = await asyncmy.connect(
             host=server.host, port=server.port, user=server.user, password=server.password, connect_timeout=5

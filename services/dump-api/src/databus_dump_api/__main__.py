@@ -1,4 +1,4 @@
-"""Takes versioned snapshots and serves them over HTTP under leases."""
+"""The program `databus-dump-api`."""
 
 import asyncio
 from pathlib import Path
@@ -11,16 +11,16 @@ from databus.connections import connect_redis, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_dump_api import app, snapshot
-from databus_dump_api.dumps import Dumps
+from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
-from databus_dump_api.source import connect_read
-from databus_dump_api.store import Store
+from databus_dump_api.source import connect_pipeline_host
+from databus_dump_api.store import DumpStore
 
 
 class Service:
-    """The worker and the HTTP application over the same dumps."""
+    """The HTTP application and the worker, over the same dumps."""
 
-    _dumps: Dumps
+    _dumps: DumpManager
     _leases: Leases
 
     def app(self, settings: Settings, health: Health) -> ASGIApp:
@@ -28,11 +28,11 @@ class Service:
         store = _store(settings)
         store.open()
         self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
-        self._dumps = Dumps(settings, store, self._leases)
+        self._dumps = DumpManager(settings, store, self._leases)
         return app.build(self._dumps, health, settings.dumps.lease_ttl)
 
     async def run(self, settings: Settings, health: Health) -> None:
-        """Take what is requested."""
+        """Check the dependencies, then take requested dumps."""
         await check(settings, health)
         health.up()
         async with self._leases:
@@ -40,15 +40,15 @@ class Service:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Reach everything a dump needs."""
+    """Check that storage is writable and that Redis, the database and Kafka can be reached."""
     await asyncio.to_thread(_store(settings).require_writable)
-    async with connect_redis(settings.redis), connect_read(settings.source, None):
+    async with connect_redis(settings.redis), connect_pipeline_host(settings.source, None):
         pass
     await snapshot.end_offsets(settings, set())
 
 
-def _store(settings: Settings) -> Store:
-    return Store(Path(unquote(urlsplit(settings.dumps.storage).path)))
+def _store(settings: Settings) -> DumpStore:
+    return DumpStore(Path(unquote(urlsplit(settings.dumps.storage).path)))
 
 
 def main() -> None:

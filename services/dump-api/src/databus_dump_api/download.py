@@ -1,4 +1,4 @@
-"""A file on its way to a client, under a lease that is renewed while bytes flow."""
+"""A file download, under a lease that is renewed while bytes are sent."""
 
 import asyncio
 import logging
@@ -11,29 +11,29 @@ from starlette.types import Message, Receive, Scope, Send
 from databus.errors import DatabusError
 from databus.manifest import DumpFile
 from databus.metrics import DUMP_DOWNLOADS
-from databus_dump_api.dumps import Dumps
+from databus_dump_api.dumps import DumpManager
 
 log = logging.getLogger("databus")
 
 
 class Download(FileResponse):
-    """Serves one file, whole or a range of it, and ends its lease however the transfer ends."""
+    """Serves one file, or a range of it, and releases its lease when the transfer ends or breaks."""
 
-    def __init__(self, dumps: Dumps, dump: str, path: Path, file: DumpFile, lease_ttl: float) -> None:
+    def __init__(self, dumps: DumpManager, dump: str, path: Path, file: DumpFile, lease_ttl: float) -> None:
         super().__init__(path, headers={"ETag": f'"{file.sha256}"'}, media_type="application/zstd", filename=file.name)
         self._dumps = dumps
         self._dump = dump
-        self._pause = lease_ttl / 3
+        self._renew_after = lease_ttl / 3
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take the lease, send the file, give the lease back."""
+        """Take a lease, send the file, release the lease."""
         lease = await self._dumps.lease(self._dump)
         renewed = monotonic()
 
         async def renewing_send(message: Message) -> None:
             nonlocal renewed
             await send(message)
-            if monotonic() - renewed > self._pause:
+            if monotonic() - renewed > self._renew_after:
                 renewed = monotonic()
                 await self._renew(lease)
 
@@ -44,7 +44,7 @@ class Download(FileResponse):
             await asyncio.shield(self._release(lease))
 
     async def _renew(self, lease: str) -> None:
-        """Go on without a lease if need be: the file is open, so its bytes stay whatever happens to the dump."""
+        """Renew the lease. A failure does not end the transfer: the file is open, so it can be read even if deleted."""
         try:
             await self._dumps.renew(self._dump, lease)
         except DatabusError as error:

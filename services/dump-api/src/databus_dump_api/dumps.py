@@ -1,9 +1,9 @@
-"""All dumps of the pipeline: requested, taken one after the other, leased, deleted, retired.
+"""All dumps of a pipeline: request, take one at a time, lease, delete, expire.
 
-Leasing and deleting exclude each other although the leases are in Redis and the dumps on a disk: who leases writes the
-lease first and looks then whether the dump is being deleted; who deletes marks the dump first and looks then for
-leases. Whichever comes second sees the other. One process owns a storage, so the mark can be in its memory; a deletion
-that was begun is finished after a crash because its manifest says `deleted` before the first file goes.
+A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
+first and then checks whether the dump is being deleted; deleting marks the dump first and then looks for leases.
+Whichever comes second sees the other. The mark is in memory, since only one process owns a storage. A deletion survives
+a crash: the manifest says `deleted` before the first file is removed.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from databus.metrics import DUMPS, LEASE_CONFLICTS
 from databus.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
-from databus_dump_api.problems import InUse, NotBegun, NotComplete, UnknownDump, UnknownFile, UnknownLease
-from databus_dump_api.source import connect_read
-from databus_dump_api.store import Store
-from databus_dump_api.tables import resolve
+from databus_dump_api.problems import InUse, NotComplete, PipelineNotStarted, UnknownDump, UnknownFile, UnknownLease
+from databus_dump_api.source import connect_pipeline_host
+from databus_dump_api.store import DumpStore
+from databus_dump_api.tables import find_tables
 
 log = logging.getLogger("databus")
 
-#: seconds between signs of life asked of Redis
+#: seconds between checks of Redis while there is no dump to take
 _PING = 5.0
 
 
-class Dumps:
-    """What the HTTP routes and the worker share."""
+class DumpManager:
+    """The dumps, shared by the HTTP routes and the worker that takes them."""
 
-    def __init__(self, settings: Settings, store: Store, leases: Leases) -> None:
+    def __init__(self, settings: Settings, store: DumpStore, leases: Leases) -> None:
         self._settings = settings
         self._store = store
         self._leases = leases
@@ -44,13 +44,18 @@ class Dumps:
         self._deleting: set[str] = set()
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
-        """Accept a dump of the tables that match. Raises UnknownTables or NotBegun."""
+        """Accept a request for a dump of the tables that match, `None` for all. The worker takes it later.
+
+        Raises UnknownTables or PipelineNotStarted.
+        """
         progress = await read_progress(self._settings)
-        async with connect_read(self._settings.source, progress) as (_, session):
-            tables = await resolve(session, self._settings, patterns)
-        # What is changed after the dump must not be before the pipeline's start.
+        async with connect_pipeline_host(self._settings.source, progress) as (_, session):
+            tables = await find_tables(session, self._settings, patterns)
+        # Kafka must have every change after the dump, so the pipeline has to start before it.
         if progress is None or progress.position is None:
-            raise NotBegun("the pipeline has not begun: start reader and publisher, then request the dump again")
+            raise PipelineNotStarted(
+                "the pipeline has no position yet: start reader and publisher, then request the dump again"
+            )
         created = datetime.now(UTC)
         manifest = Manifest(
             id=self._store.new_id(created),
@@ -64,25 +69,25 @@ class Dumps:
         return manifest
 
     def newest_first(self) -> list[Manifest]:
-        """Give all dumps."""
+        """Return the manifests of all dumps, the newest first."""
         return self._store.newest_first()
 
     def get(self, dump: str) -> Manifest:
-        """Give a dump. Raises UnknownDump."""
+        """Return a dump's manifest. Raises UnknownDump."""
         manifest = self._store.get(dump)
         if manifest is None:
             raise UnknownDump(f"there is no dump {dump}")
         return manifest
 
     def file(self, dump: str, name: str) -> tuple[Path, DumpFile]:
-        """Find a file by its manifest, never by asking the disk. Raises UnknownDump, NotComplete, UnknownFile."""
+        """Look a file up in the manifest, never on disk. Raises UnknownDump, NotComplete or UnknownFile."""
         for file in self._readable(dump).files:
             if file.name == name:
                 return self._store.folder(dump) / file.name, file
         raise UnknownFile(f"dump {dump} has no file {name}")
 
     async def lease(self, dump: str) -> str:
-        """Take a lease. Raises UnknownDump or NotComplete."""
+        """Take a lease and return its id. Raises UnknownDump or NotComplete."""
         self._readable(dump)
         lease = await self._leases.take(dump)
         try:
@@ -93,7 +98,7 @@ class Dumps:
         return lease
 
     async def renew(self, dump: str, lease: str) -> None:
-        """Begin a lease's time anew. Raises UnknownLease."""
+        """Reset a lease's expiry. Raises UnknownLease."""
         if not await self._leases.renew(dump, lease):
             raise UnknownLease(f"dump {dump} has no lease {lease}; it may have expired")
 
@@ -103,15 +108,15 @@ class Dumps:
             raise UnknownLease(f"dump {dump} has no lease {lease}; it may have expired")
 
     async def delete(self, dump: str) -> None:
-        """Delete a dump for good. Raises UnknownDump, or InUse while it is leased or being taken."""
+        """Delete a dump and its files. Raises UnknownDump, or InUse while it is leased or being taken."""
         manifest = self.get(dump)
         if manifest.state in (State.PENDING, State.RUNNING):
-            raise InUse(f"dump {dump} is {manifest.state}: it can be deleted once it has ended")
+            raise InUse(f"dump {dump} is {manifest.state}: it can be deleted once it is complete or failed")
         if dump in self._deleting:
             raise InUse(f"dump {dump} is being deleted")
         self._deleting.add(dump)
         try:
-            if await self._leases.live(dump):
+            if await self._leases.is_leased(dump):
                 LEASE_CONFLICTS.inc()
                 raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")
             await self._store.remove(manifest)
@@ -119,11 +124,11 @@ class Dumps:
             self._deleting.discard(dump)
 
     async def work(self) -> None:
-        """Take the requested dumps, oldest first, for ever. Raises RedisUnavailable."""
+        """Take requested dumps, the oldest first, forever. Raises RedisUnavailable."""
         while True:
             while pending := self._oldest_pending():
                 await self._take(pending)
-                await self._retire()
+                await self._delete_expired()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PING):
                     await self._requested.wait()
@@ -131,7 +136,7 @@ class Dumps:
             await self._leases.ping()
 
     async def _take(self, manifest: Manifest) -> None:
-        """Take one dump; it ends complete or failed."""
+        """Take one dump; it ends as complete or failed."""
         manifest = msgspec.structs.replace(manifest, state=State.RUNNING)
         await self._store.save(manifest)
         log.info("dump %s of %d tables begins", manifest.id, len(manifest.tables))
@@ -144,8 +149,8 @@ class Dumps:
             await self._store.fail(manifest, " ".join(str(error).split()))
         DUMPS.labels(self.get(manifest.id).state).inc()
 
-    async def _retire(self) -> None:
-        """Delete what is older than the dumps to keep; what is being read now goes another time."""
+    async def _delete_expired(self) -> None:
+        """Delete all dumps older than the newest `dumps.keep` complete ones; leased ones stay until the next run."""
         complete = [manifest for manifest in self.newest_first() if manifest.state is State.COMPLETE]
         if len(complete) < self._settings.dumps.keep:
             return

@@ -1,4 +1,4 @@
-"""Leases: expiring keys in Redis, each of which says that somebody reads a dump."""
+"""Leases: a key in Redis with an expiry for each reader of a dump."""
 
 import secrets
 from types import TracebackType
@@ -11,7 +11,7 @@ from databus.connections import redis_errors
 
 
 class Leases:
-    """Gives, renews and counts the leases of one pipeline's dumps. Raises what `redis_errors` gives."""
+    """The leases of one pipeline's dumps; `ttl` is in seconds. Every method raises the errors of `redis_errors`."""
 
     def __init__(self, redis: Redis, pipeline: str, ttl: float) -> None:
         self._redis = redis
@@ -27,29 +27,29 @@ class Leases:
         await self._redis.aclose()
 
     async def ping(self) -> None:
-        """Ask Redis for a sign of life."""
+        """Check that Redis answers."""
         with redis_errors():
             await self._redis.ping()
 
     async def take(self, dump: str) -> str:
-        """Give a new lease; whether the dump may still be leased is for the caller to check, afterwards."""
+        """Take a lease and return its id. The caller checks afterwards whether the dump can still be read."""
         lease = secrets.token_hex(8)
         with redis_errors():
             await self._redis.set(self._key(dump, lease), b"", px=self._milliseconds)
         return lease
 
     async def renew(self, dump: str, lease: str) -> bool:
-        """Begin the lease's time anew; False if there is no such lease any more."""
+        """Reset a lease's expiry. False if the lease does not exist or has expired."""
         with redis_errors():
             return bool(await self._redis.pexpire(self._key(dump, lease), self._milliseconds))
 
     async def release(self, dump: str, lease: str) -> bool:
-        """End a lease; False if there was none."""
+        """End a lease. False if it did not exist."""
         with redis_errors():
             return bool(await self._redis.delete(self._key(dump, lease)))
 
-    async def live(self, dump: str) -> bool:
-        """Say whether anybody reads this dump."""
+    async def is_leased(self, dump: str) -> bool:
+        """Return whether the dump has a lease."""
         with redis_errors():
             async for _ in self._redis.scan_iter(match=self._key(dump, "*"), count=1000):
                 return True

@@ -1,4 +1,4 @@
-"""The files of one table: JSON lines, zstd-compressed, in parts of bounded size."""
+"""Part files: the rows of one table as JSON lines, compressed with zstd, in files of bounded size."""
 
 import re
 from collections.abc import Sequence
@@ -13,12 +13,15 @@ from databus.events import Action, Row, Table
 from databus.manifest import DumpFile
 from databus_messages.formats.databus import Encoder
 
-#: a file system's names end at 255 bytes; the rest is for the number and the suffix
+#: file names are limited to 255 bytes; the rest is for the part number and the suffix
 _LONGEST_STEM = 200
 
 
-class Parts:
-    """Writes a table's rows. All methods block; what is written is durable once `close` has returned."""
+class PartWriter:
+    """Writes a table's rows to part files of about `size` bytes before compression.
+
+    All methods block. The files are durable once `close` has returned.
+    """
 
     def __init__(self, folder: Path, table: Table, size: int, *, strict: bool = False) -> None:
         self._folder = folder
@@ -26,26 +29,26 @@ class Parts:
         self._size = size
         self._strict = strict
         self._encoder = Encoder(strict=strict)
-        self._part: _Part | None = None
+        self._part: _PartFile | None = None
         self._closed: list[DumpFile] = []
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Write rows as one line."""
+        """Write rows as one JSON line."""
         if self._part is None:
             name = f"{_stem(self._table)}.{len(self._closed) + 1:05d}.jsonl.zst"
-            self._part = _Part(self._folder / name)
+            self._part = _PartFile(self._folder / name)
         self._part.write(self._encoder.rows_value(self._table, Action.INSERT, rows) + b"\n", len(rows))
         if self._part.written >= self._size:
             self._end_part()
 
     def close(self) -> list[DumpFile]:
-        """Finish the last part and describe all of them; a table without rows has none."""
+        """Finish the last part and describe all parts; a table without rows has none."""
         self._end_part()
         durable.sync_folder(self._folder)
         return self._closed
 
     def abandon(self) -> None:
-        """Let go of the file that is open."""
+        """Close the file that is open, if any, without finishing it."""
         if self._part is not None:
             self._part.file.close()
 
@@ -55,8 +58,8 @@ class Parts:
             self._part = None
 
 
-class _Part:
-    """One file; counted and hashed while it is written."""
+class _PartFile:
+    """One part, counted and hashed while it is written."""
 
     def __init__(self, path: Path) -> None:
         self.file: BinaryIO = path.open("xb")
@@ -91,7 +94,7 @@ class _Part:
 
 
 def _stem(table: Table) -> str:
-    """Name a table in letters that are safe everywhere; a name that gets too long ends in its hash."""
+    """Name a table in characters that every file system and URL takes; a name that is too long ends in its hash."""
     stem = f"{_safe(table.schema)}.{_safe(table.name)}"
     if len(stem) <= _LONGEST_STEM:
         return stem

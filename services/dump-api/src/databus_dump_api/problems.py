@@ -1,14 +1,14 @@
-"""What can be wrong with a request, told as RFC 9457 problem documents.
+"""Errors of requests, and the RFC 9457 problem documents that report them.
 
 Problem
-├── UnknownDump          404  there is no such dump (any more)
-├── UnknownFile          404  the dump's manifest does not name such a file
-├── UnknownLease         404  the lease was never given or has expired
-├── NotComplete          409  the dump is not complete, so nothing of it can be read
+├── UnknownDump          404  there is no such dump, or it was deleted
+├── UnknownFile          404  the dump's manifest has no such file
+├── UnknownLease         404  the lease does not exist or has expired
+├── NotComplete          409  the dump is not complete, so it cannot be read
 ├── InUse                409  the dump cannot be deleted now
-└── UnknownTables        422  a wanted table does not exist or is not captured
+└── UnknownTables        422  a requested table does not exist, is not captured or is not published
 
-A neighbour's DatabusError is a 503, with Retry-After unless it is fatal; so is NotBegun.
+A DatabusError of the database, Redis or Kafka is a 503, with Retry-After unless it is fatal; so is PipelineNotStarted.
 """
 
 from http import HTTPStatus
@@ -21,12 +21,12 @@ from starlette.exceptions import HTTPException
 from databus.errors import DatabusError, FatalError, RetryableError
 
 MEDIA_TYPE = "application/problem+json"
-#: seconds after which a request to a neighbour that is away may be sent again
+#: seconds after which a client may repeat a request that failed because a dependency is unavailable
 _RETRY_AFTER = "5"
 
 
 class Problem(DatabusError):
-    """A request that cannot be served; the message is the document's detail."""
+    """A request that cannot be served; the message becomes the document's `detail`."""
 
     status = HTTPStatus.BAD_REQUEST
 
@@ -38,37 +38,37 @@ class UnknownDump(Problem):
 
 
 class UnknownFile(Problem):
-    """The manifest names no such file."""
+    """The dump has no such file."""
 
     status = HTTPStatus.NOT_FOUND
 
 
 class UnknownLease(Problem):
-    """There is no such lease."""
+    """There is no such lease, or it has expired."""
 
     status = HTTPStatus.NOT_FOUND
 
 
 class NotComplete(Problem):
-    """The dump cannot be read."""
+    """The dump is not complete, so it cannot be read."""
 
     status = HTTPStatus.CONFLICT
 
 
 class InUse(Problem):
-    """The dump cannot be deleted."""
+    """The dump cannot be deleted now."""
 
     status = HTTPStatus.CONFLICT
 
 
 class UnknownTables(Problem):
-    """A table cannot be dumped."""
+    """A requested table cannot be dumped."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-class NotBegun(RetryableError):
-    """The pipeline has no position yet, so nobody could go on from a dump."""
+class PipelineNotStarted(RetryableError):
+    """The pipeline has no position yet, so Kafka would not continue where a dump ends."""
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -81,14 +81,14 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of `app` with a problem document."""
+    """Make `app` answer every error with a problem document."""
 
     @app.exception_handler(Problem)
     async def problem(_: Request, error: Problem) -> Response:
         return _response(error.status, str(error))
 
     @app.exception_handler(DatabusError)
-    async def neighbour(_: Request, error: DatabusError) -> Response:
+    async def unavailable(_: Request, error: DatabusError) -> Response:
         headers = {} if isinstance(error, FatalError) else {"Retry-After": _RETRY_AFTER}
         return _response(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers)
 

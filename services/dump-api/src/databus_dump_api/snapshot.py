@@ -1,9 +1,9 @@
-"""Take a snapshot: offsets → host → definitions → view with its position → rows of each table.
+"""Take one dump: Kafka offsets → host → table definitions → view with its position → rows of each table.
 
-Kafka's offsets are read before the position, and the view has all that the log had by then, so nothing falls between;
-what lies in both, a consumer drops by comparing positions. The offsets are those of committed records, so that the
-progress, which is read next, names the server that all before them came from. Nothing is ever read again at a later
-position: what goes wrong fails the dump.
+Kafka's end offsets are read before the position, and the view contains everything that was in the binlog by then, so no
+change is missing from both. Changes that are in both a consumer drops by comparing positions. Only committed records
+count for the offsets: the progress, which is read next, then names the server that all of them came from. No step is
+repeated at a later position; any error fails the dump.
 """
 
 import asyncio
@@ -23,35 +23,35 @@ from databus.kafka_progress import read_progress
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
-from databus_dump_api.content import Content, rule_of, topic_of
-from databus_dump_api.parts import Parts
+from databus_dump_api.parts import PartWriter
 from databus_dump_api.select import select
-from databus_dump_api.source import connect_read
-from databus_dump_api.tables import define, require_unchanged
+from databus_dump_api.source import connect_pipeline_host
+from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, require_unchanged, table_topics
 from databus_dump_api.view import View, open_view
 
+#: topic → partition → offset
 Offsets = dict[str, dict[int, int]]
 
-#: the session is idle for as long as it takes to read the largest table
-_PATIENT = "SET SESSION wait_timeout = 2147483"
+#: the session that reads definitions is idle while rows are read
+_LONG_IDLE = "SET SESSION wait_timeout = 2147483"
 
 
 async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest:
-    """Write all files of a dump into `folder` and give its complete manifest."""
-    topics = (topic_of(settings, table) for table in manifest.tables)
+    """Write all files of a dump into `folder` and return its complete manifest."""
+    topics = (table_topics(settings, table) for table in manifest.tables)
     offsets = await end_offsets(settings, set().union(*topics))
     progress = await read_progress(settings, whole=True)
-    async with connect_read(settings.source, progress) as (host, catalog):
-        await catalog.query(_PATIENT)
-        definitions = [await define(catalog, table) for table in manifest.tables]
-        contents = [_content(settings, definition.table) for definition in definitions]
+    async with connect_pipeline_host(settings.source, progress) as (host, catalog):
+        await catalog.query(_LONG_IDLE)
+        states = [await read_state(catalog, table) for table in manifest.tables]
+        published = [_published(settings, state.table) for state in states]
         files: list[DumpFile] = []
         async with open_view(settings.source, host, catalog) as view:
-            for definition, content in zip(definitions, contents, strict=True):
-                parts = Parts(folder, content.table, settings.dumps.part_size, strict=content.strict)
-                files += await _write(view, definition.table, content, parts)
-                await require_unchanged(catalog, definition)
-                await view.let_go()
+            for state, shown in zip(states, published, strict=True):
+                parts = PartWriter(folder, shown.table, settings.dumps.part_size, strict=shown.strict)
+                files += await _write_rows(view, state.table, shown, parts)
+                await require_unchanged(catalog, state)
+                await view.release_table()
     return msgspec.structs.replace(
         manifest,
         state=State.COMPLETE,
@@ -59,20 +59,20 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         source=f"{catalog.server.flavor} {catalog.server.version} {catalog.server.identity}",
         position=view.position,
         kafka_offsets=offsets,
-        tables=tuple(content.table for content in contents),
+        tables=tuple(shown.table for shown in published),
         files=tuple(files),
     )
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
-    """Read where the committed records of those topics that exist end. Raises KafkaUnavailable."""
+    """Read the end offsets of committed records, of those topics that exist. Raises KafkaUnavailable."""
     servers = settings.kafka.bootstrap_servers
     with kafka_errors():
         async with (
             running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin,
             running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as consumer,
         ):
-            # Asked for all topics, for asking for one by its name could create it.
+            # All topics are listed: a request that names a topic could create it.
             existing = [topic for topic in await admin.describe_topics() if topic["topic"] in topics]
             partitions = [TopicPartition(t["topic"], p["partition"]) for t in existing for p in t["partitions"]]
             ends = await consumer.end_offsets(partitions)
@@ -82,18 +82,18 @@ async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
     return offsets
 
 
-def _content(settings: Settings, table: Table) -> Content:
-    rule = rule_of(settings, table)
+def _published(settings: Settings, table: Table) -> PublishedTable:
+    rule = publishing_rule(settings, table)
     if rule is None:
-        raise InvalidSettings(f"{table.schema}.{table.name} is not published any more; request a new dump")
-    return Content(settings, rule, table)
+        raise InvalidSettings(f"table {table.full_name} is no longer published; request a new dump")
+    return PublishedTable(settings, rule, table)
 
 
-async def _write(view: View, table: Table, content: Content, parts: Parts) -> list[DumpFile]:
+async def _write_rows(view: View, table: Table, published: PublishedTable, parts: PartWriter) -> list[DumpFile]:
     try:
         async with aclosing(view.batches(select(table))) as batches:
             async for batch in batches:
-                if rows := content.rows(batch):
+                if rows := published.rows(batch):
                     await asyncio.to_thread(parts.write, rows)
                     DUMP_ROWS.inc(len(rows))
         return await asyncio.to_thread(parts.close)

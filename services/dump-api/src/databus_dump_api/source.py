@@ -1,39 +1,63 @@
-"""The host that a dump is taken from: the one that the pipeline reads.
+"""Connections to the database that a dump is read from: always the host that the pipeline reads.
 
-A view has all that its server's log has, and what Kafka has came from that log. Another host may be behind: what Kafka
-had already would be missing in the dump, and no consumer would notice.
+A snapshot contains everything that is in its server's binlog, and Kafka was filled from that binlog. Another host may
+lag behind: changes that Kafka has already would be missing from the dump, and no consumer would notice.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
+
+from asyncmy.constants import ER
+from asyncmy.errors import MySQLError
 
 from databus.connections import connect_source
-from databus.errors import SourceUnavailable
+from databus.errors import SchemaMismatch, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Source
 from databus_binlog import Session
+from databus_binlog.errors import from_server
 
 
 @asynccontextmanager
-async def connect_read(source: Source, progress: Progress | None) -> AsyncIterator[tuple[str, Session]]:
-    """Log in to the host that the progress was read from; to the first that answers where it tells none.
+async def connect_pipeline_host(source: Source, progress: Progress | None) -> AsyncIterator[tuple[str, Session]]:
+    """Log in to the host that the progress was read from, or to the first that answers if the progress names none.
 
-    Raises SourceUnavailable, also while the reader is on its way to another host.
+    Raises SourceUnavailable, also while the reader is failing over to another host.
     """
-    async with AsyncExitStack() as held:
-        yield await _find(source, progress.server if progress else "", held)
+    async with AsyncExitStack() as connections:
+        yield await _find_host(source, progress.server if progress else "", connections)
 
 
-async def _find(source: Source, server: str, held: AsyncExitStack) -> tuple[str, Session]:
+async def _find_host(source: Source, server: str, connections: AsyncExitStack) -> tuple[str, Session]:
     failures: list[str] = []
     for host in source.hosts:
         try:
             async with AsyncExitStack() as attempt:
                 session = await attempt.enter_async_context(connect_source(source, host))
                 if server in ("", session.server.identity):
-                    held.push_async_exit(attempt.pop_all())
+                    connections.push_async_exit(attempt.pop_all())
                     return host, session
                 failures.append(f"database {host}: it is not the server that the pipeline reads ({server})")
         except SourceUnavailable as error:
             failures.append(str(error))
     raise SourceUnavailable("; ".join(failures))
+
+
+async def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement on an asyncmy connection and return its rows."""
+    async with connection.cursor() as cursor:
+        await cursor.execute(statement)
+        return list(await cursor.fetchall())
+
+
+@contextmanager
+def server_errors(user: str, grant: str) -> Iterator[None]:
+    """Turn asyncmy's errors into the errors of a `Session`; `grant` is the privilege that the statements need."""
+    try:
+        yield
+    except MySQLError as error:
+        code, message = error.args if len(error.args) == 2 else (0, error)
+        if code == ER.TABLE_DEF_CHANGED:
+            raise SchemaMismatch("a table was changed by DDL during the dump; request a new dump") from error
+        raise from_server(code, str(message), user=user, grant=grant) from error

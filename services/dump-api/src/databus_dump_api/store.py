@@ -1,7 +1,7 @@
-"""Dumps on disk: `<root>/<id>/manifest.json` beside the files it names.
+"""Dumps on disk: `<root>/<id>/manifest.json` beside the part files that it names.
 
-A manifest is replaced atomically and is on the disk before anybody sees its new state, so that a crash leaves each dump
-in one of its states. What was under way then is failed at the next start, and what was being deleted goes on to be.
+A manifest is replaced atomically, and is on disk before anybody sees the new state. After a crash, the next start marks
+a dump that was pending or running as failed, and finishes a deletion.
 """
 
 import asyncio
@@ -21,18 +21,21 @@ _MANIFEST = "manifest.json"
 _ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}")
 
 
-class Store:
-    """All dumps of one service. Nobody else may write into their folders."""
+class DumpStore:
+    """The manifests and folders of all dumps. No other process may write into them."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._manifests: dict[str, Manifest] = {}
 
     def open(self) -> None:
-        """Read all manifests and end what a crash has left unfinished. Blocks; done once, before anything else."""
+        """Read all manifests and clean up after a crash. Blocks; called once, before anything else.
+
+        Raises InvalidSettings if the folder is not writable, FatalError for a manifest that cannot be read.
+        """
         self.require_writable()
         for folder in self._root.iterdir():
-            if _ID.fullmatch(folder.name):  # a volume may have folders of its own, as lost+found
+            if _ID.fullmatch(folder.name):  # a volume may have other folders, such as lost+found
                 self._recover(folder)
 
     def require_writable(self) -> None:
@@ -46,19 +49,19 @@ class Store:
             raise InvalidSettings(f"dumps.storage: cannot write to {self._root}: {error.strerror}") from error
 
     def get(self, dump: str) -> Manifest | None:
-        """Give a dump's manifest."""
+        """Return a dump's manifest, None if there is no such dump."""
         return self._manifests.get(dump)
 
     def newest_first(self) -> list[Manifest]:
-        """Give all manifests."""
+        """Return all manifests, the newest first."""
         return sorted(self._manifests.values(), key=lambda manifest: manifest.created, reverse=True)
 
     def folder(self, dump: str) -> Path:
-        """Say where a dump's files are."""
+        """Return the folder of a dump's files."""
         return self._root / dump
 
     def new_id(self, created: datetime) -> str:
-        """Make an id that sorts by time."""
+        """Make an id that sorts by time of creation."""
         return f"{created.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
     async def save(self, manifest: Manifest) -> None:
@@ -67,12 +70,12 @@ class Store:
         self._manifests[manifest.id] = manifest
 
     async def fail(self, manifest: Manifest, error: str) -> None:
-        """Remove a dump's files and keep why it failed."""
+        """Remove a dump's files and record why it failed."""
         await asyncio.to_thread(self._remove_files, manifest.id)
         await self.save(_failed(manifest, error))
 
     async def remove(self, manifest: Manifest) -> None:
-        """Delete a dump for good; once its manifest says `deleted`, a crash does not bring it back."""
+        """Delete a dump. Its manifest says `deleted` first, so that a crash cannot bring the dump back."""
         await self.save(msgspec.structs.replace(manifest, state=State.DELETED))
         await asyncio.to_thread(shutil.rmtree, self.folder(manifest.id))
         del self._manifests[manifest.id]
@@ -82,7 +85,7 @@ class Store:
         try:
             manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
         except FileNotFoundError:
-            if not any(folder.iterdir()):  # a crash before the first manifest, or in the middle of a deletion
+            if not any(folder.iterdir()):  # left by a crash before the first manifest, or during a deletion
                 folder.rmdir()
             return
         except msgspec.DecodeError as error:
@@ -92,7 +95,7 @@ class Store:
             return
         if manifest.state in (State.PENDING, State.RUNNING):
             self._remove_files(manifest.id)
-            manifest = _failed(manifest, "interrupted: the service ended meanwhile; request a new dump")
+            manifest = _failed(manifest, "interrupted: dump-api stopped while the dump was taken; request a new dump")
             self._write(manifest)
         self._manifests[manifest.id] = manifest
 

@@ -1,15 +1,21 @@
-"""Which tables a dump is of, and whether they have stayed what they were."""
+"""Which tables a dump contains, how much of them, and whether their definition has changed since.
+
+Of a table a dump contains exactly what the rule of output `default` publishes: the same columns, rows and value text.
+So what a rule hides cannot get out through a dump, and a table that this output does not publish is in no dump.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from databus import names
 from databus.errors import SchemaMismatch, SourceNotReady
-from databus.events import Table
+from databus.events import Row, Table
 from databus.settings import Settings
+from databus.settings.rules import Rule, default_rule
 from databus.table_filter import TableFilter
 from databus_changes.catalog import Queries, read_table, read_tables
-from databus_dump_api.content import rule_of
 from databus_dump_api.problems import UnknownTables
+from databus_messages.routing.filter import filter_of
 
 _FACTS = """
 SELECT t.engine, e.transactions, t.create_time
@@ -17,18 +23,9 @@ FROM information_schema.tables t LEFT JOIN information_schema.engines e ON e.eng
 WHERE t.table_schema = %s AND t.table_name = %s"""
 
 
-@dataclass(frozen=True)
-class Definition:
-    """A table as it is at some moment; two that are equal are of one and the same table, unchanged."""
-
-    table: Table
-    #: tells a table from another one that has taken its name since
-    created: str
-
-
-async def resolve(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the published tables that match, all of them without patterns. Raises UnknownTables."""
-    published = [table for table in await read_tables(session) if rule_of(settings, table)]
+async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
+    """Find the published tables that match; without patterns all of them. Raises UnknownTables."""
+    published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
         raise UnknownTables(
@@ -38,24 +35,60 @@ async def resolve(session: Queries, settings: Settings, patterns: Sequence[str] 
     return tuple(table for table in published if wanted.matches(table.schema, table.name))
 
 
-async def define(session: Queries, table: Table) -> Definition:
-    """Read a table's definition as it is now. Raises SchemaMismatch if it is gone."""
-    name = f"{table.schema}.{table.name}"
+def publishing_rule(settings: Settings, table: Table) -> Rule | None:
+    """Return the rule by which output `default` publishes a table; None if it is not captured or not published."""
+    if not settings.source.captures(table.schema, table.name):
+        return None
+    return default_rule(settings.publisher.rules, table.schema, table.name)
+
+
+def table_topics(settings: Settings, table: Table) -> set[str]:
+    """Return the topic that the changes of a table are published to; empty if they are not published."""
+    rule = publishing_rule(settings, table)
+    return {names.table_topic(rule.topic, settings.name, table)} if rule else set()
+
+
+class PublishedTable:
+    """A table as output `default` publishes it: without the columns, rows and values that its rule hides."""
+
+    def __init__(self, settings: Settings, rule: Rule, table: Table) -> None:
+        """Apply the rule to the table. Raises InvalidSettings if the rule names columns the table does not have."""
+        self._filter = filter_of(rule, table, settings.publisher.salt.get_secret_value().encode())
+        #: with the columns that are published
+        self.table = self._filter.table if self._filter else table
+        #: the value text is that of the `databus` format with `compat: strict`
+        self.strict = rule.format == "databus" and rule.options.get("compat") == "strict"
+
+    def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Return what is published of these rows."""
+        return self._filter.rows(rows) if self._filter else rows
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table's definition at one moment. Equal states mean the same, unaltered table."""
+
+    table: Table
+    #: creation time: differs for another table that has taken the name
+    created: str
+
+
+async def read_state(session: Queries, table: Table) -> TableState:
+    """Read a table's current definition. Raises SchemaMismatch if the table is gone, SourceNotReady for its engine."""
     found = await read_table(session, table.schema, table.name)
     facts = await session.query(_FACTS, (table.schema, table.name))
     if found is None or not facts:
-        raise SchemaMismatch(f"{name} does not exist any more; request a new dump")
+        raise SchemaMismatch(f"table {table.full_name} no longer exists; request a new dump")
     ((engine, transactions, created),) = facts
     if transactions != "YES":
         raise SourceNotReady(
-            f"{name} is stored by {engine}, which knows no consistent view: ALTER TABLE {name} ENGINE=InnoDB, "
-            "or leave it out with source.exclude"
+            f"table {table.full_name} uses storage engine {engine}, which has no consistent snapshots: "
+            f"ALTER TABLE {table.full_name} ENGINE=InnoDB, or exclude it with source.exclude"
         )
-    return Definition(found, str(created))
+    return TableState(found, str(created))
 
 
-async def require_unchanged(session: Queries, definition: Definition) -> None:
-    """Raise SchemaMismatch if the table is not what it was."""
-    if await define(session, definition.table) != definition:
-        table = definition.table
-        raise SchemaMismatch(f"{table.schema}.{table.name} was changed by DDL during the dump; request a new dump")
+async def require_unchanged(session: Queries, state: TableState) -> None:
+    """Raise SchemaMismatch if the table's definition is no longer this one."""
+    if await read_state(session, state.table) != state:
+        raise SchemaMismatch(f"table {state.table.full_name} was changed by DDL during the dump; request a new dump")

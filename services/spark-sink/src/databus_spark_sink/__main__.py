@@ -1,11 +1,11 @@
-"""`databus-spark-sink`."""
+"""The program `databus-spark-sink`."""
 
 from databus.runtime import main as run_service
 from databus_spark_sink.service import check, run, run_until_idle
 
 
 def main() -> None:
-    """Run the service."""
+    """Run the sink."""
     run_service(
         "spark-sink",
         listen=lambda settings: settings.spark.listen,

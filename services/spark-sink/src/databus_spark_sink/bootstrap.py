@@ -1,6 +1,6 @@
-"""From nothing to mirrors that equal a dump: choose → download → load → hand over → mark.
+"""Load a dump into an empty lake: choose → download → load → wait for the pipeline → write the marker.
 
-It can be killed anywhere: without the marker everything is done again, with what is already downloaded.
+After a crash everything is repeated until the marker exists; files that are already downloaded are kept.
 """
 
 import asyncio
@@ -23,34 +23,35 @@ from databus.manifest import Manifest, State
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark_sink import decode, lake
-from databus_spark_sink.handover import Beginning, of_server_read, wait_until_passed
-from databus_spark_sink.lake import Lake, belongs
+from databus_spark_sink.columns import METADATA, lake_columns, typed_rows
+from databus_spark_sink.lake import LakeLayout, belongs
+from databus_spark_sink.offsets import StartingDump, is_from_pipeline_host, wait_until_passed
 
 log = logging.getLogger("databus.sink")
 
 
-async def ensure(settings: Settings, spark: SparkSession, place: Lake) -> Beginning:
-    """Give the dump that the lake began with; load one if there is none yet."""
-    if place.bootstrapped.exists():
-        return msgspec.json.decode(place.bootstrapped.read_bytes(), type=Beginning)
+async def ensure_loaded(settings: Settings, spark: SparkSession, layout: LakeLayout) -> StartingDump:
+    """Return the dump that the lake was loaded from; load one if there is none yet."""
+    if layout.marker.exists():
+        return msgspec.json.decode(layout.marker.read_bytes(), type=StartingDump)
     async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, api)
         async with api.leased(manifest.id):
-            folder = place.downloads / manifest.id
+            folder = layout.downloads / manifest.id
             tables = [table for table in manifest.tables if belongs(settings, table.schema, table.name)]
             await _download(api, manifest, tables, folder)
-    await asyncio.to_thread(_load, spark, place, manifest, tables, folder)
-    beginning = Beginning(manifest, await wait_until_passed(settings, manifest))
-    _mark(place.bootstrapped, beginning)
-    await asyncio.to_thread(shutil.rmtree, place.downloads)
-    return beginning
+    await asyncio.to_thread(_load, spark, layout, manifest, tables, folder)
+    dump = StartingDump(manifest, await wait_until_passed(settings, manifest))
+    _write_marker(layout.marker, dump)
+    await asyncio.to_thread(shutil.rmtree, layout.downloads)
+    return dump
 
 
 async def _choose(settings: Settings, api: DumpApi) -> Manifest:
-    """Take the newest dump that covers the tables and is of the server that the pipeline reads, or a new one."""
+    """Choose the newest dump that has the tables and is from the server that the pipeline reads; else request one."""
     progress = await read_progress(settings)
     for manifest in await api.dumps():
-        usable = manifest.state is State.COMPLETE and of_server_read(manifest, progress)
+        usable = manifest.state is State.COMPLETE and is_from_pipeline_host(manifest, progress)
         if manifest.pipeline == settings.name and usable and _covers(manifest, settings):
             break
     else:
@@ -66,7 +67,7 @@ def _covers(manifest: Manifest, settings: Settings) -> bool:
 
 
 async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
-    """Put the tables' files there, decompressed: Hadoop's zstd codec needs a native library that is often missing."""
+    """Download the tables' files and decompress them: Hadoop's zstd codec needs a native library, often missing."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     for file in chain.from_iterable(manifest.files_of(tables)):
         path = folder / file.name
@@ -85,36 +86,39 @@ def _lines(path: Path) -> Path:
     return path.with_suffix("")
 
 
-def _load(spark: SparkSession, place: Lake, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
-    shutil.rmtree(place.checkpoint, ignore_errors=True)
+def _load(spark: SparkSession, layout: LakeLayout, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
+    shutil.rmtree(layout.checkpoint, ignore_errors=True)
     for table in tables:
-        _begin_changes(spark, place, table)
+        _create_change_log(spark, layout, table)
         if table.primary_key:
-            _load_mirror(spark, place, table, manifest, folder)
+            _load_mirror(spark, layout, table, manifest, folder)
         else:
             log.warning("%s.%s has no primary key: it gets a change log and no mirror", table.schema, table.name)
 
 
-def _begin_changes(spark: SparkSession, place: Lake, table: Table) -> None:
-    """Make the change log empty: it begins with the dump."""
-    lake.replace(spark, place.changes(table.schema, table.name), decode.METADATA | decode.lake_columns(table))
+def _create_change_log(spark: SparkSession, layout: LakeLayout, table: Table) -> None:
+    """Create an empty change log: it starts after the dump."""
+    lake.create_empty(spark, layout.changes(table.schema, table.name), METADATA | lake_columns(table))
 
 
-def _load_mirror(spark: SparkSession, place: Lake, table: Table, manifest: Manifest, folder: Path) -> None:
-    name, path = f"{table.schema}.{table.name}", place.mirror(table.schema, table.name)
-    into = decode.lake_columns(table)
+def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest: Manifest, folder: Path) -> None:
+    name, path = table.full_name, layout.mirror(table.schema, table.name)
+    into = lake_columns(table)
     (files,) = manifest.files_of([table])
-    lake.replace(spark, path, into)
+    lake.create_empty(spark, path, into)
     if files:
-        parsed = decode.lines(spark, [str(_lines(folder / file.name)) for file in files])
-        decode.rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
+        parsed = decode.parse_dump_lines(spark, [str(_lines(folder / file.name)) for file in files])
+        typed_rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
     found, expected = spark.read.format("delta").load(str(path)).count(), sum(file.rows for file in files)
     if found != expected:
-        raise DumpUnusable(f"dump {manifest.id}: {name} has {found} rows, not {expected}; request a new dump")
+        raise DumpUnusable(
+            f"dump {manifest.id}: the files of {name} have {found} rows, the manifest says {expected}; "
+            "request a new dump"
+        )
     log.info("%s: %d rows from dump %s", name, found, manifest.id)
 
 
-def _mark(marker: Path, beginning: Beginning) -> None:
-    """Write the marker, whole or not at all, after everything it stands for."""
+def _write_marker(marker: Path, dump: StartingDump) -> None:
+    """Write the marker atomically. It says that the dump is loaded, so it comes last."""
     with durable.replacing(marker) as file:
-        file.write(msgspec.json.encode(beginning))
+        file.write(msgspec.json.encode(dump))

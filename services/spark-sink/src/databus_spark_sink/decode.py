@@ -1,6 +1,6 @@
-"""`databus` messages become typed rows, by Spark's own functions: no row passes through Python.
+"""Parse `databus` messages with Spark's own functions, so that no row passes through Python.
 
-In the JSON's schema the cells are declared binary, so that Spark's reader undoes the base64 by itself.
+Cells are binary in the JSON schema: Spark's JSON reader decodes base64 into binary columns by itself.
 """
 
 from collections import defaultdict
@@ -14,9 +14,8 @@ from pyspark.sql import functions as sql
 from databus.errors import SchemaMismatch
 from databus.events import Action, Column, Table
 from databus_binlog import Position
-from databus_spark_sink.handover import Offsets
-from databus_spark_sink.lake import Columns
-from databus_spark_sink.types import can_fail, identifier, lake_type, literal, value
+from databus_spark_sink.columns import literal
+from databus_spark_sink.offsets import Offsets
 
 _VALUE = (
     "Table struct<Schema: string, Name: string, PKColumns: array<int>, "
@@ -32,21 +31,7 @@ _STRICT = {"columnNameOfCorruptRecord": "_corrupt"}
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 _DDL_ACTIONS = (Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE)
 
-#: What the change log knows of a row image beside its values.
-METADATA: Columns = {
-    "_action": "string",
-    "_file": "string",
-    "_position": "bigint",
-    "_topic": "string",
-    "_partition": "int",
-    "_offset": "bigint",
-    "_row": "int",
-    "_time": "timestamp",
-    "_query": "string",
-    "_original": "map<string,string>",
-}
-
-_WHOLE = f"""
+_VALID = f"""
     m is not null and m._corrupt is null
     and m.Table.Schema is not null and m.Table.Name is not null and m.Table.Columns is not null
     and case
@@ -58,33 +43,34 @@ _WHOLE = f"""
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A DDL statement in a batch."""
+class DdlRecord:
+    """A record with a DDL statement."""
 
+    #: in Kafka
     offset: int
     action: Action
 
 
 @dataclass(frozen=True)
-class Version:
-    """One schema of a table, and what of a batch has it."""
+class SchemaVersion:
+    """One schema of a table, and the messages of a batch that have it."""
 
     table: Table
-    #: value of `version` in its messages
+    #: `version` of its messages
     key: str
-    #: offsets of its first and last message
+    #: Kafka offsets of the first and the last message
     first: int
     last: int
     #: number of row images
     images: int
-    statements: tuple[Statement, ...]
+    ddl: tuple[DdlRecord, ...]
 
 
-def messages(records: DataFrame, after: Position, passed: Offsets | None = None) -> DataFrame:
-    """Parse Kafka records and drop what the snapshot at `after` holds; from `passed` on that is nothing.
+def parse_messages(records: DataFrame, after: Position, passed: Offsets | None = None) -> DataFrame:
+    """Parse Kafka records and drop those that a dump at `after` contains: none from the offsets `passed` on.
 
-    Gives the metadata columns without the row's, `m` (the message), `images` (their number), `version` (equal for
-    equal schemas) and `whole` (whether it is in the format; what is not stays, to be complained about).
+    The columns are the record's metadata columns of the change log, `m` (the message), `images` (number of row images),
+    `version` (equal for equal schemas), and `valid` (whether the message is in the format; invalid ones are kept).
     """
     number, offset = file_number(after.file), after.offset
     parsed = records.select(
@@ -99,16 +85,16 @@ def messages(records: DataFrame, after: Position, passed: Offsets | None = None)
         "_topic", "_partition", "_offset", "_time", "m", sql.expr("pos.Name as _file"), sql.expr("pos.Pos as _position")
     ).withColumn("number", sql.expr("try_cast(substring_index(_file, '.', -1) as bigint)"))
     return (
-        located.withColumn("whole", sql.expr(f"number is not null and _position is not null and {_WHOLE}"))
-        .where(f"not whole or {_behind(passed)} or number > {number} or (number = {number} and _position > {offset})")
+        located.withColumn("valid", sql.expr(f"number is not null and _position is not null and {_VALID}"))
+        .where(f"not valid or {_is_after(passed)} or number > {number} or (number = {number} and _position > {offset})")
         .withColumn("images", sql.expr("coalesce(size(m.Rows), 0)"))
         .withColumn("version", sql.expr("md5(to_json(struct(m.Table)))"))
         .drop("number")
     )
 
 
-def _behind(passed: Offsets | None) -> str:
-    """Build the condition of records that are after the snapshot by their place in Kafka."""
+def _is_after(passed: Offsets | None) -> str:
+    """Build the condition that a record's offset alone shows that it is newer than the dump."""
     if passed is None:
         return "false"
     offsets = literal(msgspec.json.encode(passed).decode())
@@ -116,39 +102,39 @@ def _behind(passed: Offsets | None) -> str:
     return f"_offset >= coalesce({known}, 0)"
 
 
-def lines(spark: SparkSession, files: list[str]) -> DataFrame:
-    """Parse the lines of a snapshot's files (decompressed)."""
+def parse_dump_lines(spark: SparkSession, files: list[str]) -> DataFrame:
+    """Parse the lines of a dump's decompressed files into messages, column `m`."""
     return spark.read.text(files).select(sql.from_json("value", _VALUE, _STRICT).alias("m"))
 
 
 def file_number(file: str) -> int:
-    """Read the number of a binlog file: `mysql-bin.000003` is 3."""
+    """Return the number of a binlog file: 3 for `mysql-bin.000003`."""
     return int(file.rpartition(".")[2])
 
 
-def versions(parsed: DataFrame) -> dict[Name, list[Version]]:
-    """List the schemas in a batch by table, in the order of their first message.
+def schema_versions(parsed: DataFrame) -> dict[Name, list[SchemaVersion]]:
+    """List the schemas in a batch for each table, in the order of their first message.
 
     Raises SchemaMismatch if a message is not in the format.
     """
-    found: dict[Name, list[Version]] = defaultdict(list)
+    found: dict[Name, list[SchemaVersion]] = defaultdict(list)
     groups = parsed.groupBy("version").agg(
         sql.first("m.Table"),
         sql.min("_offset").alias("first"),
         sql.max("_offset"),
         sql.sum("images"),
         sql.expr("sort_array(collect_list(struct(_offset, m.Action)) filter (where m.Query is not null))"),
-        sql.expr("min_by(struct(_topic, _partition, _offset), _offset) filter (where not whole)"),
+        sql.expr("min_by(struct(_topic, _partition, _offset), _offset) filter (where not valid)"),
     )
-    for key, row, first, last, images, statements, broken in groups.orderBy("first").collect():
-        if broken:
+    for key, row, first, last, images, statements, invalid in groups.orderBy("first").collect():
+        if invalid:
             raise SchemaMismatch(
-                f"topic {broken[0]}, partition {broken[1]}, offset {broken[2]}: not a message in the databus format "
-                "(are publisher.format and publisher.topic those of this pipeline?)"
+                f"topic {invalid[0]}, partition {invalid[1]}, offset {invalid[2]}: not a message in the databus format "
+                "(check publisher.format and publisher.topic)"
             )
         table = _table(row)
-        ddl = tuple(Statement(offset, Action(action)) for offset, action in statements)
-        found[table.schema, table.name].append(Version(table, key, first, last, images, ddl))
+        ddl = tuple(DdlRecord(offset, Action(action)) for offset, action in statements)
+        found[table.schema, table.name].append(SchemaVersion(table, key, first, last, images, ddl))
     return found
 
 
@@ -167,51 +153,3 @@ def _table(row: Any) -> Table:
         ),
         primary_key=tuple(row.PKColumns or ()),
     )
-
-
-def lake_columns(table: Table) -> Columns:
-    """Give a table's columns with their types in the lake."""
-    return {column.name: lake_type(column) for column in table.columns}
-
-
-def rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type the row images of messages that have one schema; a column of `into` that the schema lacks is NULL."""
-    cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
-    return cells.selectExpr(*_typed(table, into))
-
-
-def changes(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Type row images like `rows`, and DDL statements with NULL in every column, as entries of the change log."""
-    # An outer explode keeps a statement, which has no rows.
-    cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
-    own = {
-        "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
-        "_query": "cast(m.Query as string)",
-        "_original": _original(table),
-    }
-    metadata = (f"cast({own.get(name, name)} as {kind}) as {name}" for name, kind in METADATA.items())
-    return cells.selectExpr(*metadata, *_typed(table, into))
-
-
-def _typed(table: Table, into: Columns) -> list[str]:
-    """Build the SQL that makes `into`'s columns from `cells`."""
-    place = {column.name.lower(): place for place, column in enumerate(table.columns)}
-    typed = []
-    for name, kind in into.items():
-        known = place.get(name.lower())
-        cell = "null" if known is None else value(table.columns[known], f"cells[{known}]")
-        typed.append(f"cast({cell} as {kind}) as {identifier(name)}")
-    return typed
-
-
-def _original(table: Table) -> str:
-    """Build the SQL of a map: column → text of each cell that its type cannot hold; NULL if there is none."""
-    entries = []
-    for place, column in enumerate(table.columns):
-        if can_fail(column):
-            cell = f"cells[{place}]"
-            text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
-            entries.append(f"struct({literal(column.name)} as key, {text} as value)")
-    empty = "cast(array() as array<struct<key: string, value: string>>)"
-    lost = f"filter(array({', '.join(entries)}), entry -> entry.value is not null)" if entries else empty
-    return f"map_from_entries(nullif({lost}, {empty}))"

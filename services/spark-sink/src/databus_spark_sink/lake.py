@@ -1,8 +1,8 @@
-"""The lake's layout, and Delta tables that follow a source table's columns.
+"""The lake's folders, and Delta tables whose columns follow those of a source table.
 
-mirror/SCHEMA/TABLE    the table as it stands
+mirror/SCHEMA/TABLE    the table's current rows
 changes/SCHEMA/TABLE   every change to it, in order
-_databus/              checkpoint of the stream, marker of the bootstrap
+_databus/              the stream's checkpoint, the marker that the dump is loaded, downloads
 """
 
 import logging
@@ -18,84 +18,83 @@ from pyspark.sql import SparkSession
 from databus.errors import SchemaMismatch
 from databus.settings import Settings
 from databus.table_filter import TableFilter
-from databus_spark_sink.types import holds, identifier
+from databus_spark_sink.columns import Columns, can_represent, identifier
 
 log = logging.getLogger("databus.sink")
 
-#: Any column name MySQL allows can be stored, and a row is replaced without its file being written anew. Both are read
-#: by Delta readers of protocol 3 (delta-rs from 1.0 on, Trino, DuckDB); type widening is switched on when needed only.
+#: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
+#: Delta readers of protocol 3 support both (delta-rs from 1.0 on, Trino, DuckDB). Type widening, which they may not
+#: support, is only enabled on tables that need it.
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.enableDeletionVectors": "true",
-    # a DATETIME column may be added later
+    # enabled up front: a DATETIME column may be added later
     "delta.feature.timestampNtz": "supported",
 }
 
-#: column → SQL type, in the table's order
-Columns = dict[str, str]
 
-
-class Lake:
-    """Where everything is."""
+class LakeLayout:
+    """The paths of everything in the lake."""
 
     def __init__(self, url: str) -> None:
         self.root = Path(unquote(urlsplit(url).path))
         self.checkpoint = self.root / "_databus" / "checkpoint"
-        self.bootstrapped = self.root / "_databus" / "bootstrap.json"
+        #: exists once a dump is loaded
+        self.marker = self.root / "_databus" / "bootstrap.json"
         self.downloads = self.root / "_databus" / "downloads"
 
     @property
-    def streaming(self) -> bool:
-        """Whether the stream has its first offsets in the checkpoint already."""
+    def has_checkpoint(self) -> bool:
+        """Whether the stream's checkpoint has offsets."""
         return (self.checkpoint / "sources" / "0" / "0").exists()
 
     def mirror(self, schema: str, table: str) -> Path:
-        """Say where a table's mirror is."""
+        """Return the path of a table's mirror."""
         return self.root / "mirror" / _folder(schema) / _folder(table)
 
     def changes(self, schema: str, table: str) -> Path:
-        """Say where a table's change log is."""
+        """Return the path of a table's change log."""
         return self.root / "changes" / _folder(schema) / _folder(table)
 
 
 def belongs(settings: Settings, schema: str, table: str) -> bool:
-    """Say whether a table is kept in the lake."""
+    """Return whether a table is kept in the lake."""
     return TableFilter(settings.spark.tables).matches(schema, table)
 
 
 def exists(spark: SparkSession, path: Path) -> bool:
-    """Say whether there is a Delta table."""
+    """Return whether there is a Delta table at this path."""
     return DeltaTable.isDeltaTable(spark, str(path))
 
 
-def columns(spark: SparkSession, path: Path) -> Columns:
-    """Read a table's columns."""
+def read_columns(spark: SparkSession, path: Path) -> Columns:
+    """Read a Delta table's columns."""
     return dict(spark.read.format("delta").load(str(path)).dtypes)
 
 
-def replace(spark: SparkSession, path: Path, wanted: Columns) -> None:
-    """Create a table, or make it empty and its columns these."""
+def create_empty(spark: SparkSession, path: Path, wanted: Columns) -> None:
+    """Create an empty Delta table with these columns, in place of an existing one."""
     _build(DeltaTable.createOrReplace(spark), path, wanted)
 
 
-def follow(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
-    """Create a table, or add what it lacks: columns, width of a type. Gives the columns it has afterwards.
+def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
+    """Create a Delta table, or add missing columns and widen types. Returns the columns that it has then.
 
-    Columns that are gone from the source stay. Raises SchemaMismatch where a column's values do not fit its old type.
+    Columns that the source has dropped stay. Raises SchemaMismatch if a type can be neither kept nor widened.
     """
     if not exists(spark, path):
         _build(DeltaTable.createIfNotExists(spark), path, wanted)
         return wanted
-    present = columns(spark, path)
+    present = read_columns(spark, path)
     name = {column.lower(): column for column in present}
     added = {column: kind for column, kind in wanted.items() if column.lower() not in name}
     shared = [(name[column.lower()], kind) for column, kind in wanted.items() if column.lower() in name]
-    wider = {column: kind for column, kind in shared if not holds(present[column], kind)}
+    wider = {column: kind for column, kind in shared if not can_represent(present[column], kind)}
     for column, kind in wider.items():
-        if not holds(kind, present[column]):
+        if not can_represent(kind, present[column]):
             raise SchemaMismatch(
-                f"{path}: column {column} was {present[column]} and is {kind} now, which cannot hold its old values: "
-                "remove the lake to begin with a new dump"
+                f"{path}: column {column} has changed from {present[column]} to {kind}, which cannot represent its old "
+                "values: remove the lake to start from a new dump"
             )
     table = f"delta.{identifier(str(path))}"
     if added:
@@ -106,12 +105,12 @@ def follow(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     for column, kind in wider.items():
         spark.sql(f"ALTER TABLE {table} ALTER COLUMN {identifier(column)} TYPE {kind}")
-    return columns(spark, path) if added or wider else present
+    return read_columns(spark, path) if added or wider else present
 
 
 @contextmanager
-def once(spark: SparkSession, application: str, version: int) -> Iterator[None]:
-    """Make the Delta writes inside happen at most once for this application and version, however often they run."""
+def idempotent(spark: SparkSession, application: str, version: int) -> Iterator[None]:
+    """Make Delta skip the writes in this block if the table has a commit of this application and version already."""
     settings = {"txnAppId": application, "txnVersion": str(version)}
     for key, setting in settings.items():
         spark.conf.set(f"spark.databricks.delta.write.{key}", setting)
@@ -131,5 +130,5 @@ def _build(builder: DeltaTableBuilder, path: Path, wanted: Columns) -> None:
 
 
 def _folder(name: str) -> str:
-    """Name a folder in letters that mean nothing to any file system or URL; different names stay different."""
+    """Escape a name so that no character has a meaning in paths and URLs; different names give different folders."""
     return re.sub(r"[^A-Za-z0-9_-]", lambda match: "".join(f"~{byte:02X}" for byte in match[0].encode()), name)

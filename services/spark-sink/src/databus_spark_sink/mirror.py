@@ -1,7 +1,7 @@
-"""The current-state mirror: the last change of each primary key, merged into the table.
+"""The mirror of a table's current rows: the last change of each primary key is merged into it.
 
-In what the merge reads, a before image removes its key and an after image sets it, in log order: an update that keeps
-its key sets it last, one that changes it leaves the old key removed.
+For the merge, a before image removes its key and an after image writes it, in binlog order. So an update that keeps
+its key ends with the new row, and one that changes the key ends with the old key removed.
 """
 
 from collections.abc import Sequence
@@ -17,80 +17,85 @@ from pyspark.sql.window import Window
 from databus.errors import SchemaMismatch
 from databus.events import Action, Table
 from databus_spark_sink import lake
-from databus_spark_sink.decode import Statement, Version
-from databus_spark_sink.types import identifier
+from databus_spark_sink.columns import identifier
+from databus_spark_sink.decode import DdlRecord, SchemaVersion
 
 _REMOVED = "s._action in ('update_before', 'delete')"
 
 
 @dataclass(frozen=True)
-class Emptied:
-    """What DDL in a batch did to a table's rows."""
+class Reset:
+    """Whether DDL in a batch emptied or created the table."""
 
-    #: offset of the last statement that left it empty
-    since: int | None = None
-    #: it was created, so that its rows are known from the first one on
-    born: bool = False
+    #: Kafka offset of the last statement after which the table was empty; None if there is none
+    offset: int | None = None
+    #: whether the table was created, so that the batch has its rows from the first one on
+    created: bool = False
 
 
-def emptied(statements: Sequence[Statement], *, absent: bool) -> Emptied:
-    """Find where a table was emptied: truncated, or created while `absent`.
+def find_reset(ddl: Sequence[DdlRecord], *, absent: bool) -> Reset:
+    """Find the last statement that emptied the table: TRUNCATE, or CREATE while the table is `absent`.
 
-    A dropped table's rows stay until there is a new one of its name. CREATE TABLE IF NOT EXISTS of a table that exists
-    is logged too, and changes nothing.
+    After DROP the mirror keeps its rows until the table is created again. CREATE TABLE IF NOT EXISTS is logged for an
+    existing table too, and changes nothing then.
     """
-    found = Emptied()
-    for statement in statements:
-        if statement.action is Action.DROP:
+    reset = Reset()
+    for record in ddl:
+        if record.action is Action.DROP:
             absent = True
-        elif statement.action is Action.TRUNCATE:
-            found = Emptied(statement.offset, found.born)
-        elif statement.action is Action.CREATE and absent:
-            found, absent = Emptied(statement.offset, born=True), False
-    return found
+        elif record.action is Action.TRUNCATE:
+            reset = Reset(record.offset, reset.created)
+        elif record.action is Action.CREATE and absent:
+            reset, absent = Reset(record.offset, created=True), False
+    return reset
 
 
-def has_keys(versions: Sequence[Version], since: int | None) -> bool:
-    """Say whether all rows after an offset have a primary key."""
+def has_keys(versions: Sequence[SchemaVersion], since: int | None) -> bool:
+    """Return whether the table has a primary key in all its schemas from an offset on."""
     return all(version.table.primary_key for version in versions if since is None or version.last >= since)
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one merge takes in: the entries at these offsets, which have one primary key."""
+class MergeStep:
+    """One merge: the change-log entries at these Kafka offsets, all with the same primary key columns."""
 
     key: tuple[str, ...]
     offsets: range
-    #: the table was empty before
-    anew: bool
+    #: whether to remove all rows that the entries do not write
+    replace_all: bool
 
 
-def steps(versions: Sequence[Version], empty_since: int | None) -> list[Step]:
-    """Cut a table's part of a batch where its primary key changes.
+def merge_steps(versions: Sequence[SchemaVersion], reset: int | None) -> list[MergeStep]:
+    """Divide a table's entries in a batch into merges, a new one wherever the primary key columns change.
 
-    `empty_since` is the offset of the last statement that emptied the table: nothing before it matters. Raises
-    SchemaMismatch where the table cannot be mirrored.
+    Entries before `reset`, the offset of the last statement that emptied the table, are left out. Raises SchemaMismatch
+    if the table cannot be mirrored.
     """
-    start = -1 if empty_since is None else empty_since
+    start = -1 if reset is None else reset
     kept = [version for version in versions if version.images and version.last > start]
-    found: list[Step] = []
+    found: list[MergeStep] = []
     for key, group in groupby(kept, lambda version: _key(version.table)):
         same = list(group)
         if not key:
-            raise SchemaMismatch(f"{_name(same[0].table)} has lost its primary key: leave it out of spark.tables")
+            raise SchemaMismatch(
+                f"table {same[0].table.full_name} no longer has a primary key: leave it out of spark.tables"
+            )
         offsets = range(max(same[0].first, start + 1), max(version.last for version in same) + 1)
         if found and found[-1].offsets.stop > offsets.start:
-            raise SchemaMismatch(f"{_name(same[0].table)}: its primary key changed to and fro within a micro-batch")
-        found.append(Step(key, offsets, anew=empty_since is not None and not found))
-    if empty_since is not None and not found:
-        found.append(Step((), range(0), anew=True))
+            raise SchemaMismatch(
+                f"table {same[0].table.full_name}: the primary key was changed and changed back within a micro-batch: "
+                "remove the lake to start from a new dump"
+            )
+        found.append(MergeStep(key, offsets, replace_all=reset is not None and not found))
+    if reset is not None and not found:
+        found.append(MergeStep((), range(0), replace_all=True))
     return found
 
 
-def merge(path: Path, entries: DataFrame, step: Step) -> None:
+def merge(path: Path, entries: DataFrame, step: MergeStep) -> None:
     """Apply change-log entries to a mirror: one Delta commit."""
     source = _last_of_each_key(entries, step)
-    into = lake.columns(entries.sparkSession, path)
+    into = lake.read_columns(entries.sparkSession, path)
     on = " AND ".join(f"t.{column} <=> s.{column}" for column in map(identifier, step.key)) or "false"
     values: dict[str, str | Column] = {identifier(column): f"s.{identifier(column)}" for column in into}
     merging = (
@@ -101,22 +106,18 @@ def merge(path: Path, entries: DataFrame, step: Step) -> None:
         .whenMatchedUpdate(set=values)
         .whenNotMatchedInsert(f"not ({_REMOVED})", values)
     )
-    if step.anew:
+    if step.replace_all:
         merging = merging.whenNotMatchedBySourceDelete()
     merging.execute()
 
 
-def _last_of_each_key(entries: DataFrame, step: Step) -> DataFrame:
+def _last_of_each_key(entries: DataFrame, step: MergeStep) -> DataFrame:
     images = entries.where("_query is null")
     in_step = images.where(sql.col("_offset").between(step.offsets.start, step.offsets.stop - 1))
     by_key = Window.partitionBy(*map(identifier, step.key)).orderBy(sql.desc("_offset"), sql.desc("_row"))
-    # The rank takes the name of a column of the change log's own: no column of the table can have it.
+    # The rank replaces a metadata column of the change log: no column of the table can have its name.
     return in_step.withColumn("_row", sql.row_number().over(by_key)).where("_row = 1")
 
 
 def _key(table: Table) -> tuple[str, ...]:
-    return tuple(table.columns[place].name for place in table.primary_key)
-
-
-def _name(table: Table) -> str:
-    return f"{table.schema}.{table.name}"
+    return tuple(table.columns[index].name for index in table.primary_key)

@@ -1,4 +1,4 @@
-"""The sink's main path: session → bootstrap from a dump → stream from Kafka."""
+"""The sink's main path: open a Spark session → load a dump → stream from Kafka."""
 
 import asyncio
 
@@ -7,38 +7,40 @@ from pyspark.sql import SparkSession
 from databus.dump_client import DumpApi
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_spark_sink import bootstrap, session, stream, subscription
-from databus_spark_sink.batch import Batches
-from databus_spark_sink.lake import Lake
+from databus_spark_sink import bootstrap, offsets, session, stream
+from databus_spark_sink.batch import LakeWriter
+from databus_spark_sink.lake import LakeLayout
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Keep the lake up to date; with `until_idle` only until it has what Kafka holds now."""
-    place = Lake(settings.spark.lake)
-    spark = await asyncio.to_thread(session.open_session, settings.spark, place)
+    """Keep the lake up to date; with `until_idle` return when it has everything that is in Kafka now."""
+    layout = LakeLayout(settings.spark.lake)
+    spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
     try:
-        await keep(settings, health, spark, place, until_idle=until_idle)
+        await keep_up_to_date(settings, health, spark, layout, until_idle=until_idle)
     finally:
         await asyncio.shield(asyncio.to_thread(spark.stop))
 
 
-async def keep(settings: Settings, health: Health, spark: SparkSession, place: Lake, *, until_idle: bool) -> None:
-    """Do the work of `run` in a session that is open."""
-    beginning = await bootstrap.ensure(settings, spark, place)
-    offsets = await subscription.starting_offsets(settings, place, beginning.manifest)
-    batches = Batches(settings, place, beginning)
-    query = await asyncio.to_thread(stream.start, spark, settings, place, batches, offsets, until_idle=until_idle)
-    await stream.follow(query, batches, health)
+async def keep_up_to_date(
+    settings: Settings, health: Health, spark: SparkSession, layout: LakeLayout, *, until_idle: bool
+) -> None:
+    """Do the work of `run` in an open session."""
+    dump = await bootstrap.ensure_loaded(settings, spark, layout)
+    starts = await offsets.starting_offsets(settings, layout, dump.manifest)
+    writer = LakeWriter(settings, layout, dump)
+    query = await asyncio.to_thread(stream.start, spark, settings, layout, writer, starts, until_idle=until_idle)
+    await stream.follow(query, writer, health)
 
 
 async def run_until_idle(settings: Settings, health: Health) -> None:
-    """Bring the lake up to what Kafka holds now."""
+    """Bring the lake up to date with what is in Kafka now, and return."""
     await run(settings, health, until_idle=True)
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Look for the jars, connect to Kafka and dump-api."""
+    """Check that the jars are there and that Kafka and dump-api can be reached."""
     session.jars(settings.spark.jars)
-    await subscription.ping(settings)
+    await offsets.check_kafka(settings)
     async with DumpApi(settings.dumps.url) as api:
         await api.dumps()

@@ -1,4 +1,4 @@
-"""The streaming query: Kafka's committed records, micro-batch by micro-batch, into the lake."""
+"""The streaming query: Kafka's committed records go into the lake in micro-batches."""
 
 import asyncio
 
@@ -11,20 +11,20 @@ from databus.errors import ChangesLost, DatabusError, FatalError, KafkaUnavailab
 from databus.metrics import SINK_OFFSET
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_spark_sink.batch import Batches
-from databus_spark_sink.lake import Lake
-from databus_spark_sink.subscription import topic_pattern
+from databus_spark_sink.batch import LakeWriter
+from databus_spark_sink.lake import LakeLayout
+from databus_spark_sink.offsets import topic_pattern
 
-#: Kafka messages in one micro-batch: bounds what is held at once when there is much to catch up with
-_MOST_MESSAGES = 100_000
-#: longest part of a Spark error that is told
-_LONGEST_REASON = 300
+#: limit of Kafka records in one micro-batch: bounds memory while the sink catches up
+_MAX_RECORDS = 100_000
+#: characters of a Spark error that are reported
+_MAX_REASON = 300
 
 
 def start(
-    spark: SparkSession, settings: Settings, place: Lake, batches: Batches, offsets: str, *, until_idle: bool
+    spark: SparkSession, settings: Settings, layout: LakeLayout, writer: LakeWriter, offsets: str, *, until_idle: bool
 ) -> StreamingQuery:
-    """Start the query where its checkpoint says, or at `offsets` if it has none yet. Blocks."""
+    """Start the query at its checkpoint, or at `offsets` if there is none yet. Blocks."""
     records = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", ",".join(settings.kafka.bootstrap_servers))
@@ -32,55 +32,58 @@ def start(
         .option("subscribePattern", topic_pattern(settings))
         .option("startingOffsets", offsets)
         .option("failOnDataLoss", "true")
-        .option("maxOffsetsPerTrigger", _MOST_MESSAGES)
+        .option("maxOffsetsPerTrigger", _MAX_RECORDS)
         .load()
     )
-    writer = records.writeStream.foreachBatch(batches.apply).option("checkpointLocation", str(place.checkpoint))
+    batches = records.writeStream.foreachBatch(writer.apply).option("checkpointLocation", str(layout.checkpoint))
     if until_idle:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{settings.spark.trigger} seconds").start()
+        return batches.trigger(availableNow=True).start()
+    return batches.trigger(processingTime=f"{settings.spark.trigger} seconds").start()
 
 
-async def follow(query: StreamingQuery, batches: Batches, health: Health) -> None:
-    """Keep health and metrics true until the query ends; stop it when cancelled. Raises why it failed."""
+async def follow(query: StreamingQuery, writer: LakeWriter, health: Health) -> None:
+    """Update health and metrics until the query ends, and stop it when cancelled. Raises the query's error."""
     try:
         while not await asyncio.to_thread(query.awaitTermination, 1):
-            _tell_offsets(query)
+            _set_offset_metrics(query)
             health.up()
-        _tell_offsets(query)
+        _set_offset_metrics(query)
     except StreamingQueryException as error:
-        raise batches.failure or _reason(error) from error
+        raise writer.failure or _classify(error) from error
     finally:
         await asyncio.shield(asyncio.to_thread(query.stop))
 
 
-class _Source(msgspec.Struct, frozen=True, rename="camel"):
+class _SourceReport(msgspec.Struct, frozen=True, rename="camel"):
     end_offset: dict[str, dict[str, int]] | None = None
 
 
-class _Progress(msgspec.Struct, frozen=True):
-    """What is needed of Spark's own report."""
+class _QueryReport(msgspec.Struct, frozen=True):
+    """The part of Spark's StreamingQueryProgress that the metrics need."""
 
-    sources: list[_Source]
+    sources: list[_SourceReport]
 
 
-def _tell_offsets(query: StreamingQuery) -> None:
+def _set_offset_metrics(query: StreamingQuery) -> None:
     if (report := query.lastProgress) is None:
         return
-    for source in msgspec.json.decode(report.json, type=_Progress).sources:
+    for source in msgspec.json.decode(report.json, type=_QueryReport).sources:
         for topic, partitions in (source.end_offset or {}).items():
             for partition, offset in partitions.items():
                 SINK_OFFSET.labels(topic, partition).set(offset)
 
 
-def _reason(error: StreamingQueryException) -> DatabusError:
-    """Sort what Spark says; its text may be long and hold data, so only its beginning is told."""
+def _classify(error: StreamingQueryException) -> DatabusError:
+    """Turn Spark's error into ours by its text, which may be long and contain row data: only the start is kept."""
     text = str(error)
-    reason = text.splitlines()[0][:_LONGEST_REASON]
+    reason = text.splitlines()[0][:_MAX_REASON]
     if "KAFKA_DATA_LOSS" in text or "OffsetOutOfRange" in text:
-        return ChangesLost(f"Kafka no longer holds the changes that come next: {reason}")
+        return ChangesLost(
+            f"Kafka has deleted changes that the sink has not read: {reason} "
+            "(raise the topics' retention and remove the lake to start from a new dump)"
+        )
     if "must specify all TopicPartitions" in text:
-        return KafkaUnavailable("a topic was created while the first offsets were read")
+        return KafkaUnavailable("a topic was created while the starting offsets were read")
     if "org.apache.kafka.common.errors" in text:
         return KafkaUnavailable(f"Kafka does not serve: {reason} (check kafka.bootstrap_servers)")
-    return FatalError(f"Spark gave up: {reason}")
+    return FatalError(f"Spark's streaming query failed: {reason}")

@@ -1,4 +1,4 @@
-"""Compare a source table with its mirror in the lake, row by row, with a reader that has no part in writing it."""
+"""Compare a source table with its mirror in the lake, row by row, with another reader than the sink's."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
 
+from devstack.demo.shop import SCHEMA, connect
 from devstack.server import Server
-from devstack.shop import SCHEMA, connect
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a mirror differs from its table; rows are told by primary key."""
+    """The differences between a mirror and its table, in rows by primary key."""
 
     table: str
     rows: int
@@ -27,50 +27,50 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether the two are the same."""
+        """Whether there are no differences."""
         return not (self.missing or self.invented or self.different)
 
 
 async def compare(source: Server, lake: Path, table: str) -> Comparison:
-    """Read both sides and compare them, columns and all."""
+    """Read all rows and columns on both sides and compare them."""
     connection = await connect(source)
     async with connection, connection.cursor() as cursor:
         await cursor.execute(f"SHOW KEYS FROM {SCHEMA}.{table} WHERE Key_name = 'PRIMARY'")
-        key = [row[4] for row in await cursor.fetchall()]
+        key_columns = [row[4] for row in await cursor.fetchall()]
         await cursor.execute(f"SELECT * FROM {SCHEMA}.{table}")
         names = [column[0] for column in cursor.description]
-        here = _by_key(key, (dict(zip(names, row, strict=True)) for row in await cursor.fetchall()))
-    there = _by_key(key, _mirrored(lake / "mirror" / SCHEMA / table))
+        source_rows = _by_key(key_columns, (dict(zip(names, row, strict=True)) for row in await cursor.fetchall()))
+    mirror_rows = _by_key(key_columns, _read_mirror(lake / "mirror" / SCHEMA / table))
     return Comparison(
         table=table,
-        rows=len(here),
-        missing=len(here.keys() - there.keys()),
-        invented=len(there.keys() - here.keys()),
-        different=sum(here[row] != there[row] for row in here.keys() & there.keys()),
+        rows=len(source_rows),
+        missing=len(source_rows.keys() - mirror_rows.keys()),
+        invented=len(mirror_rows.keys() - source_rows.keys()),
+        different=sum(source_rows[key] != mirror_rows[key] for key in source_rows.keys() & mirror_rows.keys()),
     )
 
 
 def count(path: Path) -> int:
-    """Count the rows of a table in the lake; 0 where there is none yet."""
+    """Count the rows of a table in the lake; 0 if it does not exist yet."""
     if not DeltaTable.is_deltatable(str(path)):
         return 0
     (column,) = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT COUNT(*) FROM t").read_all().columns
     return int(column.to_pylist()[0])
 
 
-def _mirrored(path: Path) -> Iterable[dict[str, Any]]:
+def _read_mirror(path: Path) -> Iterable[dict[str, Any]]:
     batch = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all()
     columns = [column.to_pylist() for column in batch.columns]
     return (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
 
 
-def _by_key(key: list[str], rows: Iterable[dict[str, Any]]) -> Rows:
+def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:
     plain = ({name: _plain(value) for name, value in row.items()} for row in rows)
-    return {tuple(row[name] for name in key): row for row in plain}
+    return {tuple(row[name] for name in key_columns): row for row in plain}
 
 
 def _plain(value: Any) -> Any:
-    """Give one form to values that the two readers type differently: numbers, and times of a zone."""
+    """Convert values that the two readers type differently, numbers and times with a zone, to one form."""
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, datetime) and value.tzinfo:

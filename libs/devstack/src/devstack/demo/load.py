@@ -1,4 +1,4 @@
-"""A sample shop and the load on it: every kind of change, in transactions of one row and of many."""
+"""The load on the shop: every kind of change, in transactions of one row and of many."""
 
 import asyncio
 import random
@@ -7,96 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import asyncmy
-
+from devstack.demo.shop import NAMES, PRODUCTS, SCHEMA, connect
 from devstack.server import Server
-
-SCHEMA = "shop"
-TABLES = ("customers", "products", "orders", "order_lines")
-
-_DEFINITIONS = f"""
-CREATE OR REPLACE DATABASE {SCHEMA} CHARACTER SET utf8mb4;
-USE {SCHEMA};
-CREATE TABLE customers (
-  id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
-  name VARCHAR(100) NOT NULL,
-  email VARCHAR(255) NOT NULL,
-  credit DECIMAL(12,2) NULL,
-  preferences JSON NULL,
-  notes TEXT NULL,
-  created DATETIME(6) NOT NULL,
-  UNIQUE KEY email (email)
-);
-CREATE TABLE products (
-  id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
-  sku CHAR(12) NOT NULL,
-  title VARCHAR(200) NOT NULL,
-  kind ENUM('book','toy','tool''s') NOT NULL,
-  price DECIMAL(10,2) UNSIGNED NOT NULL,
-  weight DOUBLE NULL,
-  stock INT NOT NULL,
-  picture BLOB NULL
-);
-CREATE TABLE orders (
-  id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
-  customer_id BIGINT UNSIGNED NOT NULL,
-  status ENUM('new','paid','shipped') NOT NULL DEFAULT 'new',
-  total DECIMAL(14,2) NOT NULL,
-  placed DATETIME(6) NOT NULL,
-  shipped TIMESTAMP NULL
-);
-CREATE TABLE order_lines (
-  order_id BIGINT UNSIGNED NOT NULL,
-  line SMALLINT UNSIGNED NOT NULL,
-  product_id INT UNSIGNED NOT NULL,
-  quantity TINYINT UNSIGNED NOT NULL,
-  price DECIMAL(10,2) NOT NULL,
-  PRIMARY KEY (order_id, line)
-)"""
-
-_PRODUCTS = 60
-_NAMES = ("Anne", "Zoë", "李雷", "Jürgen", "O'Neil", "नेहा", "🦊 Fox", "Sørensen", "back\\slash", "Ада")
-
-
-async def connect(server: Server) -> Any:
-    """Log in for statements that are committed by themselves."""
-    return await asyncmy.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-        charset="utf8mb4",
-    )
-
-
-async def exists(server: Server) -> bool:
-    """Say whether the shop is there."""
-    connection = await connect(server)
-    async with connection, connection.cursor() as cursor:
-        return bool(await cursor.execute("SHOW DATABASES LIKE %s", (SCHEMA,)))
-
-
-async def create(server: Server) -> None:
-    """Create the shop anew, with products and a few customers."""
-    connection = await connect(server)
-    async with connection, connection.cursor() as cursor:
-        for statement in _DEFINITIONS.split(";\n"):
-            await cursor.execute(statement)
-        rng = random.Random(1)
-        for number in range(_PRODUCTS):
-            picture = None if number % 3 else rng.randbytes(200)
-            title, weight = f"{rng.choice(_NAMES)}'s “thing” {number}", rng.uniform(0, 50) if number % 4 else None
-            await cursor.execute(
-                f"INSERT INTO {SCHEMA}.products (sku, title, kind, price, weight, stock, picture)"
-                " VALUES (%s, %s, %s, %s, %s, 1000000, %s)",
-                (f"SKU{number:05}", title, rng.randint(1, 3), rng.randint(1, 99999) / 100, weight, picture),
-            )
 
 
 @dataclass
 class Load:
-    """One customer of the database: a seeded series of transactions over a connection of its own."""
+    """A client of the database: a seeded series of transactions on its own connection."""
 
     server: Server
     seed: int
@@ -106,15 +23,15 @@ class Load:
     changes: int = 0
     transactions: int = 0
 
-    async def run(self, transactions: int, calm: asyncio.Event, done: Callable[[], None]) -> None:
-        """Commit at least this many transactions, and more until it is `calm`; `done` is called after each."""
+    async def run(self, transactions: int, settled: asyncio.Event, done: Callable[[], None]) -> None:
+        """Commit at least this many transactions, and more until `settled` is set; `done` is called after each."""
         connection = await connect(self.server)
         self._random = random.Random(self.seed)
         async with connection, connection.cursor() as cursor:
             await cursor.execute(f"USE {SCHEMA}")
-            # Without gap locks, and with products in order, two loads cannot deadlock.
+            # Without gap locks, and with products updated in order, two loads cannot deadlock.
             await cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            while self.transactions < transactions or not calm.is_set():
+            while self.transactions < transactions or not settled.is_set():
                 await cursor.execute("BEGIN")
                 changed = await self._step(cursor)
                 await cursor.execute("COMMIT")
@@ -123,7 +40,7 @@ class Load:
                 done()
 
     async def _step(self, cursor: Any) -> int:
-        """Do one transaction's work and count its row changes."""
+        """Run the statements of one transaction and return the number of changed rows."""
         chance = self._random.random()
         if len(self.customers) < 5 or chance < 0.15:
             return await self._register(cursor)
@@ -136,7 +53,7 @@ class Load:
         return await self._edit(cursor)
 
     async def _register(self, cursor: Any) -> int:
-        name, now = self._random.choice(_NAMES), datetime.now(UTC).replace(tzinfo=None)
+        name, now = self._random.choice(NAMES), datetime.now(UTC).replace(tzinfo=None)
         await cursor.execute(
             "INSERT INTO customers (name, email, credit, preferences, notes, created) VALUES (%s, %s, %s, %s, %s, %s)",
             (name, f"{self.seed}.{len(self.customers)}.{self._random.getrandbits(40):x}@example.org",
@@ -153,7 +70,7 @@ class Load:
             (customer, f"{self._random.randint(100, 999_999) / 100:.2f}"),
         )
         order = cursor.lastrowid
-        products = sorted(self._random.sample(range(1, _PRODUCTS + 1), count))
+        products = sorted(self._random.sample(range(1, PRODUCTS + 1), count))
         lines = [
             (order, line, product, self._random.randint(1, 200), "9.99") for line, product in enumerate(products, 1)
         ]
@@ -173,7 +90,7 @@ class Load:
         return int(lines) + int(await cursor.execute("DELETE FROM orders WHERE id = %s", (order,)))
 
     async def _edit(self, cursor: Any) -> int:
-        """Change a customer, move an order's lines to other keys, or remove a customer."""
+        """Change a customer, change the keys of an order's lines, or delete a customer."""
         customer = self._random.choice(self.customers)
         match self._random.randrange(3):
             case 0:
@@ -188,11 +105,3 @@ class Load:
                 self.customers.remove(customer)
                 statement, key = "DELETE FROM customers WHERE id = %s", customer
         return int(await cursor.execute(statement, (key,)))
-
-
-async def alter(server: Server) -> None:
-    """Add a column while the load runs, and use it."""
-    connection = await connect(server)
-    async with connection, connection.cursor() as cursor:
-        await cursor.execute(f"ALTER TABLE {SCHEMA}.orders ADD COLUMN coupon VARCHAR(20) NULL AFTER status")
-        await cursor.execute(f"UPDATE {SCHEMA}.orders SET coupon = CONCAT('C', id) WHERE id % 3 = 0")

@@ -1,4 +1,4 @@
-"""How an outsider sees a pipeline: dumps over REST, progress in Kafka, the sink's metrics."""
+"""A pipeline as its users see it: dumps over HTTP, progress in Kafka, the sink's metrics."""
 
 import asyncio
 import hashlib
@@ -11,20 +11,20 @@ from typing import Any
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from devstack import shop
+from devstack.demo import shop
 from devstack.pipeline import Pipeline
 from devstack.server import DevstackError, Server
 
-_PATIENCE_SECONDS = 300
+_TIMEOUT_SECONDS = 300
 _POLL_SECONDS = 0.2
 _SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="0",topic="([^"]+)"\} (\S+)$', re.MULTILINE)
 
 
 async def take_dump(pipeline: Pipeline) -> dict[str, Any]:
-    """Request a dump over REST and wait for it."""
+    """Request a dump, wait until it is complete, and return its manifest."""
     async with (
         httpx.AsyncClient(base_url=pipeline.url("dump-api"), timeout=30) as http,
-        asyncio.timeout(_PATIENCE_SECONDS),
+        asyncio.timeout(_TIMEOUT_SECONDS),
     ):
         dump = (await http.post("/v1/dumps", json={})).raise_for_status().json()
         while dump["state"] in {"pending", "running"}:
@@ -36,7 +36,7 @@ async def take_dump(pipeline: Pipeline) -> dict[str, Any]:
 
 
 async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
-    """Download a file of a dump, verify its checksum, and give its size."""
+    """Download a file of a dump, verify its checksum, and return its size in bytes."""
     digest, size = hashlib.sha256(), 0
     url = f"{pipeline.url('dump-api')}/v1/dumps/{dump}/files/{file['name']}"
     async with httpx.AsyncClient(timeout=30) as http, http.stream("GET", url) as answer:
@@ -45,12 +45,12 @@ async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
             digest.update(part)
             size += len(part)
     if digest.hexdigest() != file["sha256"]:
-        raise DevstackError(f"{file['name']} of dump {dump} has another checksum than its manifest says")
+        raise DevstackError(f"file {file['name']} of dump {dump} does not have the checksum in its manifest")
     return size
 
 
 async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
-    """Give every progress record that the pipeline has committed, and then each new one."""
+    """Yield all progress records that the pipeline has committed, then each new one."""
     topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
     async with _consumer(pipeline) as consumer:
         consumer.assign([topic])
@@ -60,12 +60,12 @@ async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
 
 
 async def until_published(source: Server, pipeline: Pipeline) -> None:
-    """Wait until the pipeline's progress has reached the end of the binlog."""
+    """Wait until the pipeline's progress is at the end of the binlog."""
     connection = await shop.connect(source)
     async with connection, connection.cursor() as cursor:
         await cursor.execute("SHOW MASTER STATUS")
         file, offset, *_ = await cursor.fetchone()
-    async with asyncio.timeout(_PATIENCE_SECONDS), aclosing(progress(pipeline)) as records:
+    async with asyncio.timeout(_TIMEOUT_SECONDS), aclosing(progress(pipeline)) as records:
         async for record in records:
             position = record["position"]
             if position and (_number(position["file"]), position["offset"]) >= (_number(file), int(offset)):
@@ -77,19 +77,19 @@ def _number(file: str) -> int:
 
 
 async def until_in_lake(pipeline: Pipeline) -> None:
-    """Wait until the sink has read every topic to its end."""
+    """Wait until the sink has read all topics to their ends."""
     async with _consumer(pipeline) as consumer:
         topics = [name for name in await consumer.topics() if name.startswith(f"{pipeline.name}.")]
         ends = await consumer.end_offsets([TopicPartition(topic, 0) for topic in topics])
     async with (
         httpx.AsyncClient(base_url=pipeline.url("spark-sink"), timeout=30) as http,
-        asyncio.timeout(_PATIENCE_SECONDS),
+        asyncio.timeout(_TIMEOUT_SECONDS),
     ):
         while True:
             try:
                 metrics = (await http.get("/metrics")).text
             except httpx.TransportError:
-                await asyncio.to_thread(pipeline.wait, "spark-sink")  # tells why, if it has ended
+                await asyncio.to_thread(pipeline.wait, "spark-sink")  # raises the reason if it has ended
                 continue
             read = {topic: float(offset) for topic, offset in _SINK_OFFSET.findall(metrics)}
             if all(read.get(partition.topic, 0) >= end for partition, end in ends.items()):

@@ -1,0 +1,56 @@
+"""The sample pipeline that `devstack up --services` leaves running."""
+
+import asyncio
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from devstack.demo import scenario, shop
+from devstack.pipeline import SERVICES, Pipeline, stop_services
+from devstack.progress import ProgressDisplay
+from devstack.stack import Stack
+
+
+def start(home: Path) -> None:
+    """Start the four services over the shop in MariaDB and print all addresses; what runs or exists is kept."""
+    with ProgressDisplay() as progress:
+        progress.say("services", "starting reader, publisher, dump-api and spark-sink")
+        pipeline = asyncio.run(_start(Stack(home), home))
+        progress.say("services", "ready")
+    table = Table("", "address")
+    for name, address in _addresses(pipeline).items():
+        table.add_row(name, address)
+    Console().print(table)
+
+
+async def _start(stack: Stack, home: Path) -> Pipeline:
+    source, redis, kafka = stack.start("mariadb"), stack.start("redis"), stack.start("kafka")
+    if not await shop.exists(source):
+        await shop.create(source)
+    overrides = {"spark": {"jars": str(scenario.connectors())}}
+    pipeline = Pipeline(_folder(home), source=source, redis=redis, kafka=kafka, overrides=overrides)
+    await asyncio.to_thread(pipeline.start_all, *SERVICES)
+    return pipeline
+
+
+def stop(home: Path) -> None:
+    """Stop the services, and those of a demo that was killed."""
+    stop_services(_folder(home))
+    stop_services(scenario.pipeline_folder(home))
+
+
+def _addresses(pipeline: Pipeline) -> dict[str, str]:
+    return {
+        "MariaDB": pipeline.source.url,
+        "Redis": pipeline.redis.url,
+        "Kafka": pipeline.kafka.url,
+        "dump-api": f"{pipeline.url('dump-api')}/docs",
+        **{f"{service} metrics": f"{pipeline.url(service)}/metrics" for service in SERVICES},
+        "lake": str(pipeline.lake),
+        "configuration": str(pipeline.config),
+    }
+
+
+def _folder(home: Path) -> Path:
+    return home / "pipeline"

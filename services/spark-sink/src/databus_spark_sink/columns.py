@@ -1,0 +1,159 @@
+"""A column's type in the lake, and the SQL that turns row images into typed rows.
+
+A cell that its type cannot represent (a zero date, an unknown label) becomes NULL, never another value; the change log
+keeps its text in `_original`. docs/reference/lake.md has the whole mapping.
+"""
+
+import re
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from databus.events import Column, Table
+
+#: column → SQL type, in the table's order
+Columns = dict[str, str]
+
+#: metadata columns of the change log
+METADATA: Columns = {
+    "_action": "string",
+    "_file": "string",
+    "_position": "bigint",
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    "_row": "int",
+    "_time": "timestamp",
+    "_query": "string",
+    "_original": "map<string,string>",
+}
+
+_RAW_TYPE = re.compile(r"(?P<kind>\w+)\s*(?:\((?P<size>\d+)(?:,(?P<scale>\d+))?\))?")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+_INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year"}
+_SAME = {
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "datetime": "timestamp_ntz",
+    "timestamp": "timestamp",
+} | dict.fromkeys(
+    ("time", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json", "enum", "set"), "string"
+)
+_UNSIGNED_64 = "decimal(20,0)"
+
+
+def lake_type(column: Column) -> str:
+    """Return a column's SQL type in the lake, in Spark's short form."""
+    match = _RAW_TYPE.match(column.raw_type.lower())
+    kind, size, scale = match.group("kind", "size", "scale") if match else ("", None, None)
+    if kind in _INTEGERS:
+        return _UNSIGNED_64 if kind == "bigint" and "unsigned" in column.raw_type.lower() else "bigint"
+    if kind == "bit":
+        return _UNSIGNED_64 if size == "64" else "bigint"
+    if kind in ("decimal", "numeric"):
+        # Decimals have up to 38 digits in Spark, 65 in MySQL.
+        return f"decimal({size or 10},{scale or 0})" if int(size or 10) <= 38 else "string"
+    return _SAME.get(kind, "binary")
+
+
+def value(column: Column, cell: str) -> str:
+    """Build the SQL that converts `cell` (binary) to `lake_type(column)`, to NULL if the type cannot represent it."""
+    text = f"cast({cell} as string)"
+    match _kind(column), lake_type(column):
+        case "enum", _:
+            return f"case {text} when '0' then '' else try_element_at({_labels(column)}, try_cast({text} as int)) end"
+        case "set", _:
+            bits = f"reverse(conv({text}, 10, 2))"
+            chosen = f"filter({_labels(column)}, (label, bit) -> substring({bits}, bit + 1, 1) = '1')"
+            return f"if({cell} is null, null, array_join({chosen}, ','))"
+        case _, "binary":
+            return cell
+        case _, "string":
+            return text
+        case _, kind:
+            return f"try_cast({text} as {kind})"
+
+
+def may_become_null(column: Column) -> bool:
+    """Return whether a value other than NULL may become NULL."""
+    return lake_type(column) not in ("string", "binary") or _kind(column) == "enum"
+
+
+def can_represent(container: str, kind: str) -> bool:
+    """Return whether every value of type `kind` is, unchanged, a value of type `container`."""
+    if container == kind or (kind, container) == ("float", "double"):
+        return True
+    outer = _DECIMAL.fullmatch(container)
+    inner = ("19", "0") if kind == "bigint" else (m.groups() if (m := _DECIMAL.fullmatch(kind)) else None)
+    if not outer or not inner:
+        return False
+    (digits, scale), (needed, fraction) = map(int, outer.groups()), map(int, inner)
+    return scale >= fraction and digits - scale >= needed - fraction
+
+
+def identifier(name: str) -> str:
+    """Quote an identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """Quote a string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _kind(column: Column) -> str:
+    return column.raw_type.lower().partition("(")[0]
+
+
+def _labels(column: Column) -> str:
+    return f"cast(array({', '.join(map(literal, column.values))}) as array<string>)"
+
+
+def lake_columns(table: Table) -> Columns:
+    """Return a table's columns with their types in the lake."""
+    return {column.name: lake_type(column) for column in table.columns}
+
+
+def typed_rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
+    """Convert messages with the schema `table` to rows with the columns `into`, NULL where the schema lacks one."""
+    cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
+    return cells.selectExpr(*_typed(table, into))
+
+
+def change_log_entries(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
+    """Convert messages to change-log entries: row images like `typed_rows`, DDL with NULL in the table's columns."""
+    # An outer explode keeps DDL statements, which have no rows.
+    cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
+    own = {
+        "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
+        "_query": "cast(m.Query as string)",
+        "_original": _original(table),
+    }
+    metadata = (f"cast({own.get(name, name)} as {kind}) as {name}" for name, kind in METADATA.items())
+    return cells.selectExpr(*metadata, *_typed(table, into))
+
+
+def _typed(table: Table, into: Columns) -> list[str]:
+    """Build the SQL that computes the columns `into` from `cells`."""
+    indexes = {column.name.lower(): index for index, column in enumerate(table.columns)}
+    typed = []
+    for name, kind in into.items():
+        index = indexes.get(name.lower())
+        cell = "null" if index is None else value(table.columns[index], f"cells[{index}]")
+        typed.append(f"cast({cell} as {kind}) as {identifier(name)}")
+    return typed
+
+
+def _original(table: Table) -> str:
+    """Build the SQL of a map: column → text of each cell that its type cannot represent. NULL if there is none."""
+    entries = []
+    for index, column in enumerate(table.columns):
+        if may_become_null(column):
+            cell = f"cells[{index}]"
+            text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
+            entries.append(f"struct({literal(column.name)} as key, {text} as value)")
+    empty = "cast(array() as array<struct<key: string, value: string>>)"
+    lost = f"filter(array({', '.join(entries)}), entry -> entry.value is not null)" if entries else empty
+    return f"map_from_entries(nullif({lost}, {empty}))"

@@ -1,0 +1,172 @@
+"""Kafka offsets: where the stream starts, and up to where its records may already be in the dump.
+
+A record's key has its binlog file and offset. Comparing them with the dump's position shows whether the dump contains
+the record, as long as both are from the same server. After a failover they are not. So the sink waits until the
+pipeline has passed the dump's position and keeps Kafka's end offsets of that moment: later records are newer than the
+dump, whatever their keys say.
+"""
+
+import asyncio
+import logging
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import TypeAlias
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from databus import names
+from databus.connections import kafka_errors
+from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
+from databus.kafka_client import running
+from databus.kafka_progress import read_progress
+from databus.manifest import Manifest
+from databus.progress import Progress
+from databus.settings import Settings
+from databus.settings.rules import DEFAULT_OUTPUT
+from databus_binlog import GtidSet, Position
+from databus_spark_sink.lake import LakeLayout
+
+log = logging.getLogger("databus.sink")
+
+#: topic → partition → offset
+Offsets: TypeAlias = dict[str, dict[int, int]]
+
+_PAUSE_SECONDS = 0.5
+
+
+class StartingDump(msgspec.Struct, frozen=True):
+    """The dump that the lake was loaded from."""
+
+    manifest: Manifest
+    #: Records from these offsets on, and all records of other partitions, are newer than the dump. None without GTIDs:
+    #: such a pipeline cannot fail over, so binlog positions can always be compared.
+    passed: Offsets | None = None
+
+
+def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
+    """Return whether the dump was taken from the server that the pipeline reads; True if either is unknown."""
+    return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
+
+
+async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets | None:
+    """Wait until the pipeline has passed the dump's position, and return Kafka's end offsets of that moment.
+
+    None without GTIDs. Raises DumpUnusable if the pipeline failed over to another server before it got there.
+    """
+    position = manifest.position or Position()
+    if not position.gtid_set:
+        return None
+    dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", position.gtid_set)
+    log.info("waiting until the pipeline has passed the position of dump %s", manifest.id)
+    async for progress in _polled(settings):
+        if _has_passed(progress, dumped, manifest):
+            break
+        if progress and progress.position and not progress.position.gtid_set:
+            return None
+    ends = await _stable_end_offsets(settings)
+    # The progress of all records before these offsets is committed, so a failover before them is visible now.
+    _has_passed(await read_progress(settings, whole=True), dumped, manifest)
+    return ends
+
+
+async def _polled(settings: Settings) -> AsyncIterator[Progress | None]:
+    while True:
+        yield await read_progress(settings)
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _has_passed(progress: Progress | None, dumped: GtidSet, manifest: Manifest) -> bool:
+    if not is_from_pipeline_host(manifest, progress):
+        raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
+    if progress is None or progress.position is None:
+        return False
+    return type(dumped).from_text(progress.position.gtid_set).covers(dumped)
+
+
+async def _stable_end_offsets(settings: Settings) -> Offsets:
+    """Read the topics' end offsets, then wait until no transaction before them is open. Raises KafkaUnavailable."""
+    servers = settings.kafka.bootstrap_servers
+    with kafka_errors():
+        async with (
+            running(AIOKafkaConsumer(bootstrap_servers=servers)) as written,
+            running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as committed,
+        ):
+            ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
+            decided = await committed.end_offsets(list(ends))
+            while any(decided[at] < end for at, end in ends.items()):
+                await asyncio.sleep(_PAUSE_SECONDS)
+                decided = await committed.end_offsets(list(ends))
+    offsets: Offsets = {}
+    for at, end in ends.items():
+        offsets.setdefault(at.topic, {})[at.partition] = end
+    return offsets
+
+
+#: Spark's number for the earliest offset
+_EARLIEST = -2
+
+
+def topic_pattern(settings: Settings) -> str:
+    """Build the regular expression of the topics to subscribe to; it also matches topics of tables created later.
+
+    Raises InvalidSettings.
+    """
+    rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
+    templates = [rule.topic for rule in rules if rule.format == "databus"]
+    if not templates:
+        raise InvalidSettings(
+            "publisher.routes: the sink reads format databus, and no rule of output default publishes it: add one"
+        )
+    return names.table_topics(templates, settings.name, settings.spark.tables)
+
+
+async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Manifest) -> str:
+    """Build Spark's `startingOffsets`, with all existing partitions. Raises ChangesLost or KafkaUnavailable.
+
+    A partition starts at the dump's offset; one that the dump does not name is read from its earliest record.
+    """
+    if layout.has_checkpoint:
+        return "earliest"  # ignored by Spark, which resumes at its checkpoint; the dump's offsets may have expired
+    earliest = await _earliest_offsets(settings)
+    pattern = re.compile(topic_pattern(settings))
+    starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in earliest.items()}
+    for topic, offsets in manifest.kafka_offsets.items():
+        if not pattern.fullmatch(topic):
+            continue
+        for partition, offset in offsets.items():
+            if offset < earliest.get(topic, {}).get(partition, offset + 1):
+                raise ChangesLost(
+                    f"topic {topic}, partition {partition}: Kafka has already deleted offset {offset}, where the "
+                    f"changes after dump {manifest.id} start: raise the topic's retention and request a new dump"
+                )
+            starts[topic][partition] = offset
+    return msgspec.json.encode(starts).decode()
+
+
+async def list_partitions(settings: Settings) -> list[TopicPartition]:
+    """List the partitions of the topics to subscribe to. Raises KafkaUnavailable."""
+    pattern = re.compile(topic_pattern(settings))
+    with kafka_errors():
+        async with running(AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)) as admin:
+            topics = [topic for topic in await admin.describe_topics() if pattern.fullmatch(topic["topic"])]
+    return [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
+
+
+async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
+    """Read the earliest offset of each partition of the topics to subscribe to."""
+    of = await list_partitions(settings)
+    with kafka_errors():
+        async with running(AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers)) as consumer:
+            offsets = await consumer.beginning_offsets(of)
+    found: dict[str, dict[int, int]] = defaultdict(dict)
+    for partition, offset in offsets.items():
+        found[partition.topic][partition.partition] = offset
+    return found
+
+
+async def check_kafka(settings: Settings) -> None:
+    """Check that Kafka can be reached. Raises KafkaUnavailable."""
+    await _earliest_offsets(settings)
