@@ -8,7 +8,7 @@ import pytest
 
 from databus import durable
 from databus.manifest import Manifest, State
-from databus_dump_api.store import Store
+from databus_dump_api.store import DumpStore
 
 _ROOT = Path(__file__).parents[3]
 
@@ -65,7 +65,7 @@ def test_new_folders_are_synced_in_the_folders_above_them(target: Path, synced: 
 
 
 async def test_a_manifest_is_durable_with_its_folder(target: Path, synced: Synced) -> None:
-    store = Store(target)
+    store = DumpStore(target)
     store.open()
     await store.save(Manifest(id="d", pipeline="p", state=State.PENDING, created=datetime.now(UTC)))
     folder = target / "d"
