@@ -4,8 +4,8 @@ import argparse
 import asyncio
 
 from databus import switch
-from databus.connections import connect_redis
 from databus.errors import DatabusError, InvalidSettings
+from databus.redis_connection import connect_redis
 from databus.settings import Settings, add_config, load
 from databus_cli.terminal import tell
 

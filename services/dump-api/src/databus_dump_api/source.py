@@ -7,11 +7,11 @@ had already would be missing in the dump, and no consumer would notice.
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from databus.connections import connect_source
 from databus.errors import SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Source
-from databus_binlog import Session
+from databus.source_connection import connect_source
+from databus_binlog.session import Session
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from databus.connections import redis_errors
+from databus.redis_connection import redis_errors
 
 # Both must work when memory is short: it is the holder who makes room.
 _TAKE = """#!lua flags=allow-oom
