@@ -61,13 +61,14 @@ ENTRYPOINT ["databus-spark-sink"]
 EXPOSE 9103
 
 # The code is the last layer but one, and small: a new version of it leaves the dependencies' layer as it is.
+# Of our libraries, pip installs those that the service needs.
 FROM ${SERVICE}
+ARG SERVICE
 RUN --mount=type=bind,from=dependencies,source=/wheels,target=/wheels \
     pip install --no-cache-dir --root-user-action=ignore --no-index --no-deps /wheels/*.whl
 RUN --mount=type=bind,from=code,source=/wheels,target=/wheels \
-    pip install --no-cache-dir --root-user-action=ignore --no-index --no-deps /wheels/*.whl
+    pip install --no-cache-dir --root-user-action=ignore --no-index --find-links=/wheels "databus-${SERVICE}"
 USER 10001:10001
-ARG SERVICE
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="databus-${SERVICE}" \
       org.opencontainers.image.description="MySQL Databus: ${SERVICE}" \

@@ -83,6 +83,7 @@ lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
 	$(UV) lock --upgrade
 	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt
 	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
+	$(UV) export $(EXPORT) --package databus --no-dev -o requirements/databus.txt
 	$(UV) export $(EXPORT) --only-group build -o requirements/build.txt
 EXPORT := --quiet --frozen --no-emit-workspace --no-header --format requirements-txt
 

@@ -11,7 +11,8 @@ from typing import Any
 import asyncmy
 from aiokafka import AIOKafkaConsumer
 
-from databus_binlog import Event, EventStream, Login, Position, Rows, Session, TableMap, Value, Xid, connect
+from databus_binlog import Event, EventStream, Login, Position, Rows, TableMap, Value, Xid
+from databus_binlog.session import Session, connect
 from devstack import Kind, Server
 from devstack.pipeline import Pipeline
 

@@ -21,7 +21,8 @@ from pymysql.constants.COMMAND import COM_BINLOG_DUMP
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import RowsEvent, UpdateRowsEvent
 
-from databus_binlog import EventStream, Login, Position, Rows, commands, connect
+from databus_binlog import EventStream, Login, Position, Rows, commands
+from databus_binlog.session import connect
 
 SERVER_ID = 4711
 #: A run reads the log again until it took so many seconds: shorter ones are at the mercy of who else uses the machine.

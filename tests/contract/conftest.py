@@ -6,7 +6,8 @@ from functools import partial
 import pytest
 
 from certificates import Authority
-from databus_binlog import Session, Tls
+from databus_binlog import Tls
+from databus_binlog.session import Session
 from devstack import Kind, Server, Stack
 from support import Connect, session_on
 

@@ -5,9 +5,9 @@ from itertools import chain
 
 import pytest
 
-from databus_binlog import Session
 from databus_binlog.charsets import UTF8, multi_byte, single_byte_table, to_text
 from databus_binlog.collations import DEFAULT_COLLATIONS
+from databus_binlog.session import Session
 from devstack import Server
 from support import session_on
 

@@ -16,7 +16,6 @@ from databus_binlog import (
     AnyEvent,
     BinlogError,
     CorruptEvent,
-    Engine,
     EngineUnavailable,
     FormatDescription,
     Gtid,
@@ -31,13 +30,13 @@ from databus_binlog import (
     Rotate,
     Rows,
     RowsQuery,
-    Session,
     TableMap,
     UnknownEvent,
     UnsupportedColumn,
     Value,
     Xid,
 )
+from databus_binlog.session import Engine, Session
 from devstack import Kind, Server
 from matrix import Column, tables
 from support import RESET, Connect, printing
@@ -145,7 +144,7 @@ def source(own: Server) -> Server:
     return own
 
 
-@pytest.fixture(params=["databus", LIBRARY])
+@pytest.fixture(params=["native", LIBRARY])
 def engine(request: pytest.FixtureRequest) -> Engine:
     return request.param
 
@@ -379,7 +378,7 @@ async def test_both_engines_tell_the_same(own, execute, queries, read, way):
         await execute(statement)
     if way == "file":
         start = Position(file=start.file, offset=start.offset)
-    ours, theirs = await read("databus", start), await read(LIBRARY, start)
+    ours, theirs = await read("native", start), await read(LIBRARY, start)
     assert theirs.failure is None
     assert theirs.comparable == ours.comparable
     assert theirs.tables == ours.tables
@@ -394,7 +393,7 @@ async def test_both_engines_tell_the_statements(own, execute, queries, read):
         await execute("SET binlog_rows_query_log_events = ON")
     start = await queries.current_position()
     await execute("INSERT INTO t VALUES (1) /* é */")
-    ours, theirs = [await read(engine, start, statements=True) for engine in ("databus", LIBRARY)]
+    ours, theirs = [await read(engine, start, statements=True) for engine in ("native", LIBRARY)]
     assert theirs.comparable == ours.comparable
     assert ["INSERT INTO t VALUES (1) /* é */".encode()] == [e.query for e in ours.events if isinstance(e, RowsQuery)]
 
@@ -407,7 +406,7 @@ async def test_large_rows_come_whole_and_once(own, execute, queries, read):
         await execute(f"INSERT INTO t VALUES ({number}, REPEAT('x', 17000000))")
     theirs = await read(LIBRARY, start)
     assert theirs.failure is None
-    assert theirs.comparable == (await read("databus", start)).comparable
+    assert theirs.comparable == (await read("native", start)).comparable
 
 
 async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schema, queries, read):
@@ -415,7 +414,7 @@ async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schem
     columns = [column for column in columns if not column.generated]
     start = await queries.current_position()
     printed = await insert_each(own, schema, columns)
-    ours = await read("databus", start)
+    ours = await read("native", start)
     assert [image for _, _, [[image]] in ours.rows] == [text for _, text in printed]
     ends = [Position(file=event.file, offset=event.end) for event in ours.events if isinstance(event, Xid)]
 
@@ -476,13 +475,13 @@ async def test_what_the_library_gets_wrong_is_refused(own, execute, queries, rea
     start = await queries.current_position()
     await execute("""INSERT INTO t VALUES (0, '{"a": "xxxxxxxxxx", "b": "xxxxxxxxxx"}')""")
     start = Position(file=start.file, offset=start.offset)
-    good = await read("databus", start)
+    good = await read("native", start)
     try:
         for statement in statements:
             await execute(statement)
     finally:
         await execute("SET GLOBAL log_bin_compress = OFF" if own.kind == "mariadb" else "SET gtid_next = AUTOMATIC")
-    ours, theirs = await read("databus", start), await read(LIBRARY, start)
+    ours, theirs = await read("native", start), await read(LIBRARY, start)
     assert ours.failure is None
     assert isinstance(theirs.failure, (UnknownEvent, UnsupportedColumn))
     assert re.search(words, str(theirs.failure))
@@ -496,10 +495,10 @@ async def test_files_with_another_checksum_than_the_servers_are_refused_by_the_l
     try:
         start = await queries.current_position()
         await execute("INSERT INTO t VALUES (1)")
-        assert (await read(LIBRARY, start)).rows == (await read("databus", start)).rows
+        assert (await read(LIBRARY, start)).rows == (await read("native", start)).rows
     finally:
         await execute("SET GLOBAL binlog_checksum = CRC32")
-    assert (await read("databus", start)).failure is None
+    assert (await read("native", start)).failure is None
     assert "binlog_checksum" in str((await read(LIBRARY, start)).failure)
 
 

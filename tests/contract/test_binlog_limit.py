@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from databus_binlog import Event, OversizedRows, OversizedStatement, Position, Rows, RowsQuery, Session, UnknownEvent
+from databus_binlog import Event, OversizedRows, OversizedStatement, Position, Rows, RowsQuery, UnknownEvent
+from databus_binlog.session import Session
 from devstack import Server
 from support import Execute, ids
 

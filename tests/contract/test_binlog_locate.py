@@ -2,7 +2,9 @@
 
 import pytest
 
-from databus_binlog import Gtid, GtidSet, InvalidPosition, Login, Position, Query, Session, Xid, locate, next_gtid
+from databus_binlog import Gtid, GtidSet, InvalidPosition, Login, Position, Query, Xid
+from databus_binlog.locate import locate, next_gtid
+from databus_binlog.session import Session
 from devstack import Server
 
 NOBODY = 4720

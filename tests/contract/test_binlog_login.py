@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from certificates import Authority
-from databus_binlog import AccessDenied, ServerUnavailable, Session, Tls, TlsFailed
+from databus_binlog import AccessDenied, ServerUnavailable, Tls, TlsFailed
+from databus_binlog.session import Session
 from support import session_on
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from databus_binlog import ABSENT, FieldType, Position, Session, TableMap, Value
+from databus_binlog import ABSENT, FieldType, Position, TableMap, Value
+from databus_binlog.session import Session
 from devstack import Kind, Server
 from matrix import Table, tables
 from support import Print, printing, read_rows

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from databus_binlog import Session
+from databus_binlog.session import Session
 from devstack import Server
 from support import Execute, ids, until
 

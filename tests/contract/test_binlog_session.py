@@ -19,9 +19,9 @@ from databus_binlog import (
     PositionUnknown,
     Query,
     ServerUnavailable,
-    Session,
     Xid,
 )
+from databus_binlog.session import Session
 from devstack import Server
 from support import RESET, ids
 

@@ -11,17 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
-from databus_binlog import (
-    ABSENT,
-    EventStream,
-    MissingMetadata,
-    PartialRowImage,
-    Position,
-    Rows,
-    Session,
-    TableMap,
-    Value,
-)
+from databus_binlog import ABSENT, EventStream, MissingMetadata, PartialRowImage, Position, Rows, TableMap, Value
+from databus_binlog.session import Session
 from devstack import Server
 from support import RESET, Connect, printing, read_rows
 

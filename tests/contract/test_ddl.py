@@ -9,7 +9,8 @@ from asyncmy.errors import MySQLError
 
 from databus.errors import CannotApply
 from databus.events import Column, Table
-from databus_binlog import Position, Query, Session
+from databus_binlog import Position, Query
+from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
 from databus_changes.ddl.apply import Name, apply
 from databus_changes.ddl.dialect import dialect_of

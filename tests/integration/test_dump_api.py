@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from databus.connections import redis_client
 from databus.manifest import Manifest, State
+from databus.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem

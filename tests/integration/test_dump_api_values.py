@@ -4,9 +4,9 @@ from collections import defaultdict
 
 import pytest
 
-from databus.connections import connect_source
 from databus.events import Row, Table
 from databus.settings import Source
+from databus.source_connection import connect_source
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
 from databus_dump_api.select import select

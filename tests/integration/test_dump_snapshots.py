@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.connections import connect_source
 from databus.errors import SchemaMismatch
 from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
+from databus.source_connection import connect_source
 from databus_binlog import Position, Rows
 from databus_changes.catalog import read_table
 from databus_dump_api.select import select

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.connections import connect_source
 from databus.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
+from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position, Server
 from databus_dump_api.source import connect_pipeline_host
 from databus_reader.source.hosts import Hosts, Place

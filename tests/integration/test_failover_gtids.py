@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from databus.connections import connect_source
 from databus.errors import Refusal, SourceRefused
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings, load
+from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position
 from databus_cli import source as cli
 from databus_reader.source.hosts import Hosts, Place

@@ -6,7 +6,8 @@ import time
 import httpx
 import pytest
 
-from databus_binlog import Position, Session
+from databus_binlog import Position
+from databus_binlog.session import Session
 from devstack import Server
 from devstack.pipeline import Pipeline
 from support import Changes, Consume, Execute, MakePipeline, session_on

@@ -124,8 +124,14 @@ def test_what_cannot_be_done_is_told_in_one_line(
     assert says in err
 
 
-@pytest.mark.parametrize("arguments", [["../x", "--format", "dip"], ["x", "--format", "dip", "--url", "here"]])
-def test_wrong_usage_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["../x", "--format", "dip"], "'../x' is not the id of a dump"),
+        (["x", "--format", "dip", "--url", "here"], "'here' is not a URL"),
+    ],
+)
+def test_wrong_usage_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["dump", "messages", *arguments])
-    assert "is no " in capsys.readouterr().err
+    assert error in capsys.readouterr().err

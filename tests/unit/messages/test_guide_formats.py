@@ -45,9 +45,9 @@ def test_the_guides_own_format_works(capsys):
     ("option", "error"),
     [
         ("sep=;", "format acme-csv has no option sep: it has separator"),
-        ("separator", "'separator' is no NAME=VALUE"),
+        ("separator", "'separator' is not NAME=VALUE"),
         ("separator=[]", "option separator of format acme-csv: input should be a valid string"),
-        ("separator=[;]", "'[;]' is no JSON list: "),
+        ("separator=[;]", "'[;]' is not a JSON list: "),
     ],
 )
 def test_a_wrong_option_is_one_clear_line(option, error, capsys):

@@ -1,4 +1,8 @@
-"""The MySQL and MariaDB replication protocol, and a compiled binlog decoder."""
+"""The MySQL and MariaDB replication protocol, and a compiled binlog decoder.
+
+Here is what reads binlog files and what comes out of them. To read a server's log, `databus_binlog.session` connects
+and `databus_binlog.locate` finds positions; both need `databus-binlog[connect]`.
+"""
 
 from databus_binlog.decoder import Decoder, float_text
 from databus_binlog.errors import (
@@ -45,10 +49,8 @@ from databus_binlog.events import (
 )
 from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
-from databus_binlog.locate import locate, next_gtid
-from databus_binlog.login import Login, Tls, log_in
+from databus_binlog.login import Login, Tls
 from databus_binlog.position import Position, Server
-from databus_binlog.session import Engine, Session, Stream, connect
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
@@ -63,7 +65,6 @@ __all__ = [
     "Decoder",
     "Disconnected",
     "DuplicateServerId",
-    "Engine",
     "EngineUnavailable",
     "Event",
     "EventStream",
@@ -96,9 +97,7 @@ __all__ = [
     "Server",
     "ServerRefused",
     "ServerUnavailable",
-    "Session",
     "Stop",
-    "Stream",
     "TableMap",
     "Tls",
     "TlsFailed",
@@ -107,10 +106,6 @@ __all__ = [
     "Value",
     "XaPrepare",
     "Xid",
-    "connect",
     "float_text",
-    "locate",
-    "log_in",
-    "next_gtid",
     "read_file",
 ]

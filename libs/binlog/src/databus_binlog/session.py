@@ -1,6 +1,7 @@
-"""A connection to a server: what it is, where its log ends, and the log itself.
+"""A connection to a server: what the server is, where its log ends, and the log itself.
 
-asyncmy logs in and runs the queries; a dump then takes its transport over.
+asyncmy logs in and runs the queries; a dump then takes its transport over. It is installed with
+`databus-binlog[connect]`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
@@ -16,28 +18,30 @@ from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
+from databus_binlog.driver import log_in, send, take_over, translated
 from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused, ServerUnavailable
 from databus_binlog.gtid import Flavor, MySqlGtidSet
-from databus_binlog.login import Login, log_in, translated
+from databus_binlog.login import Login
 from databus_binlog.position import Position, Server, release
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
 
-if TYPE_CHECKING:  # it is imported when it is chosen
+if TYPE_CHECKING:  # imported when it is chosen
     from databus_binlog.mysql_replication import LibraryStream
 
-#: what a dump gives, by engine
+#: what a dump returns, by engine
 Stream: TypeAlias = "EventStream | LibraryStream"
 #: what reads and decodes a log: this package, or the library mysql-replication
-Engine = Literal["databus", "mysql-replication"]
+Engine = Literal["native", "mysql-replication"]
 Row = tuple[Any, ...]
 
-#: what Server.variables holds, as far as the server has it
+#: the variables in Server.variables, as far as the server has them
 VARIABLES = (
-    *("binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata", "binlog_row_value_options"),
-    *("binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id", "gtid_mode", "hostname"),
-    *("log_bin", "log_bin_compress", "lower_case_table_names", "rpl_semi_sync_master_enabled"),
-    *("rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid", "version"),
+    *("binlog_alter_two_phase", "binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata"),
+    *("binlog_row_value_options", "binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id"),
+    *("gtid_mode", "hostname", "log_bin", "log_bin_compress", "lower_case_table_names"),
+    *("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid"),
+    "version",
 )
 
 _MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for it
@@ -48,7 +52,7 @@ _EVENTS_GRANT = "REPLICATION SLAVE, REPLICATION CLIENT"
 
 @asynccontextmanager
 async def connect(login: Login) -> AsyncIterator[Session]:
-    """Log in and look at the server; hang up at the end of the block."""
+    """Log in and read the server's variables; disconnect at the end of the block."""
     session = Session(await log_in(login), login)
     try:
         await session.look()
@@ -58,7 +62,7 @@ async def connect(login: Login) -> AsyncIterator[Session]:
 
 
 class Session:
-    """One connection, from `connect()`. After `dump` it belongs to the stream: query on another one."""
+    """One connection, from `connect()`. After `dump` it belongs to the stream: run queries on another one."""
 
     server: Server
 
@@ -68,10 +72,10 @@ class Session:
         self._stream: Stream | None = None
 
     async def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         if self._stream:
             await self._stream.close()
-        if isinstance(self._stream, EventStream):  # it had the connection
+        if isinstance(self._stream, EventStream):  # it had taken the connection over
             return
         try:
             await self._connection.ensure_closed()
@@ -79,7 +83,7 @@ class Session:
             self._connection.close()
 
     async def look(self) -> None:
-        """Find out what the server is; sets `server`."""
+        """Read the server's version and variables; sets `server`."""
         names = ", ".join(f"'{name}'" for name in VARIABLES)
         rows = await self.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
         variables = {str(name).lower(): str(value) for name, value in rows}
@@ -95,7 +99,7 @@ class Session:
         )
 
     async def query(self, sql: str, args: Sequence[object] = (), *, grant: str = "SELECT") -> list[Row]:
-        """Run one statement and return its rows. `grant` names the privilege it needs, for the error's text."""
+        """Run one statement and return its rows. `grant` names the privilege it needs, for the error message."""
         if self._stream:
             raise Disconnected("this session reads the log now; open another one for queries")
         try:
@@ -107,7 +111,7 @@ class Session:
 
     @asynccontextmanager
     async def _answered(self) -> AsyncIterator[None]:
-        """Wait for an answer no longer than allowed: a peer that is gone without a word sends none."""
+        """Limit the wait for an answer: a peer whose host vanished sends none, not even a reset."""
         limit = self._login.query_timeout
         try:
             async with asyncio.timeout(limit):
@@ -121,7 +125,7 @@ class Session:
     async def current_position(self) -> Position:
         """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind.
 
-        Where MySQL logs transactions without a GTID there is no set: it would not tell them.
+        Without a set where MySQL logs transactions without GTIDs, which no set could contain.
         """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
@@ -169,7 +173,7 @@ class Session:
         return (str(rows[0][2]), str(rows[0][5])) if rows else None
 
     async def gtid_at(self, file: str, offset: int) -> str:
-        """Ask MariaDB what was executed before an event of its log."""
+        """Return the GTID set executed before an event of MariaDB's log."""
         [(gtid,)] = await self.query("SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
         if gtid is None:
             raise InvalidPosition(f"the server does not know {file}:{offset}; was it purged meanwhile?")
@@ -189,11 +193,11 @@ class Session:
         """Register as a replica: visible to the operator, and refused without the REPLICATION SLAVE privilege."""
         payload = commands.register(server_id, "databus", self._login.user, 0)
         try:
-            self._send(payload)
+            send(self._connection, payload)
             async with self._answered():
                 await self._connection.read_packet()
         except (DriverError, OSError) as error:
-            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB answers with the code of a refused login
+            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB sends the code of a refused login
             raise translated(error, self._login.user, code=code) from error
 
     async def dump(
@@ -211,14 +215,15 @@ class Session:
         statements: bool = False,
         semi_sync: bool = False,
         row_limit: int | None = None,
-        engine: Engine = "databus",
+        engine: Engine = "native",
     ) -> Stream:
-        """Stream the log from a position; without `follow`, up to where it ends now.
+        """Stream the log from a position; without `follow`, up to its current end.
 
         server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits
-        for a consumer that does not read. statements: let MariaDB send what caused the rows too (RowsQuery), which may
-        double the log. semi_sync: where the server has it enabled, its commits wait until their events are decoded
-        here. engine: see databus_binlog.mysql_replication; it needs no backlog. The rest: see Decoder and EventStream.
+        for a consumer that does not read. statements: let MariaDB also send the statements that changed the rows
+        (RowsQuery), which may double the log. semi_sync: where the server has it enabled, its commits wait until their
+        events are decoded here. engine: mysql-replication uses no backlog, and does not read all that a server may log
+        (see engine_faults). The rest: see Decoder and EventStream.
         """
         semi_sync = semi_sync and self.server.semi_sync
         collations = await self.collations()
@@ -226,7 +231,11 @@ class Session:
         if not by_gtid:
             _require_file(position)
         if engine == "mysql-replication":
-            self._stream = _library(semi_sync).open_stream(
+            if semi_sync:
+                raise EngineUnavailable(
+                    "mysql-replication can't acknowledge: turn semi_sync off, or choose the engine native"
+                )
+            self._stream = _library().open_stream(
                 self._login,
                 self.server,
                 position,
@@ -256,13 +265,10 @@ class Session:
             semi_sync=semi_sync,
             row_limit=row_limit,
         )
-        transport = self._connection._transport  # asyncmy has no way to hand it over
-        self._stream = EventStream(transport, decoder, backlog=backlog, silence=silence)
-        transport.set_protocol(self._stream)
-        if transport.is_closing():  # what was told to the protocol before
-            self._stream.connection_lost(None)
+        make_stream = partial(EventStream, decoder=decoder, backlog=backlog, silence=silence)
+        self._stream = take_over(self._connection, make_stream)
         try:
-            self._send(payload)
+            send(self._connection, payload)
         except DriverError as error:
             raise translated(error, self._login.user) from error
         return self._stream
@@ -270,7 +276,7 @@ class Session:
     async def _prepare(
         self, server_id: int, heartbeat: float, write_timeout: int, gtid_set: str, semi_sync: bool
     ) -> None:
-        """Tell the server what this replica can do. The variables have old and new names; it ignores the others."""
+        """Set what the server has to know of this replica. It uses the variables by old or new name, as it has them."""
         nanoseconds = int(heartbeat * 1e9)
         await self.query(
             "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"
@@ -281,7 +287,7 @@ class Session:
         if semi_sync:
             await self.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         if self.server.flavor == "mysql":
-            # By it the server ends an older dump of the same replica, as MariaDB does by the id.
+            # MySQL ends an older dump with the same uuid, MariaDB one with the same id.
             uuid = str(UUID(int=server_id))
             await self.query("SET @slave_uuid = %s, @replica_uuid = %s", (uuid, uuid))
             return
@@ -296,10 +302,6 @@ class Session:
             return commands.dump("", _HEADER_END, server_id, flags)
         return commands.dump(position.file, max(position.offset, _HEADER_END), server_id, flags)
 
-    def _send(self, payload: bytes) -> None:
-        self._connection._next_seq_id = 0  # asyncmy has no public call for other commands
-        self._connection.write_packet(payload)
-
 
 def _require_file(position: Position) -> None:
     if position.gtid_set and not position.file:
@@ -308,11 +310,9 @@ def _require_file(position: Position) -> None:
         raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
 
 
-def _library(semi_sync: bool) -> Any:
-    if semi_sync:
-        raise EngineUnavailable("mysql-replication can't acknowledge: turn semi_sync off, or choose the engine databus")
+def _library() -> Any:
     try:
         return import_module("databus_binlog.mysql_replication")
     except ModuleNotFoundError as error:
-        advice = "pip install 'databus-binlog[mysql-replication]', or choose the engine databus"
+        advice = "pip install 'databus-binlog[mysql-replication]', or choose the engine native"
         raise EngineUnavailable(f"the engine mysql-replication is not installed ({error.name}): {advice}") from error

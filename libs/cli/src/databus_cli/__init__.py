@@ -1,1 +1,1 @@
-"""The user's command line `databus`: one module for each command, `__main__` puts them together."""
+"""The command line `databus`: one module for each command, its arguments in `arguments`; `__main__` starts one."""

@@ -4,41 +4,53 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
 from databus.errors import DatabusError
-from databus_binlog import BinlogError
-from databus_cli import binlog, deadletter, dump, source
-from databus_cli.terminal import tell
+from databus_cli.terminal import notice
 
-#: Each has `add(commands)`, which adds its parser with a default `run(options) -> exit code`.
-_COMMANDS = (binlog, dump, deadletter, source)
+#: `databus_cli.arguments.NAME` has a command's arguments, `databus_cli.NAME` its `run(options) -> exit code`; both are
+#: imported when the command is chosen
+_COMMANDS = {
+    "binlog": "decode binlog files, with no server",
+    "dump": "read dumps",
+    "deadletter": "show and replay what could not be published",
+    "source": "choose the host that the reader reads from",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser(arguments).parse_args(arguments)
+    run = import_module(f"databus_cli.{options.command}").run
+    from databus_binlog import BinlogError  # the command has imported it
+
     try:
-        return int(options.run(options))
+        return int(run(options))
     except BrokenPipeError:
-        # Whoever read the output has seen enough. What is still buffered must not fail at exit.
+        # The program that read the output has ended. Writing what is still buffered must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (DatabusError, BinlogError) as error:
-        tell(str(error))
+        notice(str(error))
     except OSError as error:
-        tell(f"{error.filename or 'output'}: {error.strerror}")
+        notice(f"{error.filename or 'output'}: {error.strerror}")
     except KeyboardInterrupt:
         return 130
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("databus", description="Work with MySQL Databus from the command line.")
     parser.add_argument("--version", action="version", version=version("databus"))
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, summary in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary)
+        if name == chosen:
+            import_module(f"databus_cli.arguments.{name}").configure(command)
     return parser
 
 

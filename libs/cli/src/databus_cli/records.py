@@ -1,7 +1,4 @@
-"""A format by its name and `--option NAME=VALUE`, and the lines of the records that it makes."""
-
-import argparse
-import json
+"""A format by its name and options, and the lines of the records that it makes."""
 
 import msgspec
 from pydantic import ValidationError
@@ -14,31 +11,6 @@ from databus_messages.outputs import OutputPlan
 
 _json = msgspec.json.Encoder().encode
 _read_json = msgspec.json.Decoder(msgspec.Raw).decode
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the option that sets those of a format; they are pairs of name and value."""
-    parser.add_argument(
-        "--option",
-        dest="options",
-        action="append",
-        type=_assignment,
-        default=[],
-        metavar="NAME=VALUE",
-        help="of the format, as in a route's options, a list as JSON; can be repeated",
-    )
-
-
-def _assignment(text: str) -> tuple[str, object]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
-    if not value.startswith("["):
-        return name, value
-    try:
-        return name, json.loads(value)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{value!r} is no JSON list: {error}") from None
 
 
 def output_plan(rule: Rule) -> OutputPlan:

@@ -1,49 +1,35 @@
-"""The tables that a command is about: `--tables PATTERN…`."""
+"""The tables that a command selects with `--tables PATTERN…`."""
 
-import argparse
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from databus.settings import Source
 from databus_binlog import Query
 
-#: statements that say what becomes of the rows before them
+if TYPE_CHECKING:  # imported where patterns are given: it takes a quarter of a second
+    from databus.settings import Source
+
+#: statements that decide about the rows before them
 _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
 
 
-def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option; `what` says what is selected."""
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        action="extend",
-        type=_pattern,
-        metavar="PATTERN",
-        help=f"only {what}; schema.table with * and ?, as in source.include",
-    )
-
-
-def _pattern(text: str) -> str:
-    try:
-        Selection([text])
-    except ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no schema.table pattern") from None
-    return text
-
-
 class Selection:
-    """The tables of `schema.table` patterns, all without any. Raises pydantic's ValidationError."""
+    """The tables that match `schema.table` patterns; all tables without patterns. Raises pydantic's ValidationError."""
 
     def __init__(self, patterns: Sequence[str] | None) -> None:
-        self._source = Source(include=list(patterns)) if patterns else None
+        self._source: Source | None = None
+        if patterns:
+            from databus.settings import Source
+
+            self._source = Source(include=list(patterns))
 
     def table(self, schema: str, name: str) -> bool:
-        """Say whether rows of a table are wanted."""
+        """Say whether a table's rows are selected."""
         return self._source is None or self._source.captures(schema, name)
 
     def statement(self, event: Query) -> bool:
-        """Say whether a statement may concern wanted tables."""
+        """Say whether a statement may concern selected tables."""
         if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
             return True
         text = event.query.decode(errors="replace")

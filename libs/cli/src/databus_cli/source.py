@@ -4,27 +4,13 @@ import argparse
 import asyncio
 
 from databus import switch
-from databus.connections import connect_redis
 from databus.errors import DatabusError, InvalidSettings
-from databus.settings import Settings, add_config, load
-from databus_cli.terminal import tell
+from databus.redis_connection import connect_redis
+from databus.settings import Settings, load
+from databus_cli.terminal import notice
 
-_DESCRIPTION = """\
-Send the reader to another host of source.hosts. It goes there if that host has all that was published and still has
-all that comes next; it waits up to 10 s for one that is behind. A refused host leaves the reader where it is.
-"""
 #: Redis is asked so often, and so long each time: more than the reader takes to go there, or back
 _TURNS, _TURN_SECONDS = 12, 5
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command's parser."""
-    parser = commands.add_parser("source", help="choose the host that the reader reads from")
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    action = actions.add_parser("switch", help="send the reader to another host", description=_DESCRIPTION)
-    action.add_argument("host", metavar="HOST:PORT", help="one of source.hosts")
-    add_config(action)
-    action.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -33,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     if options.host not in settings.source.hosts:
         raise InvalidSettings(f"{options.host} is none of source.hosts ({', '.join(settings.source.hosts)})")
     answer = asyncio.run(ask(settings, options.host))
-    tell(answer.text)
+    notice(answer.text)
     return 0 if answer.done else 1
 
 

@@ -1,48 +1,59 @@
-"""What commands say on standard error; their results go to standard output."""
+"""What commands write to standard error; their results go to standard output."""
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+if TYPE_CHECKING:  # imported when a bar is shown: it takes a fifth of a second
+    from rich.progress import Progress
 
 
-def tell(text: str) -> None:
-    """Say something in one line."""
+def notice(text: str) -> None:
+    """Write one line."""
     sys.stderr.write(f"databus: {text}\n")
 
 
 @contextmanager
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar while somebody watches who does not see the results there too; yields what counts bytes.
+    """Show a progress bar, unless the results go to the same terminal; yields the function that counts bytes.
 
     `total` is None where it is not known.
     """
-    watched = sys.stderr.isatty() and not sys.stdout.isatty()
-    with _bar(total, watched, DownloadColumn(), TransferSpeedColumn()) as advance:
+    with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
         yield advance
 
 
 @contextmanager
 def record_progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar while somebody watches; yields what counts records."""
-    with _bar(total, sys.stderr.isatty(), MofNCompleteColumn()) as advance:
+    """Show a progress bar; yields the function that counts records."""
+    with _progress(total, _record_bar, shown=sys.stderr.isatty()) as advance:
         yield advance
 
 
 @contextmanager
-def _bar(total: int | None, watched: bool, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
-    shown = (BarColumn(), *columns, TimeRemainingColumn())
-    bar = Progress(*shown, console=Console(stderr=True), transient=True, redirect_stdout=False, disable=not watched)
-    with bar:
+def _progress(total: int | None, make_bar: Callable[[], Progress], *, shown: bool) -> Iterator[Callable[[int], None]]:
+    if not shown:
+        yield lambda count: None
+        return
+    with make_bar() as bar:
         task = bar.add_task("", total=total)
         yield lambda count: bar.advance(task, count)
+
+
+def _byte_bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)
+
+
+def _record_bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False)

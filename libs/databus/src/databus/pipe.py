@@ -17,9 +17,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from databus import names
-from databus.connections import redis_error
 from databus.errors import GenerationLost
 from databus.progress import Progress, decode_progress, encode_progress
+from databus.redis_connection import redis_error
 
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)

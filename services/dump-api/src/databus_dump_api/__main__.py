@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp
 
 from databus import runtime
-from databus.connections import connect_redis, redis_client
+from databus.redis_connection import connect_redis, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_dump_api import app, snapshot

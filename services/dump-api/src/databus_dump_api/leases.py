@@ -7,7 +7,7 @@ from typing import Self
 from redis.asyncio import Redis
 
 from databus import names
-from databus.connections import redis_errors
+from databus.redis_connection import redis_errors
 
 
 class Leases:

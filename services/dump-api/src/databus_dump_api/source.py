@@ -11,12 +11,12 @@ from typing import Any
 from asyncmy.constants import ER
 from asyncmy.errors import MySQLError
 
-from databus.connections import connect_source
 from databus.errors import SchemaMismatch, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Source
-from databus_binlog import Session
+from databus.source_connection import connect_source
 from databus_binlog.errors import from_server
+from databus_binlog.session import Session
 
 
 @asynccontextmanager

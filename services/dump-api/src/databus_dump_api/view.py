@@ -20,7 +20,9 @@ from asyncmy.errors import MySQLError
 from databus.errors import SourceNotReady, SourceUnavailable
 from databus.events import Row
 from databus.settings import Source
-from databus_binlog import MariaDbGtidPosition, Position, Session, log_in
+from databus_binlog import MariaDbGtidPosition, Position
+from databus_binlog.driver import log_in
+from databus_binlog.session import Session
 from databus_dump_api.select import Select
 from databus_dump_api.source import execute, server_errors
 

@@ -6,13 +6,14 @@ import math
 import time
 
 from databus import metrics
-from databus.connections import connect_redis, kafka_errors
+from databus.connections import kafka_errors
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
 from databus.pipe import Entry, PublisherEnd
 from databus.progress import Progress
+from databus.redis_connection import connect_redis
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_messages.outputs import check_outputs, plan_outputs

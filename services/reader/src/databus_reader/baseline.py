@@ -1,7 +1,6 @@
 """The tables at the position where a pipeline begins: from information_schema, if no DDL came in between."""
 
 from databus import names
-from databus.connections import connect_source
 from databus.errors import START_AFRESH, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
 from databus.events import SchemaDefinition, Table, TableDefinition
 from databus.kafka_history import SchemaHistory, read_history
@@ -9,7 +8,9 @@ from databus.progress import Progress
 from databus.readiness import names_columns
 from databus.runtime import Health
 from databus.settings import Settings, Source, StartLatest
-from databus_binlog import Query, Session
+from databus.source_connection import connect_source
+from databus_binlog import Query
+from databus_binlog.session import Session
 from databus_changes.catalog import charset_of, read_tables
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import Place

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 
 from databus import metrics
-from databus.connections import connect_redis, connect_source
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SchemaMismatch, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
@@ -14,11 +13,14 @@ from databus.kafka_history import read_history
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
 from databus.readiness import names_columns, require_ready
+from databus.redis_connection import connect_redis
 from databus.runtime import Health
 from databus.settings import Settings, Source
+from databus.source_connection import connect_source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Position, Stream
+from databus_binlog import Position
 from databus_binlog import events as binlog
+from databus_binlog.session import Stream
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.schemas import Schemas

@@ -1,11 +1,17 @@
 """What a statement leaves to the server that runs it."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from databus_binlog import Server, Session
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from databus_binlog import Server
 from databus_binlog.gtid import Flavor
 from databus_binlog.position import release
 from databus_changes.catalog import charset_of
+
+if TYPE_CHECKING:  # DDL in files is read without a server
+    from databus_binlog.session import Session
 
 _NO_WIDTHS_SINCE = (8, 0, 19)
 

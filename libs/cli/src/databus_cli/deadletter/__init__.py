@@ -10,36 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from databus.connections import kafka_errors
-from databus.settings import Settings, add_config, load
+from databus.settings import Settings, load
 from databus_cli.deadletter.letters import Letter, open_letters
 from databus_cli.deadletter.replay import open_replay
-from databus_cli.terminal import record_progress, tell
-
-_LIST = "List the dead letters that were not replayed."
-_REPLAY = """\
-Write each dead letter's record to the topic and partition it belongs to, and take the letter back, both in one Kafka
-transaction where publisher.delivery has them. What still cannot be written stays, and is told. A replayed record stands
-behind later changes of its row.
-"""
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command's parser."""
-    parser = commands.add_parser("deadletter", help="show and replay what could not be published")
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    listing = actions.add_parser("list", help=_LIST, description=_LIST)
-    listing.add_argument("--json", action="store_true", help="one JSON object for each line")
-    listing.set_defaults(action=_list)
-    replaying = actions.add_parser("replay", help="publish what can be published now", description=_REPLAY)
-    replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
-    replaying.set_defaults(action=_replay)
-    for action in (listing, replaying):
-        add_config(action)
-    parser.set_defaults(run=run)
+from databus_cli.terminal import notice, record_progress
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the action is."""
+    """Run the chosen action."""
     return asyncio.run(_run(options))
 
 
@@ -47,7 +25,7 @@ async def _run(options: argparse.Namespace) -> int:
     settings = load(options.config)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it reports as errors reaches us as exceptions
     with kafka_errors():
-        return int(await options.action(settings, options))
+        return await _ACTIONS[options.action](settings, options)
 
 
 async def _list(settings: Settings, options: argparse.Namespace) -> int:
@@ -58,7 +36,7 @@ async def _list(settings: Settings, options: argparse.Namespace) -> int:
     elif found:
         Console(width=None if sys.stdout.isatty() else 200, markup=False).print(_table(found))
     else:
-        tell("no dead letters")
+        notice("no dead letters")
     return 0
 
 
@@ -80,8 +58,11 @@ async def _replay(settings: Settings, options: argparse.Namespace) -> int:
             with record_progress(len(found)) as advance:
                 async for letter, value in letters.values(found):
                     if why := await replay.send(letter, value):
-                        tell(f"{letter.told.origin}: {why}")
+                        notice(f"{letter.told.origin}: {why}")
                         left += 1
                     advance(1)
-    tell(f"replayed: {len(found) - left}, left: {left}")
+    notice(f"replayed: {len(found) - left}, left: {left}")
     return 1 if left else 0
+
+
+_ACTIONS = {"list": _list, "replay": _replay}

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -10,53 +9,19 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pydantic import TypeAdapter, ValidationError
-
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.manifest import DumpFile, Manifest, State
-from databus.settings import HttpUrl, add_config, load
+from databus.settings import load
 from databus.settings.rules import Rule
-from databus_cli.records import add_options, line_of, output_plan
-from databus_cli.selection import Selection, add_tables
+from databus_cli.records import line_of, output_plan
+from databus_cli.selection import Selection
 from databus_cli.terminal import byte_progress
-from databus_messages.formats import AnyFormat, known
+from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import OutputPlan
 from databus_messages.snapshots import snapshots
-
-_DESCRIPTION = """\
-Print the records that a format makes of a dump's rows, one a line, as `databus binlog --format` does. The dump is
-leased meanwhile; its files are downloaded one by one and verified.
-"""
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command's parser."""
-    parser = commands.add_parser("dump", help="read dumps")
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    action = actions.add_parser("messages", help="a dump's rows as records of a format", description=_DESCRIPTION)
-    action.add_argument("dump", type=_dump, metavar="DUMP_ID", help="a complete dump")
-    action.add_argument("--format", choices=known(), required=True, help="of the records")
-    add_options(action)
-    add_tables(action, "these tables of the dump")
-    action.add_argument("--url", type=_url, help="of dump-api (default: dumps.url of the configuration)")
-    add_config(action)
-    action.set_defaults(run=run)
-
-
-def _dump(text: str) -> str:
-    if not re.fullmatch("[0-9A-Za-z-]+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no dump's id")
-    return text
-
-
-def _url(text: str) -> str:
-    try:
-        return TypeAdapter(HttpUrl).validate_python(text)
-    except ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no URL; write it as http://127.0.0.1:8080") from None
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from databus.connections import redis_errors
+from databus.redis_connection import redis_errors
 
 # Both must work when Redis is out of memory: only the active replica can free some.
 _TAKE = """#!lua flags=allow-oom

@@ -4,12 +4,16 @@ A package of anybody's adds one: its entry point names a subclass of `databus_me
 """
 
 from importlib.metadata import entry_points
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from databus.errors import InvalidSettings
-from databus_messages.formats.base import Format
 
-AnyFormat: TypeAlias = Format[Any]
+if TYPE_CHECKING:  # `databus binlog --help` lists the formats and needs none
+    from typing import Any
+
+    from databus_messages.formats.base import Format
+
+AnyFormat: TypeAlias = "Format[Any]"
 
 _GROUP = "databus.formats"
 

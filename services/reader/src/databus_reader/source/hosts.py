@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from databus import metrics
-from databus.connections import connect_source
 from databus.errors import (
     DatabusError,
     FatalError,
@@ -26,7 +25,9 @@ from databus.progress import Progress
 from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_binlog import Position, Session
+from databus.source_connection import connect_source
+from databus_binlog import Position
+from databus_binlog.session import Session
 from databus_reader.source.start import resolve
 from databus_reader.source.verify import verify
 

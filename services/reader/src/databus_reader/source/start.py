@@ -3,12 +3,14 @@
 import asyncio
 import time
 
-from databus.connections import connect_source
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable, InvalidSettings, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Settings, StartAfterDump, StartAfterGtids, StartAt, StartEarliest, StartLatest
-from databus_binlog import GtidSet, InvalidPosition, Position, Session, locate
+from databus.source_connection import connect_source
+from databus_binlog import GtidSet, InvalidPosition, Position
+from databus_binlog.locate import locate
+from databus_binlog.session import Session
 
 #: longer than the 10 s that servers wait for semi-sync replicas by default
 _COMMIT_SECONDS = 15.0

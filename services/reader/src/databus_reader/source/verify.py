@@ -8,18 +8,9 @@ from typing import NamedTuple, cast
 
 from databus.errors import Refusal, SourceRefused
 from databus.progress import Progress
-from databus_binlog import (
-    Flavor,
-    GtidSet,
-    InvalidPosition,
-    Login,
-    MariaDbGtidPosition,
-    Position,
-    ServerRefused,
-    Session,
-    locate,
-    next_gtid,
-)
+from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, MariaDbGtidPosition, Position, ServerRefused
+from databus_binlog.locate import locate, next_gtid
+from databus_binlog.session import Session
 
 log = logging.getLogger("databus.reader")
 

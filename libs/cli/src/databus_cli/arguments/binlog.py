@@ -1,0 +1,73 @@
+"""Arguments of `databus binlog`."""
+
+import argparse
+
+from databus_cli.arguments.shared import add_format_options, add_tables
+from databus_messages.formats import known
+
+#: the format that is not one of the publisher's
+JSON = "json"
+
+_DESCRIPTION = """\
+Decode binlog files of MySQL and MariaDB, with no server: JSON lines on standard output, then a summary on standard
+error.
+"""
+_EPILOG = """\
+formats:
+  json     one line for each row, with its file, start and end offset, time, server_id and gtid:
+             {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
+           "delete" has "row" too, "update" has "before" and "after"; every statement but BEGIN and COMMIT is
+             {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
+           rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
+           A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
+           does not contain is left out. A column that the file does not name is @1, @2, …
+  others   the records that the publisher writes, of rows and of DDL on tables that the files describe:
+             {"topic": …, "key": …, "value": …, "headers": {…}}
+           topic only for the format's own topics, headers only where there are some; what is not text is
+           {"base64": "…"}. The pipeline is named binlog.
+
+examples:
+  databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
+  zstd -dc mysql-bin.000007.zst | databus binlog - --quiet | jq 'select(.type == "delete")'
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in their order; - is standard input")
+    parser.add_argument("--format", choices=[JSON, *known()], default=JSON, help="of the output (default: %(default)s)")
+    add_format_options(parser)
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=_offset,
+        metavar="POS",
+        help="begin with the event at this offset of the first FILE",
+    )
+    add_tables(parser, "rows of these tables, and statements that may concern them")
+    parser.add_argument(
+        "--row-limit",
+        type=_size,
+        metavar="SIZE",
+        help="do not decode larger rows, for example 16MiB; only their table, position and size are printed",
+    )
+    parser.add_argument("--quiet", action="store_true", help="leave the summary out")
+
+
+def _offset(text: str) -> int:
+    if not text.isdecimal() or int(text) < 4:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the offset of an event; the first one is at 4")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    from pydantic import TypeAdapter, ValidationError
+
+    from databus.settings import Size
+
+    try:
+        return TypeAdapter(Size).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 16MiB or 1000000") from None

@@ -1,0 +1,23 @@
+"""Arguments of `databus deadletter`."""
+
+import argparse
+
+from databus.settings import add_config
+
+_LIST = "List the dead letters that were not replayed."
+_REPLAY = """\
+Write each dead letter's record to the topic and partition it belongs to, and remove the letter, both in one Kafka
+transaction where publisher.delivery uses them. A record that still cannot be written stays, and is reported. A replayed
+record comes after later changes of its row.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions and their arguments; `action` becomes the name of the chosen one."""
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
+    listing = actions.add_parser("list", help=_LIST, description=_LIST)
+    listing.add_argument("--json", action="store_true", help="one JSON object for each line")
+    replaying = actions.add_parser("replay", help="publish what can be published now", description=_REPLAY)
+    replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
+    for action in (listing, replaying):
+        add_config(action)

@@ -1,0 +1,42 @@
+"""Arguments of `databus dump`."""
+
+import argparse
+import re
+
+from databus.settings import add_config
+from databus_cli.arguments.shared import add_format_options, add_tables
+from databus_messages.formats import known
+
+_DESCRIPTION = """\
+Print the records that a format makes of a dump's rows, one a line, as `databus binlog --format` does. The dump is
+leased meanwhile; its files are downloaded one by one and verified.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions and their arguments."""
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    action = actions.add_parser("messages", help="a dump's rows as records of a format", description=_DESCRIPTION)
+    action.add_argument("dump", type=_dump, metavar="DUMP_ID", help="a complete dump")
+    action.add_argument("--format", choices=known(), required=True, help="of the records")
+    add_format_options(action)
+    add_tables(action, "these tables of the dump")
+    action.add_argument("--url", type=_url, help="of dump-api (default: dumps.url of the configuration)")
+    add_config(action)
+
+
+def _dump(text: str) -> str:
+    if not re.fullmatch("[0-9A-Za-z-]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not the id of a dump")
+    return text
+
+
+def _url(text: str) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    from databus.settings import HttpUrl
+
+    try:
+        return TypeAdapter(HttpUrl).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL; write it as http://127.0.0.1:8080") from None

@@ -1,0 +1,53 @@
+"""Arguments that several commands take."""
+
+import argparse
+import json
+
+
+def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--tables`; `what` says what is selected."""
+    parser.add_argument(
+        "--tables",
+        nargs="+",
+        action="extend",
+        type=_pattern,
+        metavar="PATTERN",
+        help=f"only {what}; schema.table with * and ?, as in source.include",
+    )
+
+
+def _pattern(text: str) -> str:
+    from pydantic import ValidationError
+
+    from databus_cli.selection import Selection
+
+    try:
+        Selection([text])
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a schema.table pattern") from None
+    return text
+
+
+def add_format_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--option`; `options` becomes a list of names and values."""
+    parser.add_argument(
+        "--option",
+        dest="options",
+        action="append",
+        type=_assignment,
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the format, as in a route's options, a list as JSON; can be repeated",
+    )
+
+
+def _assignment(text: str) -> tuple[str, object]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    if not value.startswith("["):
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is not a JSON list: {error}") from None

@@ -1,0 +1,62 @@
+"""Clients of Redis; errors of redis-py turned into ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from databus.errors import DatabusError, FatalError, InvalidSettings, RedisUnavailable
+from databus.settings import RedisSection
+
+_REDIS_SECONDS = 10
+
+
+def redis_client(section: RedisSection) -> Redis:
+    """Return a client that connects on first use. Raises InvalidSettings."""
+    try:
+        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS)
+    except ValueError as error:
+        raise InvalidSettings(f"redis.url: {error}") from error
+
+
+@asynccontextmanager
+async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
+    """Connect to Redis. Its errors leave the block as RedisUnavailable, InvalidSettings or FatalError."""
+    redis = redis_client(section)
+    with redis_errors():
+        async with redis:
+            try:
+                async with asyncio.timeout(_REDIS_SECONDS):
+                    await redis.ping()
+            except TimeoutError as error:
+                raise RedisUnavailable("Redis does not answer (check redis.url)") from error
+            yield redis
+
+
+@contextmanager
+def redis_errors() -> Iterator[None]:
+    """Turn errors of redis-py into ours."""
+    try:
+        yield
+    except RedisError as error:
+        raise redis_error(error) from error
+
+
+#: errors that pass by themselves: Redis is starting, failing over, full or busy
+_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN")
+
+
+def redis_error(error: RedisError) -> DatabusError:
+    """Return the error of ours: RedisUnavailable if it may pass by itself, else one that needs an operator."""
+    text = str(error)
+    if isinstance(error, AuthenticationError | NoPermissionError) or text.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
+        advice = "set user and password in it" if "NOAUTH" in text else "check user and password"
+        return InvalidSettings(f"redis.url: Redis refuses the login: {text} ({advice})")
+    away = isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError)
+    if away or text.startswith(_PASSING):
+        return RedisUnavailable(f"Redis does not serve: {text} (check redis.url)")
+    return FatalError(f"Redis refuses: {text} (check redis.url; Redis 7 or newer is needed)")

@@ -1,0 +1,48 @@
+"""What a command imports: `databus --version` must not wait for libraries that it does not use."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = str(Path(__file__).parents[2] / "fixtures" / "mariadb-binlog" / "x5.bin")
+#: prints the top-level packages that a command line imports
+SCRIPT = """
+import json, sys
+from contextlib import redirect_stdout, suppress
+from io import BytesIO, TextIOWrapper
+before = {name.partition(".")[0] for name in sys.modules}
+with redirect_stdout(TextIOWrapper(BytesIO())), suppress(SystemExit):
+    from databus_cli.__main__ import main
+    main(sys.argv[1:])
+after = {name.partition(".")[0] for name in sys.modules}
+print(json.dumps([name for name in after - before - sys.stdlib_module_names if "cython" not in name]))
+"""
+
+OURS = {"databus", "databus_cli"}
+READING = OURS | {"databus_binlog", "databus_messages", "msgspec", "typing_extensions", "zstandard"}
+
+
+def imported(*arguments: str) -> set[str]:
+    command = [sys.executable, "-W", "error", "-c", SCRIPT, *arguments]
+    return set(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["no-such-command"], []])
+def test_version_and_help_import_nothing_of_others(arguments: list[str]) -> None:
+    assert imported(*arguments) == OURS
+
+
+def test_the_help_of_binlog_imports_nothing_of_others() -> None:
+    assert imported("binlog", "--help") == OURS | {"databus_messages"}
+
+
+def test_decoding_a_file_imports_the_decoder_alone() -> None:
+    assert imported("binlog", "--quiet", FILE) <= READING
+
+
+@pytest.mark.parametrize("command", [["dump", "--help"], ["deadletter", "--help"], ["source", "--help"]])
+def test_no_help_imports_a_client(command: list[str]) -> None:
+    assert not imported(*command) & {"aiokafka", "redis", "httpx", "rich", "sqlglot", "asyncmy", "uvicorn"}

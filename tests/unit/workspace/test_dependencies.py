@@ -1,0 +1,214 @@
+"""What a distribution imports it declares, and what an image installs its service imports: no more, no less."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import distribution, packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[3]
+#: what is installed from a lock of its own
+INSTALLED = ["databus", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
+#: packages that no module of ours imports, and who imports them without declaring it
+FOR_OTHERS = {"cryptography": "asyncmy", "pynacl": "asyncmy"}
+OPTIONAL_ENGINE = "databus_binlog.mysql_replication"
+_PYX_IMPORT = re.compile(r"^\s*(?:from ([\w.]+) import \(?([\w, ]*)|import ([\w.]+))", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A distribution of this repository."""
+
+    name: str
+    requires: dict[str, list[Requirement]]  #: by extra; "" has those that are always installed
+    modules: dict[str, Path]
+    plugins: list[str]  #: modules that its entry points name
+
+    @property
+    def declared(self) -> set[str]:
+        return {canonicalize_name(one.name) for some in self.requires.values() for one in some}
+
+
+@dataclass
+class Reached:
+    """The modules of ours that some modules import, and what these import of others."""
+
+    modules: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+
+
+@cache
+def members() -> dict[str, Member]:
+    return {member.name: member for member in map(read_member, sorted(ROOT.glob("*/*/pyproject.toml")))}
+
+
+def read_member(file: Path) -> Member:
+    project = tomllib.loads(file.read_text())["project"]
+    groups = {"": project["dependencies"]} | project.get("optional-dependencies", {})
+    points = (point for group in project.get("entry-points", {}).values() for point in group.values())
+    source = file.parent / "src"
+    modules = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in source.rglob("*.py*")
+        if path.suffix in {".py", ".pyx"}
+    }
+    requires = {extra: [Requirement(text) for text in texts] for extra, texts in groups.items()}
+    return Member(project["name"], requires, modules, [point.partition(":")[0] for point in points])
+
+
+@cache
+def our_modules() -> dict[str, Path]:
+    return {name: path for member in members().values() for name, path in member.modules.items()}
+
+
+@cache
+def our_packages() -> dict[str, str]:
+    """Return each top-level package of ours, and its distribution."""
+    return {module.partition(".")[0]: member.name for member in members().values() for module in member.modules}
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """List what a module imports, as `package.module` or `package.module.name`; what only type checkers see is not."""
+    if path.suffix == ".pyx":
+        texts = [path.read_text(), *(file.read_text() for file in path.parent.glob("*.pxi"))]
+        found = [match for text in texts for match in _PYX_IMPORT.findall(text)]
+        return frozenset(name for module, names, alone in found for name in _pyx_names(module, names, alone))
+    return frozenset(_names(ast.parse(path.read_text()).body))
+
+
+def _pyx_names(module: str, names: str, alone: str) -> Iterator[str]:
+    yield module or alone
+    for name in names.split(","):
+        yield f"{module}.{name.split()[0]}" if name.split() else module
+
+
+def _names(body: Iterable[ast.AST]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from _names(node.orelse)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            yield from _names(ast.iter_child_nodes(node))
+
+
+def reached_from(start: Iterable[str]) -> Reached:
+    """Follow imports. A module that looks plugins up has all of them, where it is imported by its own name."""
+    found, waiting = Reached(), set(start)
+    while waiting:
+        name = waiting.pop()
+        found.modules.add(name)
+        for target in imports(our_modules()[name]):
+            if (top := target.partition(".")[0]) in sys.stdlib_module_names:
+                continue
+            if top not in our_packages():
+                found.others.add(top)
+                continue
+            parts = target.split(".")
+            parents = [".".join(parts[: end + 1]) for end in range(len(parts))]
+            imported = [parent for parent in parents if parent in our_modules()]
+            waiting.update(imported)
+            if looks_up_plugins(imported[-1]):
+                waiting.update(
+                    plugin for member in members().values() for plugin in member.plugins if "databus_" in plugin
+                )
+        waiting -= found.modules
+    return found
+
+
+@cache
+def looks_up_plugins(module: str) -> bool:
+    return "importlib.metadata.entry_points" in imports(our_modules()[module])
+
+
+def distributions_of(packages: Iterable[str]) -> set[str]:
+    """Return the distributions that import packages belong to."""
+    known = packages_distributions()
+    return {canonicalize_name(name) for package in packages for name in known[package]}
+
+
+def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
+    """Return the requirements of others that a distribution of ours has, by itself and through ours."""
+    found: dict[str, Requirement] = {}
+    waiting, seen = [(name, extra) for extra in ("", *extras)], set()
+    while waiting:
+        current = waiting.pop()
+        seen.add(current)
+        for requirement in members()[current[0]].requires[current[1]]:
+            if (ours := canonicalize_name(requirement.name)) in members():
+                waiting += [(ours, extra) for extra in ("", *requirement.extras) if (ours, extra) not in seen]
+            else:
+                found[ours] = requirement
+    return found
+
+
+def installed_with(requirements: Iterable[Requirement]) -> set[str]:
+    """Return the names of all that pip would install for requirements, on this platform."""
+    waiting = [(requirement, "") for requirement in requirements]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        requirement, wanted_by = waiting.pop()
+        if requirement.marker and not requirement.marker.evaluate({"extra": wanted_by}):
+            continue
+        name = canonicalize_name(requirement.name)
+        for extra in {"", *requirement.extras} - {extra for seen_name, extra in seen if seen_name == name}:
+            seen.add((name, extra))
+            waiting += [(Requirement(text), extra) for text in distribution(name).requires or ()]
+    return {name for name, _ in seen}
+
+
+def locked(lock: str) -> dict[str, str]:
+    """Return the versions that a lock pins, on this platform."""
+    lines = re.findall(r"^([\w.-]+)==(\S+)(?: ; (.+?))? \\$", (ROOT / "requirements" / f"{lock}.txt").read_text(), re.M)
+    pins = [Requirement(f"{name}=={version}" + (f"; {marker}" if marker else "")) for name, version, marker in lines]
+    return {pin.name: str(pin.specifier) for pin in pins if pin.marker is None or pin.marker.evaluate()}
+
+
+@pytest.mark.parametrize("name", sorted(members()))
+def test_a_distribution_declares_what_its_modules_import(name: str) -> None:
+    member = members()[name]
+    targets = {target for path in member.modules.values() for target in imports(path)}
+    packages = {target.partition(".")[0] for target in targets} - set(sys.stdlib_module_names)
+    ours = {our_packages()[package] for package in packages & our_packages().keys()} - {name}
+    others = distributions_of(packages - our_packages().keys())
+    assert ours | others == member.declared - FOR_OTHERS.keys() - {name}
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported(name: str) -> None:
+    reached = reached_from(members()[name].modules)
+    assert OPTIONAL_ENGINE not in reached.modules
+    others = distributions_of(reached.others)
+    others |= {package for package, importer in FOR_OTHERS.items() if importer in others}
+    assert declared_by(name).keys() == others
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_lock_holds_what_is_declared_and_nothing_else(name: str) -> None:
+    lock = locked(name.removeprefix("databus-"))
+    assert lock.keys() == installed_with(declared_by(name).values())
+    assert lock.items() <= locked("dev").items()
+
+
+def test_the_sink_has_no_parser_no_database_client_and_no_terminal() -> None:
+    assert not locked("spark-sink").keys() & {"sqlglot", "protobuf", "asyncmy", "pynacl", "rich"}
+    assert not locked("databus").keys() & {"asyncmy", "cryptography", "pynacl", "pyspark", "uvicorn"}
+
+
+def test_the_second_engine_comes_with_an_extra_of_the_reader() -> None:
+    modules = [name for name in our_modules() if name.startswith(OPTIONAL_ENGINE)]
+    others = distributions_of(reached_from(modules).others)
+    assert others <= declared_by("databus-reader", ["mysql-replication"]).keys()
+    assert "mysql-replication" not in declared_by("databus-reader")

@@ -1,0 +1,102 @@
+"""The private parts of aiokafka and asyncmy that we use, and what of ours uses them.
+
+Any release may change them, so the distributions that use them have an upper bound. Whoever raises a bound finds here
+what to adapt.
+"""
+
+import asyncio
+import inspect
+import re
+import socket
+import tomllib
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.producer import message_accumulator, sender
+from aiokafka.record import util
+from asyncmy.connection import Connection
+from packaging.requirements import Requirement
+
+from databus_binlog.driver import send, take_over
+from databus_publisher.record_batch import RecordBatch
+
+ROOT = Path(__file__).parents[3]
+
+RECORD_BATCH = "databus_publisher/record_batch.py replaces aiokafka's BatchBuilder"
+SEND = "databus_binlog/driver.py sends commands through asyncmy's connection"
+TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (_paused) use asyncmy's transport"
+
+
+@pytest.mark.parametrize(
+    ("member", "extra", "package"),
+    [
+        ("services/publisher", "", "aiokafka"),
+        ("services/dump-api", "", "asyncmy"),
+        ("libs/binlog", "connect", "asyncmy"),
+    ],
+)
+def test_who_uses_private_parts_has_an_upper_bound(member: str, extra: str, package: str) -> None:
+    project = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
+    requires = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    [requirement] = [one for one in map(Requirement, requires) if one.name == package]
+    assert any(specifier.operator == "<" for specifier in requirement.specifier)
+
+
+async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
+    called = set(re.findall(r"_builder\.(\w+)\(", inspect.getsource(message_accumulator.MessageBatch)))
+    called -= {"append"}  # only for records that aiokafka collects itself
+    missing = [name for name in called if not callable(getattr(RecordBatch, name, None))]
+    assert not missing, f"{RECORD_BATCH}: it lacks {missing}"
+    for name in called:
+        theirs, ours = (
+            len(inspect.signature(getattr(kind, name)).parameters)
+            for kind in (message_accumulator.BatchBuilder, RecordBatch)
+        )
+        assert theirs == ours, f"{RECORD_BATCH}: {name} takes other arguments"
+    assert "builder" in inspect.signature(message_accumulator.MessageAccumulator.add_batch).parameters, RECORD_BATCH
+
+    assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py computes CRC-32C with aiokafka.record.util"
+    assert sender.BACKOFF_OVERRIDE == 0.02, (
+        "producer.py (_MARKER_SECONDS) begins a transaction so that this is not needed"
+    )
+    kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
+    assert inspect.iscoroutinefunction(kafka.client.close), "producer.py (close) disconnects a producer that can't stop"
+    await kafka.client.close()
+    await kafka.stop()
+
+
+async def test_asyncmy_is_as_the_session_needs_it() -> None:
+    connection = Connection()
+    assert hasattr(connection, "_next_seq_id"), SEND
+    assert hasattr(connection, "_transport"), TAKE_OVER
+    assert inspect.iscoroutinefunction(connection.read_packet), "session.py (register) reads the answer to a command"
+
+    ours, servers = socket.socketpair()
+    with servers:
+        servers.setblocking(False)
+        loop = asyncio.get_running_loop()
+        connection._transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+        connection._next_seq_id = 7
+        send(connection, b"\x15command")
+        assert await loop.sock_recv(servers, 100) == b"\x08\0\0\0\x15command", f"{SEND}: as packet 0 of a new command"
+
+        receiver = take_over(connection, Receiver)
+        await loop.sock_sendall(servers, b"\x01\0\0\0\0")
+        assert await receiver.received == b"\x01\0\0\0\0", TAKE_OVER
+        receiver.transport.close()
+
+
+class Receiver(asyncio.BufferedProtocol):
+    """Receives the bytes of one read."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        self.received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._buffer = bytearray(100)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received.set_result(bytes(self._buffer[:nbytes]))
