@@ -38,6 +38,11 @@ class Selection:
     def __init__(self, patterns: Sequence[str] | None) -> None:
         self._source = Source(include=list(patterns)) if patterns else None
 
+    @property
+    def captured(self) -> Source:
+        """The tables that the reader would capture with these patterns; without any, all but system tables."""
+        return self._source or Source()
+
     def table(self, schema: str, name: str) -> bool:
         """Say whether rows of a table are wanted."""
         return self._source is None or self._source.captures(schema, name)

@@ -10,7 +10,8 @@ from databus.readiness import names_columns
 from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus_binlog import Query, Session
-from databus_changes.catalog import charset_of, read_tables
+from databus_changes.catalog import read_tables
+from databus_changes.charsets import charset_of
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import Place
 

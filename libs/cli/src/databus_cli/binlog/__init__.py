@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from databus.errors import DatabusError, InvalidSettings
-from databus_binlog import BinlogError, Query
+from databus_binlog import BinlogError
 from databus_cli.binlog.files import STANDARD_INPUT, read_files
 from databus_cli.binlog.lines import Json, LineFormat
 from databus_cli.binlog.messages import NAME, Messages
@@ -33,10 +33,11 @@ formats:
            rows above --row-limit are {{"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}}
            A value is its exact text, NULL is null, a binary value is {{"base64": "…"}}; a column that the row image
            does not hold is left out. A column that the file does not name is @1, @2, …
-  others   the records that the publisher writes, of rows and of DDL on tables that the files describe:
+  others   the records that reader and publisher make of it, of rows and of DDL on tables that the files describe:
              {{"topic": …, "key": …, "value": …, "headers": {{…}}}}
            topic only of the format's own topics, headers only where there are some; what is no text is
-           {{"base64": "…"}}. The pipeline is named {NAME}.
+           {{"base64": "…"}}. The pipeline is named {NAME}. Where the reader stops, the command stops, too; with
+           --lenient it leaves out what is in doubt.
 
 examples:
   databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
@@ -70,15 +71,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--row-limit",
         type=_size_of,
         metavar="SIZE",
-        help="do not decode rows that are larger, as 16MiB: of them only table, place and size are told",
+        help="do not decode rows that are larger, as 16MiB: only their table, position and size are printed",
     )
-    parser.add_argument("--quiet", action="store_true", help="leave the summary out")
+    parser.add_argument(
+        "--lenient",
+        action="store_true",
+        help="leave out what stops the reader, go on, and report at the end what was left out; not for json",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no summary")
     parser.set_defaults(run=run)
 
 
 def _offset(text: str) -> int:
     if not text.isdecimal() or int(text) < 4:
-        raise argparse.ArgumentTypeError(f"{text!r} is no offset of an event; the first one is at 4")
+        raise argparse.ArgumentTypeError(f"{text!r} is not the offset of an event; the first one is at 4")
     return int(text)
 
 
@@ -86,7 +92,7 @@ def _size_of(text: str) -> int:
     try:
         return TypeAdapter(ByteSize).validate_python(text)
     except ValidationError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write it as 16MiB or 1000000") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 16MiB or 1000000") from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,15 +110,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lines(options: argparse.Namespace) -> LineFormat:
+    selection = Selection(options.tables)
     if options.format != _JSON:
-        return Messages(options.format, dict(options.options), Selection(options.tables).table)
+        return Messages(options.format, dict(options.options), selection.captured, lenient=options.lenient)
     if options.options:
         raise InvalidSettings("--option is for the publisher's formats; json has none")
-    return Json()
+    if options.lenient:
+        raise InvalidSettings("--lenient is for the publisher's formats; json leaves nothing out")
+    return Json(selection, Completion(tell))
 
 
 def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    selection, completion, output = Selection(options.tables), Completion(tell), sys.stdout.buffer
+    output, decoding = sys.stdout.buffer, lines.decoder_options()
+    decoding["row_limit"] = options.row_limit
     with byte_progress(_size(options.files)) as advance:
 
         def count(size: int) -> None:
@@ -122,31 +132,28 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
         events = read_files(
             options.files,
             start=options.start,
-            skip_head=partial(setattr, lines, "head"),
+            skip_head=partial(lines.start, inside=True),
             count=count,
             warn=tell,
-            wanted=selection.table,
-            describe=completion.describe,
-            row_limit=options.row_limit,
+            **decoding,
         )
         try:
             for event, tables in events:
                 summary.add(event, tables)
-                if not isinstance(event, Query) or selection.statement(event):
-                    output.writelines(lines.of(event, tables))
+                output.writelines(lines.of(event, tables))
         finally:
             output.flush()
 
 
 def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    for what, count in lines.finish().items():
-        tell(f"{what} left out: {count}; this format has no message for them, --format json shows them")
+    for line in lines.finish():
+        tell(line)
     if summary and not options.quiet:
         sys.stderr.write(str(summary))
 
 
 def _size(files: list[str]) -> int | None:
-    """Add up the sizes of the files that can be asked for it."""
+    """Return the size of all regular files together; None with standard input."""
     if STANDARD_INPUT in files:
         return None
     return sum(path.stat().st_size for path in map(Path, files) if path.is_file())

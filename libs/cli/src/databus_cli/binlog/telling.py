@@ -1,15 +1,13 @@
 """What happened in files is told to a format, as the publisher tells it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
 import msgspec
 
-from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent
-from databus_binlog import AnyEvent, TableMap
+from databus.events import Action, Begin, Commit, Event, OversizedRow, QueryEvent, RowsEvent, Table, TableDefinition
 from databus_binlog.json_base64 import count_rows
-from databus_cli.binlog.changes import Changes, Told
 from databus_messages.formats import AnyFormat
 from databus_messages.formats.base import Change, DdlStatement, Record, TransactionEnd
 
@@ -25,18 +23,14 @@ _decode_held = msgspec.msgpack.Decoder(RowsEvent | QueryEvent).decode
 class Teller:
     """Tells a format what happens as it comes, and gives the records that it makes of it."""
 
-    def __init__(self, to: AnyFormat, changes: Changes, left_out: Counter[str]) -> None:
+    def __init__(self, to: AnyFormat, left_out: Counter[str]) -> None:
         self._format = to
-        self._changes = changes
         self._left_out = left_out
+        #: by fingerprint
+        self._tables: dict[str, Table] = {}
         self._begin: Begin | None = None
         #: row changes of the transaction
         self._rows = 0
-
-    def tell(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[Record]:
-        """Tell what an event of a file changed."""
-        for told in self._changes.of(event, tables):
-            yield from self._tell(told)
 
     def finish(self) -> None:
         """Take note that nothing more comes of the transaction that is open."""
@@ -47,8 +41,13 @@ class Teller:
     def _give_up(self) -> None:
         self._left_out["ends of transactions that the files do not tell"] += 1
 
-    def _tell(self, told: Told) -> Iterator[Record]:
+    def tell(self, told: Event) -> Iterator[Record]:
+        """Give the records of an event."""
         match told:
+            case TableDefinition():
+                self._tables[told.table.fingerprint] = told.table
+            case OversizedRow():
+                self._left_out["rows above --row-limit"] += 1
             case Begin():
                 self.finish()
                 self._begin, self._rows = told, 0
@@ -65,7 +64,7 @@ class Teller:
     def _change(self, event: RowsEvent, end: TransactionEnd | None) -> Iterator[Record]:
         yield from self._format.change(
             Change(
-                table=self._changes.tables[event.table],
+                table=self._tables[event.table],
                 begin=self._begun(),
                 action=event.action,
                 start=event.start,
@@ -79,7 +78,7 @@ class Teller:
         )
 
     def _statement(self, event: QueryEvent) -> Iterator[Record]:
-        tables = self._changes.tables
+        tables = self._tables
         records = list(
             self._format.statement(
                 DdlStatement(
@@ -114,10 +113,13 @@ class Teller:
 class Holding(Teller):
     """Tells a transaction when its end is known."""
 
-    def _tell(self, told: Told) -> Iterator[Record]:
+    def tell(self, told: Event) -> Iterator[Record]:
+        """Give the records of a transaction at its Commit."""
         match told:
+            case TableDefinition() | OversizedRow():
+                yield from super().tell(told)
             case Begin():
-                yield from super()._tell(told)
+                yield from super().tell(told)
                 self._held = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 – it is closed with the transaction
             case RowsEvent() | QueryEvent():
                 if isinstance(told, RowsEvent):
