@@ -20,8 +20,9 @@ from workloads import WORKLOADS, sysbench_row, typed_row
 
 from databus.events import Action, Begin, PackedRows, Row, Table
 from databus_binlog import float_text
-from databus_changes.ddl.apply import apply
+from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
+from databus_changes.ddl.statement import parse_statement
 from databus_messages.formats import AnyFormat, find, known
 from databus_messages.formats.base import Change, MessageSource, Record, TransactionEnd
 
@@ -148,7 +149,8 @@ def updated(row: Row) -> Row:
 
 def table_of(workload: str) -> Table:
     dialect = Dialect(flavor="mariadb", integer_widths=True)
-    [table] = apply(WORKLOADS[workload].table, "bench", {}, {"bench": "utf8mb4"}, dialect).tables.values()
+    statement = parse_statement(WORKLOADS[workload].table, "bench")
+    [table] = apply_ddl(statement, {}, {"bench": "utf8mb4"}, dialect).tables.values()
     assert table
     return table
 

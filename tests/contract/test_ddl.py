@@ -12,12 +12,14 @@ from databus.events import Column, Table
 from databus_binlog import Position, Query
 from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
-from databus_changes.ddl.apply import Name, apply
+from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import dialect_of
+from databus_changes.ddl.statement import parse_statement
+from databus_changes.tables import TableName
 from devstack import Kind, Server
 from support import Execute, session_on
 
-Tables = dict[Name, Table]
+Tables = dict[TableName, Table]
 
 #: on both servers
 STATEMENTS = [
@@ -261,13 +263,13 @@ async def follow(
             if event.schema != schema:
                 continue
             try:
-                outcome = apply(event.query.decode(), schema, tables, charsets, dialect)
+                changes = apply_ddl(parse_statement(event.query.decode(), schema), tables, charsets, dialect)
             except CannotApply as error:
                 refused.append((statement, error))
                 tables = expected
             else:
-                tables = {name: table for name, table in (tables | outcome.tables).items() if table}
-                charsets |= outcome.charsets
+                tables = {name: table for name, table in (tables | changes.tables).items() if table}
+                charsets |= changes.charsets
         assert list(differences(tables, expected)) == [], statement
     assert len(refused) <= (0 if strict else len(listed) // 50), refused
 

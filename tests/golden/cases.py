@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+from databus.settings import Source
 from databus_binlog import AnyEvent, TableMap
 from databus_cli.binlog.files import read_files
 from databus_cli.binlog.messages import Messages
@@ -62,15 +63,12 @@ def path(kind: Kind, case: Case) -> Path:
 
 def records(kind: Kind, case: Case) -> bytes:
     """Give the lines of a case."""
-
-    def wanted(_: str, table: str) -> bool:
-        return case.table in {"", table}
-
+    captured = Source(include=[f"*.{case.table or '*'}"])
     with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
         options = dict(case.options) | ({"schema_registry_url": url} if url else {})
-        lines = Messages(case.format, options, wanted)
+        lines = Messages(case.format, options, captured)
         with patch("time.time_ns", return_value=0):  # bytes cannot be made timeless afterwards
-            told = b"".join(line for event in events(kind, wanted) for line in lines.of(*event))
+            told = b"".join(line for event in events(kind, captured.captures) for line in lines.of(*event))
     schema_lines = (json.dumps({"id": number, "schema": schema}) + "\n" for number, schema in enumerate(schemas, 1))
     return timeless(case, told) + "".join(schema_lines).encode()
 

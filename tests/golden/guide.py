@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from databus.settings import Source
 from databus_binlog import Gtid
 from databus_cli.binlog.messages import Messages
 from golden.cases import Case, events, timeless
@@ -43,15 +44,12 @@ def examples() -> str:
 
 
 def transactions(case: Case) -> Iterator[str]:
-    """Give the lines of each transaction that has some."""
-    lines = Messages(case.format, dict(case.options), _wanted)
+    """Yield the lines of each transaction that has some."""
+    captured = Source(include=[f"*.{_TABLE}"])
+    lines = Messages(case.format, dict(case.options), captured)
     told = b""
-    for event, tables in events("mariadb", _wanted):
+    for event, tables in events("mariadb", captured.captures):
         if isinstance(event, Gtid) and told:
             yield timeless(case, told).decode()
             told = b""
         told += b"".join(lines.of(event, tables))
-
-
-def _wanted(_: str, table: str) -> bool:
-    return table == _TABLE

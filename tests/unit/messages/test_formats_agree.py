@@ -2,7 +2,6 @@
 
 import json
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
@@ -10,8 +9,9 @@ from itertools import product
 import pytest
 
 from databus.events import Action, Column, RowsEvent, Table, TableDefinition, decode_rows
+from databus.settings import Source
 from databus_binlog import FormatDescription
-from databus_cli.binlog.changes import Changes
+from databus_cli.binlog.translation import Translation
 from devstack import Kind
 from golden.cases import CASES, KINDS, Case, events, records
 from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
@@ -19,25 +19,25 @@ from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
 
 @cache
 def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Column]]]]:
-    """Give the changes as the decoder tells them, and the columns that tables had, in each of their versions."""
+    """Return the changes as they are logged, and the columns that tables had, in each of their versions."""
     found: list[RowChange] = []
     versions: dict[str, list[dict[str, Column]]] = {}
-    known: dict[str, Table] = {}
-    changes: Changes | None = None
+    translation: Translation | None = None
+    described: dict[str, Table] = {}
     for event, tables in events(kind):
         if isinstance(event, FormatDescription):
-            changes = Changes(event, lambda *_: True, Counter())
-        assert changes
-        for told in changes.of(event, tables):
-            if isinstance(told, TableDefinition):
-                known[told.table.fingerprint] = told.table
-            if isinstance(told, RowsEvent):
-                table = known[told.table]
+            translation = Translation(event, Source(), lenient=False, inside=False)
+        assert translation
+        for change in translation.translate(event, tables):
+            if isinstance(change, TableDefinition):
+                described[change.table.fingerprint] = change.table
+            if isinstance(change, RowsEvent):
+                table = described[change.table]
                 columns = {column.name: column for column in table.columns}
                 if columns not in versions.setdefault(table.name, []):
                     versions[table.name].append(columns)
-                rows = [dict(zip(columns, row, strict=True)) for row in decode_rows(told.rows)]
-                found += images(table.name, told.action, rows)
+                rows = [dict(zip(columns, row, strict=True)) for row in decode_rows(change.rows)]
+                found += images(table.name, change.action, rows)
     return found, versions
 
 

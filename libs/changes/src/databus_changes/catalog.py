@@ -1,17 +1,22 @@
-"""Tables as information_schema describes them: the schema of a snapshot, and the decoration of the binlog's own."""
+"""Tables as information_schema describes them.
 
-import re
+Snapshots and the schema history start from these; a table that the binlog itself describes gets from here what a
+table map does not say: display widths, AUTO_INCREMENT, secondary indexes.
+"""
+
 from collections import defaultdict
 from typing import Any, Protocol
 
 from databus.events import Column, Index, Table
+from databus_changes.charsets import charset_of
+from databus_changes.literals import labels
 
 
 class Queries(Protocol):
-    """What is needed of a database session."""
+    """A database session, as far as it is used here."""
 
     async def query(self, sql: str, args: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement and give its rows."""
+        """Run one statement and return its rows."""
         ...
 
 
@@ -56,8 +61,8 @@ async def _read(session: Queries, where: str, args: tuple[object, ...]) -> list[
 
 
 def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]], charset: str) -> Table:
-    order = {column.name: place for place, column in enumerate(columns)}
-    # A key part over an expression has no column name: such an index cannot be told by columns and is left out.
+    order = {column.name: index for index, column in enumerate(columns)}
+    # A key part over an expression has no column name. Such an index cannot be described by columns: it is left out.
     named = {index: tuple(c for c in parts if c is not None) for index, parts in indexes.items() if None not in parts}
     return Table(
         schema=schema,
@@ -85,42 +90,4 @@ def _column(name: str, kind: str, raw_type: str, nullable: str, charset: str, ex
     )
 
 
-def charset_of(collation: str) -> str:
-    """Give the character set of a collation by its name; "" where the name tells none (MariaDB's uca1400_ai_ci)."""
-    charset = collation.lower().partition("_")[0]
-    if charset.startswith("uca"):
-        return ""
-    return charset_name(charset)
-
-
-def charset_name(name: str) -> str:
-    """Give a character set's name as newer servers print it."""
-    return {"utf8": "utf8mb3"}.get(name.lower(), name.lower())
-
-
 _LABELLED = {"enum", "set"}
-_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
-_CONTROL = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a", "t": "\t"}
-
-
-def labels(raw_type: str) -> tuple[str, ...]:
-    """Read the labels of an ENUM or SET from its COLUMN_TYPE."""
-    return tuple(_ESCAPE.sub(_unescape, label) for label in _LABEL.findall(raw_type))
-
-
-def unescaped(literal: str) -> str:
-    """Read a string literal, with its quotes."""
-    quote, text = literal[0], literal[1:-1]
-    return _ESCAPE.sub(_unescape_literal, text.replace(quote * 2, quote) if quote == '"' else text)
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return "'" if match[0] == "''" else _CONTROL.get(match[1], match[1])
-
-
-def _unescape_literal(match: re.Match[str]) -> str:
-    return match[0] if match[1] in {"%", "_"} else _LITERAL_CONTROL.get(match[1]) or _unescape(match)
-
-
-_LITERAL_CONTROL = {"b": "\b"}

@@ -1,111 +1,127 @@
-"""Which statements of the binlog matter to captured tables: they are published, or the reader stops."""
+"""Which statements of the binlog matter to captured tables."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlglot.errors import TokenError
 
-from databus.errors import START_AFRESH, FatalError, StatementFormat
+from databus.errors import START_AFRESH
 from databus.events import Action
-from databus.settings import Source
 from databus_binlog import events as binlog
-from databus_changes.ddl.statement import Name, Statement, TableChange, read
-from databus_changes.schemas import Schemas
+from databus_changes.ddl.statement import Statement, TableChange, parse_statement
+from databus_changes.doubts import Doubt, OnDoubt, Reason
+from databus_changes.tables import CapturedTables, TableName
+from databus_changes.tracker import TableTracker
 
 
-@dataclass(frozen=True)
-class Effects:
-    """What a statement does to tables that last."""
+@dataclass(frozen=True, kw_only=True)
+class Ddl:
+    """A statement that may define tables or schemas."""
 
-    #: DDL on captured tables
-    changes: list[TableChange]
-    #: all tables it defines, captured or not
-    tables: list[Name]
-    #: it did what its text says; not: it failed half way, or some of its tables are temporary
-    whole: bool = True
-    #: it is about rows, and defines nothing
-    is_dml: bool = False
+    statement: Statement
+    #: every table it defines that is not temporary, captured or not
+    tables: tuple[TableName, ...]
+    #: what to publish of it: one change for each captured table
+    captured: tuple[TableChange, ...]
+    #: it did what its text says; not so where it failed half way, or some of its tables are temporary
+    as_written: bool
 
 
-class Statements:
-    """Reads the statements of one generation.
+class StatementReader:
+    """Reads the statements of one binlog in their order.
 
-    Sessions that do not log rows only (MIXED, STATEMENT) log what they do to temporary tables as statements, which name
-    them like any other table. So temporary tables are remembered by session.
+    Sessions that do not log rows only (binlog_format MIXED or STATEMENT) log what they do to temporary tables as
+    statements, which name them like any other table. So temporary tables are remembered, by session.
     """
 
-    def __init__(self, source: Source, schemas: Schemas) -> None:
-        self._source = source
-        self._schemas = schemas
-        self._temporary: dict[tuple[int, int], set[Name]] = {}
+    def __init__(self, captured: CapturedTables, tracker: TableTracker, on_doubt: OnDoubt) -> None:
+        self._captured = captured
+        self._tracker = tracker
+        self._on_doubt = on_doubt
+        #: server id and thread id → temporary tables
+        self._temporary: dict[tuple[int, int], set[TableName]] = {}
 
-    def read(self, event: binlog.Query) -> Effects:
-        """Tell what a statement defines.
+    def read(self, event: binlog.Query) -> Ddl | None:
+        """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
-        Raises StatementFormat where rows of a captured table may have changed that are not in the binlog, FatalError
-        where the text cannot be read and may concern one.
+        In doubt are statements that may have changed rows of captured tables without logging them as rows, and text
+        that cannot be read and may concern captured tables.
         """
-        statement = self._read(event)
-        if statement.dropped_schema is not None:
-            schema = statement.dropped_schema
-            drops = [
-                TableChange(Action.DROP, schema, name, text_of(event))
-                for name in self._schemas.tables_of(schema)
-                if self._source.captures(schema, name)
-            ]
-            return Effects(drops, [], whole=not event.error_code)
+        try:
+            statement = parse_statement(text_of(event), event.schema)
+        except TokenError:
+            self._unreadable(event)
+            return None
         if statement.changes_rows:
-            self._refuse(statement, event)
-        lasting = self._lasting(statement, event)
-        named = {change.table: change for change in reversed(lasting)}  # a swap of tables names some twice
-        tables = list(dict.fromkeys(change.table for change in lasting))
-        changes = [named[table] for table in tables if self._source.captures(*table)]
-        if statement.fills and changes:
-            raise StatementFormat(_hidden(f"{changes[0].schema}.{changes[0].name}", event))
-        return Effects(
-            changes,
-            tables,
-            whole=len(lasting) == len(statement.changes) and not event.error_code,
-            is_dml=statement.changes_rows,
+            self._dml(statement, event)
+            return None
+        if statement.dropped_schema is not None:
+            changes, as_written = self._drops(statement.dropped_schema, event), True
+        else:
+            changes = self._lasting(statement, event)
+            as_written = len(changes) == len(statement.changes)
+        return Ddl(
+            statement=statement,
+            tables=tuple(dict.fromkeys(change.table for change in changes)),
+            captured=self._to_publish(statement, changes, event),
+            as_written=as_written and not event.error_code,
         )
 
-    def _read(self, event: binlog.Query) -> Statement:
-        try:
-            return read(text_of(event), event.schema)
-        except TokenError as error:
-            if not self._source.mentions_some(text_of(event)) and not self._source.captures_some(event.schema):
-                return Statement()
-            raise FatalError(
-                f"the statement at {event.file}:{event.start} cannot be read as SQL (does its session set "
-                f"NO_BACKSLASH_ESCAPES?) and may concern captured tables: {START_AFRESH}"
-            ) from error
+    def _unreadable(self, event: binlog.Query) -> None:
+        if not self._captured.mentions_some(text_of(event)) and not self._captured.captures_some(event.schema):
+            return
+        text = (
+            f"the statement at {event.file}:{event.start} cannot be read as SQL (does its session set "
+            f"NO_BACKSLASH_ESCAPES?) and may concern captured tables: {START_AFRESH}"
+        )
+        self._on_doubt(Doubt.at(event, Reason.UNREADABLE_STATEMENT, text))
+        self._tracker.forget_tables()
 
-    def _refuse(self, statement: Statement, event: binlog.Query) -> None:
-        """Stop at a statement that may have changed captured rows."""
+    def _dml(self, statement: Statement, event: binlog.Query) -> None:
         if statement.target in self._temporary.get(_session(event), set()):
             return
-        for schema in sorted(statement.schemas):
-            if self._source.captures_some(schema):
-                raise StatementFormat(_hidden(f"tables of {schema}", event))
+        schemas = frozenset(filter(self._captured.captures_some, statement.schemas))
+        if schemas:
+            text = _hidden_rows(f"tables of {', '.join(sorted(schemas))}", event)
+            self._on_doubt(Doubt.at(event, Reason.STATEMENT_FORMAT, text, schemas=schemas))
+
+    def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
+        """Return what DROP DATABASE does to the tables that are known."""
+        return [TableChange(Action.DROP, table, text_of(event)) for table in self._tracker.tables_in(schema)]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
-        """Leave out what is done to temporary tables, and keep account of them."""
+        """Leave out what is done to temporary tables, and remember which there are."""
         temporary = self._temporary.pop(_session(event), set())
         lasting: list[TableChange] = []
-        for group in statement.steps:
-            old, new = group[0].table, group[-1].table
-            if statement.temporary or (old in temporary and group[0].action is not Action.CREATE):
+        for step in statement.steps:
+            old, new = step[0].table, step[-1].table
+            if statement.temporary or (old in temporary and step[0].action is not Action.CREATE):
                 temporary.discard(old)
-                if group[0].action is not Action.DROP:
+                if step[0].action is not Action.DROP:
                     temporary.add(new)
             else:
-                lasting += group
+                lasting += step
         if temporary:
             self._temporary[_session(event)] = temporary
         return lasting
 
+    def _to_publish(
+        self, statement: Statement, changes: Iterable[TableChange], event: binlog.Query
+    ) -> tuple[TableChange, ...]:
+        """Return the first change of each captured table: a swap of tables names some twice."""
+        captured: dict[TableName, TableChange] = {}
+        for change in changes:
+            if self._captured.captures(*change.table):
+                captured.setdefault(change.table, change)
+        if statement.has_query and captured:
+            text = _hidden_rows(", ".join(map(".".join, captured)), event)
+            self._on_doubt(Doubt.at(event, Reason.CREATE_FROM_QUERY, text, tables=frozenset(captured)))
+            return ()
+        return tuple(captured.values())
+
 
 def text_of(event: binlog.Query) -> str:
-    """Give the text of a statement, with what is no UTF-8 escaped."""
+    """Return the text of a statement; bytes that are no UTF-8 are escaped."""
     return event.query.decode("utf-8", "surrogateescape")
 
 
@@ -113,7 +129,7 @@ def _session(event: binlog.Query) -> tuple[int, int]:
     return event.server_id, event.thread_id
 
 
-def _hidden(what: str, event: binlog.Query) -> str:
+def _hidden_rows(what: str, event: binlog.Query) -> str:
     return (
         f"a statement may have changed {what} at {event.file}:{event.start} and the binlog has no rows of it: "
         f"set binlog_format=ROW for all sessions; {START_AFRESH}"

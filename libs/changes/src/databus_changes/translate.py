@@ -1,8 +1,23 @@
-"""Binlog events become change events: transactions with captured changes, and positions where nothing was captured."""
+"""Binlog events become change events: transactions with captured changes, and positions where nothing was captured.
+
+What arrives, in order:
+
+    MySQL    GTID  QUERY "BEGIN"  ([ROWS_QUERY] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
+             GTID  QUERY ddl
+    MariaDB  GTID  ([ANNOTATE_ROWS] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
+             GTID standalone  QUERY ddl
+    XA       GTID  QUERY "XA START"  …  QUERY "XA END"  XA_PREPARE, and later  GTID  QUERY "XA COMMIT" | "XA ROLLBACK"
+
+Without GTIDs MySQL logs anonymous ones, and before 5.7 none: there the BEGIN is the first event of a transaction.
+
+Where to resume: only the end of such a group is a position to resume from. A Commit carries it for a group with
+captured changes, a Heartbeat for all that ended since without any.
+"""
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
-from databus.errors import START_AFRESH, FatalError
+from databus.errors import START_AFRESH
 from databus.events import (
     Action,
     Begin,
@@ -16,13 +31,16 @@ from databus.events import (
     TableDefinition,
 )
 from databus.progress import Progress
-from databus.settings import Source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import GtidSet, Server, TableMap
+from databus_binlog import Flavor, GtidSet, TableMap
 from databus_binlog import events as binlog
-from databus_changes.ddl.statement import Name, TableChange
-from databus_changes.schemas import Schemas
-from databus_changes.statements import Statements, text_of
+from databus_changes.ddl.statement import TableChange
+from databus_changes.doubts import Doubt, OnDoubt, Reason, stop
+from databus_changes.statements import StatementReader
+from databus_changes.tables import CapturedTables, TableName
+from databus_changes.tracker import TableTracker
+
+AnyRows: TypeAlias = binlog.Rows | binlog.OversizedRows
 
 _ACTIONS = {action.value: action for action in Action}
 
@@ -30,59 +48,71 @@ _ACTIONS = {action.value: action for action in Action}
 class Translator:
     """Turns the binlog of one generation into change events.
 
-    What arrives, in order (MySQL): `GTID, QUERY "BEGIN", {[ROWS_QUERY] TABLE_MAP+ ROWS+}*, XID | QUERY "COMMIT"`, or
-    `GTID, QUERY ddl`; XA has `QUERY "XA START"` for BEGIN and `XA_PREPARE` for the end. MariaDB sends no BEGIN; a GTID
-    flagged standalone is followed by exactly one QUERY. Only the end of such a group is a position to resume from.
+    gtids: whether positions carry a GTID set. False while the server may write transactions without GTIDs.
+    on_doubt: is given everything that is in doubt, and raises to stop there. If it returns, that is left out. A
+        transaction whose fate is in doubt then has a Begin and no Commit.
     """
 
     def __init__(
-        self, source: Source, server: Server, schemas: Schemas, progress: Progress, *, gtids: bool = True
+        self,
+        captured: CapturedTables,
+        flavor: Flavor,
+        tracker: TableTracker,
+        progress: Progress,
+        *,
+        gtids: bool = True,
+        on_doubt: OnDoubt = stop,
     ) -> None:
-        self._schemas = schemas
-        self._statements = Statements(source, schemas)
-        self._flavor = server.flavor
-        self._mariadb = server.flavor == "mariadb"
-        #: positions tell all GTIDs executed before; else none, for some transactions have none
+        self._tracker = tracker
+        self._statements = StatementReader(captured, tracker, on_doubt)
+        self._on_doubt = on_doubt
+        self._flavor = flavor
         self._gtids = gtids
-        #: executed since an event told it last, without captured changes
-        self._passed = GtidSet.parse(server.flavor, "")
-        self._passed_some = False
-        self._announced: dict[Name, str] = {}
+        #: executed without captured changes since an event last reported what was executed
+        self._skipped = GtidSet.parse(flavor, "")
+        self._has_skipped = False
+        #: fingerprints of the definitions that were sent last
+        self._announced: dict[TableName, str] = {}
         self._transaction = progress.transaction
+        #: of the open group
         self._gtid: binlog.Gtid | None = None
         self._in_group = False
-        self._begun = False
-        #: of the BEGIN, which MariaDB does not send
+        #: of its BEGIN, which MariaDB does not send
         self._thread = 0
+        #: a Begin was sent for it
+        self._begun = False
+        #: its fate is in doubt: what is left of it is left out, too
+        self._abandoned = False
+        #: tables with captured changes in it, by fingerprint
+        self._changed: dict[str, Table] = {}
+        #: ordinal of its next row
         self._row = 0
+        #: the statement behind its next rows
         self._query: bytes | None = None
-        #: file and offset where the last group without captured changes ended; None where a Commit tells or will tell
+        #: file and offset where the last group without captured changes ended; None where a Commit tells, or will
         self._moved: tuple[str, int] | None = None
         #: row images and transactions translated so far
         self.rows = 0
         self.transactions = 0
-        #: commit time of the last event, µs since the epoch
+        #: commit time of the last transaction with captured changes, µs since the epoch
         self.time_us = progress.time_us
 
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
-        """Translate a chunk and the tables of its rows. Raises FatalError where going on would lose or invent a row."""
+        """Translate consecutive events. `tables` has the table map of each fingerprint in them."""
         out: list[Event] = []
         for event in events:
             match event:
-                case binlog.Rows():
-                    table = self._schemas.known(event.table) or await self._schemas.learn(tables[event.table])
-                    self._rows(event, table, out)
-                case binlog.OversizedRows():
-                    table = self._schemas.known(event.table) or await self._schemas.learn(tables[event.table])
-                    self._oversized(event, table, out)
+                case binlog.Rows() | binlog.OversizedRows():
+                    if not self._in_group:
+                        self._outside_transaction(event, tables[event.table])
+                    elif table := self._tracker.table_behind(event.table) or await self._table(
+                        event, tables[event.table]
+                    ):
+                        self._rows(event, table, out)
                 case binlog.Gtid():
-                    if self._begun:
-                        raise FatalError(
-                            f"a transaction before {event.file}:{event.start} has no end, "
-                            f"as after a crash of the server: {START_AFRESH}"
-                        )
+                    self._require_end(event)
                     self._gtid = event
-                    self._in_group = self._mariadb and not event.standalone
+                    self._in_group = self._flavor == "mariadb" and not event.standalone
                 case binlog.Xid():
                     self._end(event, event.xid, out)
                 case binlog.Query():
@@ -91,105 +121,143 @@ class Translator:
                     self._query = event.query
                 case binlog.XaPrepare():
                     if not event.one_phase:
-                        self._refuse("XA PREPARE", event)
+                        self._require_no_rows("XA PREPARE", Reason.XA_PREPARE, event)
                     self._end(event, None, out)
                 case binlog.Rotate() if not event.artificial:
                     self._moved = event.next_file, event.position
         return out
 
     def take_heartbeat(self) -> Heartbeat | None:
-        """Give, once, how far the binlog was read without captured changes; None if a Commit tells it."""
+        """Return, once, how far the binlog was read without captured changes; None if a Commit carries it."""
         if self._moved is None:
             return None
         (file, end), self._moved = self._moved, None
-        return Heartbeat(self._executed(""), file, end, self.time_us)
+        return Heartbeat(self._take_executed(""), file, end, self.time_us)
 
-    def _executed(self, gtid: str) -> str:
-        """Tell, once, what was executed since the last time; `gtid` last."""
-        if not self._passed_some:
+    def _take_executed(self, gtid: str) -> str:
+        """Return, once, what was executed since the last time; `gtid` last."""
+        if not self._has_skipped:
             return gtid
-        passed, self._passed = self._passed, GtidSet.parse(self._flavor, "")
-        self._passed_some = False
-        passed.add(gtid)
-        return str(passed)
+        skipped, self._skipped = self._skipped, GtidSet.parse(self._flavor, "")
+        self._has_skipped = False
+        skipped.add(gtid)
+        return str(skipped)
 
-    def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
-        self._require_group(event)
-        if not event.complete:
-            raise FatalError(
-                f"rows of {table.schema}.{table.name} at {event.file}:{event.start} lack columns: "
-                f"set binlog_row_image=FULL on the server (also for sessions that changed it); {START_AFRESH}"
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    async def _table(self, event: AnyRows, table_map: TableMap) -> Table | None:
+        """Return the table of a table map that is new; None where its columns have no names."""
+        if table_map.has_names:
+            return await self._tracker.learn(table_map)
+        name, where = _name(table_map), f"at {event.file}:{event.start}"
+        advice = "set binlog_row_metadata=FULL on the server (also for sessions that changed it)"
+        if mismatch := self._tracker.mismatch(table_map):
+            self._doubt(
+                Reason.COLUMN_MISMATCH,
+                event,
+                f"rows of {'.'.join(name)} do not fit what is known of the table ({mismatch}) {where}, and the binlog "
+                f"does not name their columns: {advice}; {START_AFRESH}",
+                {name},
             )
+        else:
+            self._doubt(
+                Reason.UNKNOWN_TABLE,
+                event,
+                f"rows of {'.'.join(name)} {where}: the binlog does not name their columns, and the table is not "
+                f"known: {advice}",
+                {name},
+            )
+        return None
+
+    def _outside_transaction(self, event: AnyRows, table_map: TableMap) -> None:
+        text = f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}"
+        self._doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, {_name(table_map)})
+
+    def _rows(self, event: AnyRows, table: Table, out: list[Event]) -> None:
+        query, self._query = self._query, None
+        if self._abandoned:
+            return
+        if isinstance(event, binlog.Rows) and not event.complete:
+            text = (
+                f"rows of {table.full_name} at {event.file}:{event.start} lack columns: set binlog_row_image=FULL on "
+                f"the server (also for sessions that changed it); {START_AFRESH}"
+            )
+            self._doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, {_name(table)})
+            return
         self._begin(event, out)
         self._announce(table, out)
+        self._changed[table.fingerprint] = table
         action = _ACTIONS[event.action]
-        out.append(RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
-        self._query = None
+        if isinstance(event, binlog.OversizedRows):  # an event that large has but one row
+            out.append(OversizedRow(table.fingerprint, action, self._row, event.start, event.end, event.size))
+            self._row += 1
+            return
+        out.append(RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, query))
         self.rows += event.count
         self._row += event.count // 2 if action is Action.UPDATE else event.count
 
-    def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
-        """Tell of a row that was too large to be read: so large an event has but one."""
-        self._require_group(event)
-        self._begin(event, out)
-        self._announce(table, out)
-        action = _ACTIONS[event.action]
-        out.append(OversizedRow(table.fingerprint, action, self._row, event.start, event.end, event.size))
-        self._query = None
-        self._row += 1
-
-    def _require_group(self, event: binlog.Rows | binlog.OversizedRows) -> None:
-        if not self._in_group:
-            raise FatalError(f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}")
+    # --- statements -----------------------------------------------------------------------------------------------
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
+            self._require_end(event)
             self._in_group = True
             self._thread = event.thread_id
             return
         if words[:1] == [b"ROLLBACK"]:
-            self._refuse("ROLLBACK", event)
-        await self._definition(event, out)
-        if not self._in_group or words in ([b"COMMIT"], [b"ROLLBACK"]):
+            self._require_no_rows("ROLLBACK", Reason.ROLLBACK, event)
+        is_end = words in ([b"COMMIT"], [b"ROLLBACK"])
+        if not is_end:
+            await self._ddl(event, out)
+        if is_end or not self._in_group:
             self._end(event, event.xid, out)
 
-    def _refuse(self, what: str, event: BinlogEvent) -> None:
-        """Stop where captured rows are open whose fate this event leaves unknown."""
-        if self._begun:
-            raise FatalError(
-                f"{what} after captured rows at {event.file}:{event.start}, unknown which of them count: {START_AFRESH}"
-            )
-
-    async def _definition(self, event: binlog.Query, out: list[Event]) -> None:
-        """Publish DDL on captured tables; stop at a statement that changed their rows without logging them."""
+    async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
+        """Publish DDL on captured tables, and every definition that it changes."""
         if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it counts when its COMMIT ALTER comes, if ever
             return
-        effects = self._statements.read(event)
-        if effects.is_dml:
+        ddl = self._statements.read(event)
+        if ddl is None:
             return
-        before = {change.table: self._schemas.existing(*change.table) for change in effects.changes}
-        definitions = await self._schemas.follow(text_of(event), event.schema, effects.tables, whole=effects.whole)
-        if definitions or effects.changes:
+        before = {change.table: self._tracker.existing(change.table) for change in ddl.captured}
+        definitions = await self._tracker.apply(ddl.statement, ddl.tables, as_written=ddl.as_written)
+        if definitions:
             self._begin(event, out)
-        for change in effects.changes:
-            self._ddl(change, before[change.table], event, out)
+        for change in ddl.captured:
+            self._table_change(change, before[change.table], event, out)
         for definition in definitions:
             if isinstance(definition, Table):
                 self._announce(definition, out)
             else:
                 out.append(definition)
 
-    def _ddl(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
+    def _table_change(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
+        table = self._tracker.last_known(change.table)
+        if table is None:
+            where = f"{event.file}:{event.start}"
+            text = f"a statement on {'.'.join(change.table)} at {where}: the files do not describe the table"
+            self._doubt(Reason.UNDESCRIBED_TABLE, event, text, {change.table})
+            return
+        self._begin(event, out)
         if before is not None:
             self._announce(before, out)
-        table = self._schemas.table(change.schema, change.name)
         self._announce(table, out)
         query = change.query.encode("utf-8", "surrogateescape")
         old = before.fingerprint if before is not None else ""
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
-    def _begin(self, event: binlog.Rows | binlog.OversizedRows | binlog.Query, out: list[Event]) -> None:
+    def _announce(self, table: Table, out: list[Event]) -> None:
+        """Send a table's definition before the first event that refers to it, and whenever it is another."""
+        name = table.schema, table.name
+        if self._announced.get(name) != table.fingerprint:
+            self._announced[name] = table.fingerprint
+            out.append(TableDefinition(table))
+
+    # --- transactions ---------------------------------------------------------------------------------------------
+
+    def _begin(self, event: AnyRows | binlog.Query, out: list[Event]) -> None:
+        """Send the Begin of the open group, once."""
         if self._begun:
             return
         self._begun = True
@@ -201,23 +269,48 @@ class Translator:
         thread = event.thread_id if isinstance(event, binlog.Query) else self._thread
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
-    def _announce(self, table: Table, out: list[Event]) -> None:
-        """Send a table's definition before the first event that refers to it, and whenever it is another."""
-        name = table.schema, table.name
-        if self._announced.get(name) != table.fingerprint:
-            self._announced[name] = table.fingerprint
-            out.append(TableDefinition(table))
-
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
-        """End the group: its end is where one may resume."""
+        """End the open group: its end is a position to resume from."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
-        if self._begun:
-            out.append(Commit(self._executed(gtid), event.file, event.end, xid))
+        if self._begun and not self._abandoned:
+            out.append(Commit(self._take_executed(gtid), event.file, event.end, xid))
             self.transactions += 1
         else:
-            self._passed.add(gtid)
-            self._passed_some = self._passed_some or bool(gtid)
+            self._skipped.add(gtid)
+            self._has_skipped = self._has_skipped or bool(gtid)
             self._moved = event.file, event.end
+        self._reset()
+
+    def _require_end(self, event: BinlogEvent) -> None:
+        """Doubt a transaction with captured changes that is still open where the next one begins."""
+        if self._begun and not self._abandoned:
+            text = (
+                f"a transaction before {event.file}:{event.start} has no end, as after a crash of the server: "
+                f"{START_AFRESH}"
+            )
+            self._doubt(Reason.UNFINISHED_TRANSACTION, event, text, map(_name, self._changed.values()))
+        if self._begun:
+            self._reset()
+
+    def _require_no_rows(self, what: str, reason: Reason, event: BinlogEvent) -> None:
+        """Doubt the open transaction, if an event leaves open which of its captured changes count."""
+        if self._begun and not self._abandoned:
+            text = (
+                f"{what} after captured rows at {event.file}:{event.start}: the binlog does not say which of them "
+                f"count; {START_AFRESH}"
+            )
+            self._doubt(reason, event, text, map(_name, self._changed.values()))
+            self._abandoned = True
+
+    def _doubt(self, reason: Reason, event: BinlogEvent, text: str, tables: Iterable[TableName]) -> None:
+        self._on_doubt(Doubt.at(event, reason, text, tables=frozenset(tables)))
+
+    def _reset(self) -> None:
         self._gtid = self._query = None
-        self._in_group = self._begun = False
+        self._in_group = self._begun = self._abandoned = False
+        self._changed.clear()
         self._thread = 0
+
+
+def _name(table: Table | TableMap) -> TableName:
+    return table.schema, table.name

@@ -24,6 +24,13 @@ class Selection:
 
             self._source = Source(include=list(patterns))
 
+    @property
+    def captured(self) -> Source:
+        """The tables that the reader would capture with these patterns; without any, all but system tables."""
+        from databus.settings import Source
+
+        return self._source or Source()
+
     def table(self, schema: str, name: str) -> bool:
         """Say whether a table's rows are selected."""
         return self._source is None or self._source.captures(schema, name)

@@ -11,7 +11,8 @@ from databus.settings import Settings, Source, StartLatest
 from databus.source_connection import connect_source
 from databus_binlog import Query
 from databus_binlog.session import Session
-from databus_changes.catalog import charset_of, read_tables
+from databus_changes.catalog import read_tables
+from databus_changes.charsets import charset_of
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import Place
 

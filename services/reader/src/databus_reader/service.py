@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from databus import metrics
 from databus.election import leading, open_lease
-from databus.errors import GenerationLost, SchemaMismatch, SourceRefused, SourceUnavailable
+from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
 from databus.kafka_history import read_history
 from databus.pipe import ReaderEnd
@@ -18,12 +18,11 @@ from databus.runtime import Health
 from databus.settings import Settings, Source
 from databus.source_connection import connect_source
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Position
 from databus_binlog import events as binlog
 from databus_binlog.session import Stream
 from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
-from databus_changes.schemas import Schemas
+from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_reader.baseline import begin
 from databus_reader.entries import EntryWriter
@@ -100,29 +99,28 @@ async def _read(
             # or `latest` could be another place after a crash, though we said that we are ready
             await entries.published()
         log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
-        schemas = Schemas(
+        tracker = TableTracker(
             history,
             await dialect_of(session),
             lookup=lambda schema, name: _lookup(settings.source, place.host, schema, name),
-            follows=settings.source.captures_some,
+            tracks=settings.source.captures_some,
         )
-        translator = Translator(settings.source, server, schemas, progress, gtids=place.gtids)
+        translator = Translator(settings.source, server.flavor, tracker, progress, gtids=place.gtids)
         stream = await session.dump(
             place.beginning,
             server_id=settings.server_id,
             heartbeat=_HEARTBEAT_SECONDS,
             wanted=settings.source.captures,
-            describe=schemas.describe,
+            describe=tracker.describe,
             row_limit=settings.reader.row_limit,
         )
         health.up()
-        await _pass_on(stream, start, translator, entries, pipe, switching, health)
+        await _pass_on(stream, translator, entries, pipe, switching, health)
     raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
 async def _pass_on(
     stream: Stream,
-    start: Position,
     translator: Translator,
     entries: EntryWriter,
     pipe: ReaderEnd,
@@ -130,27 +128,22 @@ async def _pass_on(
     health: Health,
 ) -> None:
     told = time.monotonic()
-    place = f"{start.file}:{start.offset}"
-    try:
-        async for decoded in stream:
-            health.beat()
-            chunk = list(decoded)
-            place = f"{chunk[-1].file}:{chunk[-1].end}"
-            events = await translator.translate(chunk, decoded.tables)
-            if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
-                events.append(heartbeat)
-            if events:
-                told = time.monotonic()
-                await entries.write(events)
-            if stream.dry:
-                await entries.flush()
-            if isinstance(chunk[-1], binlog.Heartbeat):
-                # Nothing to append: ask, to notice a lost generation on a silent source too.
-                metrics.BACKLOG_BYTES.set(await pipe.backlog())
-            _measure(chunk, translator)
-            await switching.look()
-    except SchemaMismatch as error:
-        raise SchemaMismatch(f"behind {place}: {error}") from error
+    async for decoded in stream:
+        health.beat()
+        chunk = list(decoded)
+        events = await translator.translate(chunk, decoded.tables)
+        if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
+            events.append(heartbeat)
+        if events:
+            told = time.monotonic()
+            await entries.write(events)
+        if stream.dry:
+            await entries.flush()
+        if isinstance(chunk[-1], binlog.Heartbeat):
+            # Nothing to append: ask, to notice a lost generation on a silent source too.
+            metrics.BACKLOG_BYTES.set(await pipe.backlog())
+        _measure(chunk, translator)
+        await switching.look()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:

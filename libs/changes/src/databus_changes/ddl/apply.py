@@ -1,8 +1,8 @@
-"""Apply DDL to the tables that are known: what they are after a statement, told by its text alone.
+"""Apply DDL to the tables that are known: what they are after a statement, by its text alone.
 
-The grammar here covers what changes columns, character sets and keys, word by word over sqlglot's tokens; any other
-word raises CannotApply. sqlglot's own parser is no help: it knows no `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`,
-`NATIONAL CHAR` and others, and hands such statements back as text or refuses them.
+The grammar here covers what changes columns, character sets and keys, word by word; any other word raises CannotApply.
+sqlglot's own parser is no help: it does not know `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`, `NATIONAL CHAR` and
+others, and returns such statements as text or refuses them.
 """
 
 from collections.abc import Mapping
@@ -12,200 +12,202 @@ import msgspec
 
 from databus.errors import CannotApply
 from databus.events import Table
-from databus_changes.catalog import charset_of
-from databus_changes.ddl.alteration import Alteration
-from databus_changes.ddl.columns import read_charset, read_collation
-from databus_changes.ddl.creation import create_table
+from databus_changes.ddl.alter_table import alter_table
+from databus_changes.ddl.charset_clause import CharsetClause
+from databus_changes.ddl.create_table import create_table
 from databus_changes.ddl.dialect import Dialect
-from databus_changes.ddl.draft import Draft
-from databus_changes.ddl.statement import Name
-from databus_changes.ddl.words import Words
+from databus_changes.ddl.draft import TableDraft
+from databus_changes.ddl.reader import TokenReader
+from databus_changes.ddl.statement import Statement
+from databus_changes.tables import TableName
 
 
 @dataclass
-class Outcome:
-    """What is another than before; None: gone."""
+class SchemaChanges:
+    """What a statement changes; None for what it drops."""
 
-    tables: dict[Name, Table | None] = field(default_factory=dict)
+    tables: dict[TableName, Table | None] = field(default_factory=dict)
     #: default character sets of schemas
     charsets: dict[str, str | None] = field(default_factory=dict)
 
 
-def apply(
-    query: str, default_schema: str, tables: Mapping[Name, Table], charsets: Mapping[str, str], dialect: Dialect
-) -> Outcome:
-    """Tell what a statement makes of tables and schemas; nothing, if it is no DDL of these.
+def apply_ddl(
+    statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
+) -> SchemaChanges:
+    """Return what a statement makes of tables and schemas; nothing, if it is no DDL of these.
 
-    Raises CannotApply where the text does not tell it, or what it starts from is not known.
+    Raises CannotApply where its text is not understood, or what it starts from is not known.
     """
-    statement = _Statement(query, default_schema, tables, charsets, dialect)
-    statement.apply()
-    return statement.outcome
+    grammar = _Grammar(statement, tables, charsets, dialect)
+    grammar.read()
+    return grammar.changes
 
 
-class _Statement:
+class _Grammar:
+    """Reads one statement. A new table refers to those that are known, or that the statement has changed before."""
+
     def __init__(
-        self, query: str, schema: str, tables: Mapping[Name, Table], charsets: Mapping[str, str], dialect: Dialect
+        self, statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
     ) -> None:
-        self._words = Words(query)
-        self._schema = schema
+        self._tokens = TokenReader(statement.tokens)
+        self._schema = statement.schema
         self._known = tables
         self._charsets = charsets
         self._dialect = dialect
-        self.outcome = Outcome()
+        self.changes = SchemaChanges()
 
-    def apply(self) -> None:
-        words = self._words
-        if words.take("CREATE"):
+    def read(self) -> None:
+        """Read the statement."""
+        tokens = self._tokens
+        if tokens.take("CREATE"):
             self._create()
-        elif words.take("ALTER"):
+        elif tokens.take("ALTER"):
             self._alter()
-        elif words.take("DROP"):
+        elif tokens.take("DROP"):
             self._drop()
-        elif words.take("RENAME") and (words.take("TABLE") or words.take("TABLES")):
+        elif tokens.take("RENAME") and (tokens.take("TABLE") or tokens.take("TABLES")):
             self._rename()
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    def _name(self) -> TableName:
+        return self._dialect.name(*self._tokens.table_name(self._schema))
 
-    def _name(self) -> Name:
-        return self._dialect.name(*self._words.qualified(self._schema))
+    def _find(self, name: TableName) -> Table | None:
+        return self.changes.tables[name] if name in self.changes.tables else self._known.get(name)
 
-    def _find(self, name: Name) -> Table | None:
-        return self.outcome.tables[name] if name in self.outcome.tables else self._known.get(name)
-
-    def _table(self, name: Name) -> Table:
+    def _table(self, name: TableName) -> Table:
         table = self._find(name)
         if table is None:
             raise CannotApply("the table it starts from is not known")
         return table
 
-    def _move(self, old: Name, new: Name, table: Table) -> None:
-        self.outcome.tables[old] = None
-        self.outcome.tables[new] = msgspec.structs.replace(table, schema=new[0], name=new[1])
+    def _draft(self, name: TableName) -> TableDraft:
+        table = self._table(name)
+        return TableDraft(self._dialect, table.charset, table)
+
+    def _keep(self, name: TableName, draft: TableDraft) -> None:
+        self.changes.tables[name] = draft.table(*name)
+
+    def _move(self, old: TableName, new: TableName, table: Table) -> None:
+        self.changes.tables[old] = None
+        self.changes.tables[new] = _named(table, new)
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     def _create(self) -> None:
-        words = self._words
-        replaces = words.take("OR", "REPLACE")
-        if words.take("DATABASE") or words.take("SCHEMA"):
-            exists = words.take("IF", "NOT", "EXISTS")
-            name = words.name()
-            if not (exists and name in self._charsets):
-                self.outcome.charsets[name] = self._schema_option() or self._dialect.charset
-        elif words.take("TABLE"):
+        tokens = self._tokens
+        replaces = tokens.take("OR", "REPLACE")
+        if tokens.take("DATABASE") or tokens.take("SCHEMA"):
+            if_not_exists = tokens.take("IF", "NOT", "EXISTS")
+            name = tokens.name()
+            if not (if_not_exists and name in self._charsets):
+                self.changes.charsets[name] = self._schema_charset() or self._dialect.charset
+        elif tokens.take("TABLE"):
             self._create_table(replaces=replaces)
         else:
             self._create_index()
 
     def _create_table(self, *, replaces: bool) -> None:
-        words = self._words
-        exists = words.take("IF", "NOT", "EXISTS") and not replaces
+        tokens = self._tokens
+        if_not_exists = tokens.take("IF", "NOT", "EXISTS") and not replaces
         name = self._name()
-        if exists and self._find(name):
+        if if_not_exists and self._find(name):
             return
-        nested = words.take("(", "LIKE")
-        if nested or words.take("LIKE"):
+        nested = tokens.take("(", "LIKE")
+        if nested or tokens.take("LIKE"):
             model = self._table(self._name())
             if nested:
-                words.expect(")")
-            if words.next:
-                raise words.refusal()
-            self.outcome.tables[name] = msgspec.structs.replace(model, schema=name[0], name=name[1])
+                tokens.expect(")")
+            if tokens.next:
+                raise tokens.unexpected()
+            self.changes.tables[name] = _named(model, name)
         else:
-            draft = create_table(words, self._charsets.get(name[0], ""), self._dialect)
-            self.outcome.tables[name] = draft.table(*name)
+            self._keep(name, create_table(tokens, self._charsets.get(name[0], ""), self._dialect))
 
     def _create_index(self) -> None:
-        words = self._words
-        _ = words.take("UNIQUE") or words.take("FULLTEXT") or words.take("SPATIAL")
-        if not words.take("INDEX"):
+        tokens = self._tokens
+        _ = tokens.take("UNIQUE") or tokens.take("FULLTEXT") or tokens.take("SPATIAL")
+        if not tokens.take("INDEX"):
             return
-        words.take("IF", "NOT", "EXISTS")
-        index = words.name()
-        if words.take("USING"):
-            words.skip()
-        words.expect("ON")
+        tokens.take("IF", "NOT", "EXISTS")
+        index = tokens.name()
+        if tokens.take("USING"):
+            tokens.skip()
+        tokens.expect("ON")
         name = self._name()
         draft = self._draft(name)
-        if not draft.has_index(index):
-            draft.add_index(index, words.names())
-        self.outcome.tables[name] = draft.table(*name)
-
-    def _draft(self, name: Name) -> Draft:
-        table = self._table(name)
-        return Draft(self._dialect, table.charset, table)
+        draft.add_key(index, tokens.key_columns(), if_not_exists=True)
+        self._keep(name, draft)
 
     def _alter(self) -> None:
-        words = self._words
-        if words.take("DATABASE") or words.take("SCHEMA"):
-            named = words.next not in {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE"}
-            schema = words.name() if named else self._schema
-            if charset := self._schema_option():
-                self.outcome.charsets[schema] = charset
+        tokens = self._tokens
+        if tokens.take("DATABASE") or tokens.take("SCHEMA"):
+            named = tokens.next not in {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE"}
+            schema = tokens.name() if named else self._schema
+            if charset := self._schema_charset():
+                self.changes.charsets[schema] = charset
             return
-        while words.take("ONLINE") or words.take("OFFLINE") or words.take("IGNORE"):
+        while tokens.take("ONLINE") or tokens.take("OFFLINE") or tokens.take("IGNORE"):
             pass
-        if not words.take("TABLE"):
-            return
-        exists = words.take("IF", "EXISTS")
+        if tokens.take("TABLE"):
+            self._alter_table()
+
+    def _alter_table(self) -> None:
+        if_exists = self._tokens.take("IF", "EXISTS")
         name = self._name()
-        if exists and self._find(name) is None:
+        if if_exists and self._find(name) is None:
             return
         draft = self._draft(name)
-        alteration = Alteration(words, draft, self._schema, self._charsets.get(name[0], ""))
-        alteration.apply()
-        table = draft.table(*name)
-        if alteration.new_name:
-            self._move(name, self._dialect.name(*alteration.new_name), table)
+        new_name = alter_table(self._tokens, draft, self._schema, self._charsets.get(name[0], ""))
+        if new_name:
+            self._move(name, self._dialect.name(*new_name), draft.table(*name))
         else:
-            self.outcome.tables[name] = table
+            self._keep(name, draft)
 
     def _drop(self) -> None:
-        words = self._words
-        if words.take("DATABASE") or words.take("SCHEMA"):
-            words.take("IF", "EXISTS")
-            schema = words.name()
-            self.outcome.charsets[schema] = None
-            self.outcome.tables.update({name: None for name in self._known if name[0] == schema})
-        elif words.take("TABLE") or words.take("TABLES"):
-            words.take("IF", "EXISTS")
+        tokens = self._tokens
+        if tokens.take("DATABASE") or tokens.take("SCHEMA"):
+            tokens.take("IF", "EXISTS")
+            schema = tokens.name()
+            self.changes.charsets[schema] = None
+            self.changes.tables.update({name: None for name in self._known if name[0] == schema})
+        elif tokens.take("TABLE") or tokens.take("TABLES"):
+            tokens.take("IF", "EXISTS")
             while True:
-                self.outcome.tables[self._name()] = None
-                if not words.take(","):
+                self.changes.tables[self._name()] = None
+                if not tokens.take(","):
                     break
-        elif words.take("INDEX"):
-            words.take("IF", "EXISTS")
-            index = words.name()
-            words.expect("ON")
+        elif tokens.take("INDEX"):
+            tokens.take("IF", "EXISTS")
+            index = tokens.name()
+            tokens.expect("ON")
             name = self._name()
             draft = self._draft(name)
             draft.drop_index(index)
-            self.outcome.tables[name] = draft.table(*name)
+            self._keep(name, draft)
 
     def _rename(self) -> None:
-        words = self._words
-        words.take("IF", "EXISTS")
+        tokens = self._tokens
+        tokens.take("IF", "EXISTS")
         while True:
             old = self._name()
-            if words.take("WAIT"):
-                words.number()
-            words.take("NOWAIT")
-            words.expect("TO")
+            if tokens.take("WAIT"):
+                tokens.number()
+            tokens.take("NOWAIT")
+            tokens.expect("TO")
             self._move(old, self._name(), self._table(old))
-            if not words.take(","):
+            if not tokens.take(","):
                 break
-        if words.next:
-            raise words.refusal()
+        if tokens.next:
+            raise tokens.unexpected()
 
-    def _schema_option(self) -> str:
-        """Read the character set of a schema; "" without one."""
-        words, charset, collation = self._words, "", ""
-        while words.next:
-            if named := read_charset(words):
-                charset = self._dialect.charset if named == "default" else named
-            elif named := read_collation(words):
-                collation = named
-            else:
-                words.skip()
-        return charset or charset_of(collation)
+    def _schema_charset(self) -> str:
+        """Read the options of a schema; return its character set, "" without one."""
+        clause = CharsetClause()
+        while self._tokens.next:
+            if not clause.take(self._tokens):
+                self._tokens.skip()
+        return clause.charset(self._dialect.charset)
+
+
+def _named(table: Table, name: TableName) -> Table:
+    return msgspec.structs.replace(table, schema=name[0], name=name[1])

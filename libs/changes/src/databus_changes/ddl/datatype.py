@@ -1,11 +1,11 @@
-"""Data types: all the names a statement may use, and how information_schema prints what they mean."""
+"""Data types: every name a statement may use, and how information_schema prints them."""
 
 from databus.errors import CannotApply
+from databus_changes.charsets import character_width
 from databus_changes.ddl.dialect import Dialect
-from databus_changes.ddl.words import Words
-from databus_changes.declared import character_width
+from databus_changes.ddl.reader import TokenReader
 
-#: DATA_TYPE → what statements call it beside that
+#: DATA_TYPE → its synonyms in statements
 _SYNONYMS = {
     "tinyint": "INT1", "smallint": "INT2", "mediumint": "INT3, MIDDLEINT", "int": "INT4, INTEGER", "bigint": "INT8",
     "decimal": "DEC, NUMERIC, FIXED", "float": "FLOAT4", "double": "DOUBLE PRECISION, FLOAT8, REAL",
@@ -33,10 +33,10 @@ _PHRASES = dict(
         key=lambda item: -len(item[0]),
     )
 )
-#: digits printed, signed and unsigned
+#: display width, signed and unsigned
 _INTEGERS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
 NUMBERS = _INTEGERS.keys() | {"decimal", "float", "double"}
-#: the bytes that fit, and the type's name with and without a character set
+#: largest size in bytes → the type without and with a character set
 _BLOBS = {
     2**8 - 1: ("tinyblob", "tinytext"),
     2**16 - 1: ("blob", "text"),
@@ -51,16 +51,16 @@ TEXT = {"char", "varchar"} | _TEXTS | LABELLED
 _LONGEST_FLOAT = 24
 
 
-def read_type(words: Words) -> str:
-    """Read a type's name; `boolean`, `serial` and the national ones stay what they are."""
+def read_type(tokens: TokenReader) -> str:
+    """Read a type's name; `boolean`, `serial` and the national types are returned as such."""
     for phrase, kind in _PHRASES.items():
-        if words.take(*phrase):
+        if tokens.take(*phrase):
             return kind
-    raise words.refusal()
+    raise tokens.unexpected()
 
 
-def declared(kind: str, arguments: tuple[int, ...], charset: str, dialect: Dialect) -> str:
-    """Give DATA_TYPE: of some types the length, the precision or the character set make another."""
+def data_type(kind: str, arguments: tuple[int, ...], charset: str, dialect: Dialect) -> str:
+    """Return DATA_TYPE: length, precision or character set turn some types into others."""
     if kind == "float" and len(arguments) == 1:
         return "float" if arguments[0] <= _LONGEST_FLOAT else "double"
     if kind == "geometrycollection" and dialect.flavor == "mysql":
@@ -81,17 +81,14 @@ def _blob(text: str) -> str:
     return next(blob for blob, its_text in _BLOBS.values() if its_text == text)
 
 
-def enlarged(text: str, old_charset: str, new_charset: str) -> str:
-    """Give the TEXT type that holds as many characters in another set (CONVERT TO CHARACTER SET does so)."""
-    if character_width(new_charset) <= character_width(old_charset):
-        return text
-    limits = list(_BLOBS)
-    place = next(i for i, names in enumerate(_BLOBS.values()) if names[1] == text)
-    return _BLOBS[limits[min(place + 1, len(limits) - 1)]][1]
+def larger_text(text: str) -> str:
+    """Return the next larger TEXT type; LONGTEXT is the largest."""
+    texts = [its_text for _, its_text in _BLOBS.values()]
+    return texts[min(texts.index(text) + 1, len(texts) - 1)]
 
 
-def spelled(kind: str, arguments: tuple[int, ...], *, unsigned: bool, zerofill: bool, dialect: Dialect) -> str:
-    """Give COLUMN_TYPE of all but ENUM and SET."""
+def column_type(kind: str, arguments: tuple[int, ...], *, unsigned: bool, zerofill: bool, dialect: Dialect) -> str:
+    """Return COLUMN_TYPE, of all types but ENUM and SET."""
     signs = " unsigned" * unsigned + " zerofill" * zerofill
     return kind + _size(kind, arguments, dialect, unsigned=unsigned, zerofill=zerofill) + signs
 

@@ -1,4 +1,4 @@
-"""What a statement leaves to the server that runs it."""
+"""What a statement leaves to the defaults of the server that runs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from databus_binlog import Server
 from databus_binlog.gtid import Flavor
 from databus_binlog.position import release
-from databus_changes.catalog import charset_of
+from databus_changes.charsets import charset_of
+from databus_changes.tables import TableName
 
 if TYPE_CHECKING:  # DDL in files is read without a server
     from databus_binlog.session import Session
@@ -27,21 +28,21 @@ class Dialect:
     explicit_timestamps: bool = True
     #: character set of a schema that names none
     charset: str = "utf8mb4"
-    #: names of tables are the same in capital and small letters
+    #: names of tables are not case-sensitive (lower_case_table_names)
     folds_names: bool = False
 
-    def name(self, schema: str, table: str) -> tuple[str, str]:
-        """Give a table's name as the server keeps it."""
+    def name(self, schema: str, table: str) -> TableName:
+        """Return a table's name as the server stores it."""
         return (schema.lower(), table.lower()) if self.folds_names else (schema, table)
 
 
 def prints_widths(flavor: Flavor, version: str) -> bool:
-    """Say whether a server's information_schema prints display widths."""
+    """Return whether a server's information_schema prints display widths."""
     return flavor == "mariadb" or release(version) < _NO_WIDTHS_SINCE
 
 
 async def dialect_of(session: Session) -> Dialect:
-    """Ask a server for its dialect."""
+    """Read the dialect from a server's variables."""
     server: Server = session.server
     names = "'collation_server', 'explicit_defaults_for_timestamp', 'lower_case_table_names'"
     rows = await session.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")

@@ -1,144 +1,169 @@
-"""A table while a statement is applied to it: its keys go by names, which become places at the end."""
+"""A table while a statement is applied to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from databus.errors import CannotApply
 from databus.events import Column, Index, Table
-from databus_changes.ddl.columns import Definition
-from databus_changes.ddl.datatype import TEXT, enlarged
+from databus_changes.ddl.definition import ColumnDefinition, convert_column
 from databus_changes.ddl.dialect import Dialect
-from databus_changes.declared import character_width
 
 _PRIMARY = "PRIMARY"
 
 
-class Draft:
-    """Columns in order, and indexes by name; the primary key is the one called PRIMARY."""
+class TableDraft:
+    """Collects the actions of one statement on one table; `table` applies them in the order in which servers do.
+
+    Indexes go by their names; the primary key is the one called PRIMARY. Names of columns compare without case.
+    """
 
     def __init__(self, dialect: Dialect, charset: str, table: Table | None = None) -> None:
         self._dialect = dialect
-        #: of new text columns
+        #: default character set of text columns that are added; "" where it is not known
         self.charset = charset
         self._columns: list[Column] = list(table.columns) if table else []
-        self._indexes: dict[str, list[str]] = (
-            {index.name: list(index.columns) for index in table.indexes} if table else {}
-        )
+        self._indexes = {index.name: list(index.columns) for index in table.indexes} if table else {}
         if table and table.primary_key:
-            self._indexes[_PRIMARY] = [table.columns[place].name for place in table.primary_key]
+            self._indexes[_PRIMARY] = [table.columns[index].name for index in table.primary_key]
+        self._converts = False
+        self._dropped: list[str] = []
+        self._renamed: dict[str, str] = {}
+        #: in the statement's order, with the old name of the column, "" for a new one
+        self._defined: list[tuple[str, ColumnDefinition]] = []
+        self._visible: dict[str, bool] = {}
+        self._dropped_indexes: list[str] = []
+        self._renamed_indexes: list[tuple[str, str]] = []
+        #: name, columns, whether it is to be left out where an index has that name
+        self._keys: list[tuple[str, list[str], bool]] = []
 
-    def table(self, schema: str, name: str) -> Table:
-        """Give the table. Raises CannotApply where two columns have one name or a key names none."""
-        places = {column.name.lower(): place for place, column in enumerate(self._columns)}
-        if len(places) < len(self._columns) or not places:
-            raise CannotApply("two columns of one name, or no column")
-        key = self._indexes.get(_PRIMARY, [])
-        try:
-            primary_key = tuple(places[column.lower()] for column in key)
-        except KeyError as error:
-            raise CannotApply("the primary key names no column") from error
-        names = {column.name.lower(): column.name for column in self._columns}
-        indexes = tuple(
-            Index(index, tuple(names.get(column.lower(), column) for column in columns))
-            for index, columns in sorted(self._indexes.items(), key=lambda item: item[0] != _PRIMARY)
-            if columns and all(columns)
-        )
-        columns = tuple(
-            msgspec.structs.replace(column, nullable=False) if place in primary_key else column
-            for place, column in enumerate(self._columns)
-        )
-        return Table(
-            schema=schema, name=name, columns=columns, primary_key=primary_key, indexes=indexes, charset=self.charset
-        )
+    # --- collecting -----------------------------------------------------------------------------------------------
 
-    # --- columns --------------------------------------------------------------------------------------------------
-
-    def has(self, name: str) -> bool:
-        """Say whether there is a column of this name."""
+    def has_column(self, name: str) -> bool:
+        """Return whether the table has had a column of this name before the statement."""
         return any(column.name.lower() == name.lower() for column in self._columns)
 
-    def change(self, dropped: Iterable[str], renamed: dict[str, str], placed: Sequence[tuple[str, Definition]]) -> None:
-        """Drop, rename and define columns as one ALTER TABLE does it.
+    def add_column(self, definition: ColumnDefinition) -> None:
+        """Add a column."""
+        self._defined.append(("", definition))
 
-        placed: definitions in the statement's order with the old name of the column, empty for a new one. As servers do
-        it (mysql_prepare_alter_table): what keeps its place comes first, then the others go where they are told, which
-        may be after a column by its new name.
+    def redefine_column(self, name: str, definition: ColumnDefinition) -> None:
+        """Give a column another definition, maybe with another name and another position."""
+        self._defined.append((name, definition))
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Rename a column."""
+        self._renamed[old] = new
+
+    def drop_column(self, name: str) -> None:
+        """Drop a column, and it from all indexes."""
+        self._dropped.append(name)
+
+    def set_visible(self, column: str, *, visible: bool) -> None:
+        """Show or hide a column."""
+        self._visible[column.lower()] = visible
+
+    def convert_columns(self) -> None:
+        """Convert all text columns to the table's new character set."""
+        self._converts = True
+
+    def add_key(self, name: str, columns: list[str], *, primary: bool = False, if_not_exists: bool = False) -> None:
+        """Add an index; without a name it gets one from its first column."""
+        self._keys.append((_PRIMARY if primary else name, columns, if_not_exists))
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index. One that is not known, such as an index over expressions, changes nothing here."""
+        self._dropped_indexes.append(_PRIMARY if name.upper() == _PRIMARY else name)
+
+    def rename_index(self, old: str, new: str) -> None:
+        """Rename an index, if it is known."""
+        self._renamed_indexes.append((old, new))
+
+    # --- applying -------------------------------------------------------------------------------------------------
+
+    def table(self, schema: str, name: str) -> Table:
+        """Return the table as it is afterwards. Raises CannotApply where the statement does not fit what it was."""
+        if self._converts:
+            self._convert_columns()
+        for index in self._dropped_indexes:
+            self._indexes.pop(index, None)
+        for old, new in self._renamed_indexes:
+            if old in self._indexes:
+                self._indexes[new] = self._indexes.pop(old)
+        self._change_columns()
+        self._add_keys()
+        return self._built(schema, name)
+
+    def _convert_columns(self) -> None:
+        if self.charset == "binary":
+            raise CannotApply("a conversion to binary")
+        self._columns = [convert_column(column, self.charset) for column in self._columns]
+
+    def _change_columns(self) -> None:
+        """Drop, rename and define columns as servers do it (mysql_prepare_alter_table).
+
+        What keeps its position comes first. Then the others go where the statement says, which may be after a column
+        by its new name.
         """
-        gone = {name.lower() for name in dropped}
-        staying = {old.lower(): new for old, new in placed if old and new.after is None}
-        leaving = {old.lower() for old, new in placed if old and new.after is not None}
-        wanted = [*gone, *(old.lower() for old, _ in placed if old), *(old.lower() for old in renamed)]
-        if len(set(wanted)) < len(wanted) or not all(map(self.has, wanted)):
-            raise CannotApply("it names a column that is not known, or names one twice")
+        dropped = {name.lower() for name in self._dropped}
+        staying = {old.lower(): new for old, new in self._defined if old and new.after is None}
+        moving = {old.lower() for old, new in self._defined if old and new.after is not None}
+        self._require_columns([*dropped, *(old for old, _ in self._defined if old), *self._renamed])
+        renamed = {old.lower(): new for old, new in self._renamed.items()}
         old_columns, self._columns = self._columns, []
         for column in old_columns:
             name = column.name.lower()
             if name in staying:
-                self._columns.append(self._made(staying[name]))
-            elif name not in gone | leaving:
-                new_name = next((new for old, new in renamed.items() if old.lower() == name), column.name)
-                self._columns.append(msgspec.structs.replace(column, name=new_name))
-        for old, definition in placed:
+                self._columns.append(self._defined_column(staying[name]))
+            elif name not in dropped | moving:
+                self._columns.append(msgspec.structs.replace(column, name=renamed.get(name, column.name)))
+        for old, definition in self._defined:
             if not old or definition.after is not None:
-                self._columns.insert(self._place(definition.after), self._made(definition))
-        names = {old.lower(): new.name for old, new in placed if old}
-        names |= {old.lower(): new for old, new in renamed.items()}
+                self._columns.insert(self._position(definition.after), self._defined_column(definition))
+        self._columns = [
+            msgspec.structs.replace(c, invisible=not self._visible.get(c.name.lower(), not c.invisible))
+            for c in self._columns
+        ]
+        renamed |= {old.lower(): new.name for old, new in self._defined if old}
         for index, columns in self._indexes.items():
-            self._indexes[index] = [names.get(c.lower(), c) for c in columns if c.lower() not in gone]
+            self._indexes[index] = [renamed.get(c.lower(), c) for c in columns if c.lower() not in dropped]
 
-    def _place(self, after: str | None) -> int:
+    def _require_columns(self, names: list[str]) -> None:
+        if len({name.lower() for name in names}) < len(names) or not all(map(self.has_column, names)):
+            raise CannotApply("it names a column that is not known, or names one twice")
+
+    def _position(self, after: str | None) -> int:
         if after is None:
             return len(self._columns)
         if not after:
             return 0
-        for place, column in enumerate(self._columns, start=1):
+        for position, column in enumerate(self._columns, start=1):
             if column.name.lower() == after.lower():
-                return place
+                return position
         raise CannotApply("AFTER names a column that is not known")
 
-    def _made(self, definition: Definition) -> Column:
+    def _defined_column(self, definition: ColumnDefinition) -> Column:
         return definition.column(self.charset, self._dialect)
 
-    def convert(self, charset: str) -> None:
-        """Give all text columns another character set."""
-        if charset == "binary":
-            raise CannotApply("a conversion to binary")
-        for place, column in enumerate(self._columns):
-            if column.type in TEXT:
-                self._columns[place] = self._converted(column, charset)
-
-    def _converted(self, column: Column, charset: str) -> Column:
-        kind = column.type
-        if kind.endswith("text") and character_width(column.charset) < character_width(charset):
-            kind = enlarged(kind, column.charset, charset)
-            return msgspec.structs.replace(column, charset=charset, type=kind, raw_type=kind)
-        return msgspec.structs.replace(column, charset=charset)
-
-    def set_visible(self, name: str, *, visible: bool) -> None:
-        """Show or hide a column."""
-        for place, column in enumerate(self._columns):
-            if column.name.lower() == name.lower():
-                self._columns[place] = msgspec.structs.replace(column, invisible=not visible)
-
-    # --- indexes --------------------------------------------------------------------------------------------------
-
-    def add_keys_of(self, definitions: Iterable[Definition]) -> None:
-        """Add the keys that definitions of columns bring along."""
-        for definition in definitions:
+    def _add_keys(self) -> None:
+        """Add the keys that come with columns, then those of the statement."""
+        for _, definition in self._defined:
             if definition.primary:
-                self.add_primary_key([definition.name])
+                self._add_primary_key([definition.name])
             if definition.unique:
-                self.add_index("", [definition.name])
+                self._add_index("", [definition.name])
+        for name, columns, if_not_exists in self._keys:
+            if name == _PRIMARY:
+                self._add_primary_key(columns)
+            elif not (if_not_exists and name in self._indexes):
+                self._add_index(name, columns)
 
-    def add_primary_key(self, columns: list[str]) -> None:
-        """Add it. Raises CannotApply if there is one."""
+    def _add_primary_key(self, columns: list[str]) -> None:
         if self._indexes.get(_PRIMARY):
             raise CannotApply("a second primary key")
         self._indexes[_PRIMARY] = columns
 
-    def add_index(self, name: str, columns: list[str]) -> None:
-        """Add an index, named after its first column if it has no name."""
+    def _add_index(self, name: str, columns: list[str]) -> None:
         base = name or columns[0] or "functional_index"
         number = 2
         name = name or base
@@ -146,15 +171,28 @@ class Draft:
             name, number = f"{base}_{number}", number + 1
         self._indexes[name] = columns
 
-    def has_index(self, name: str) -> bool:
-        """Say whether there is an index of this name."""
-        return name in self._indexes
+    def _built(self, schema: str, name: str) -> Table:
+        positions = {column.name.lower(): position for position, column in enumerate(self._columns)}
+        if len(positions) < len(self._columns) or not positions:
+            raise CannotApply("two columns of one name, or no column")
+        key = [column.lower() for column in self._indexes.get(_PRIMARY, [])]
+        if not positions.keys() >= set(key):
+            raise CannotApply("the primary key names a column that is not known")
+        primary_key = tuple(positions[column] for column in key)
+        columns = tuple(
+            msgspec.structs.replace(column, nullable=False) if position in primary_key else column
+            for position, column in enumerate(self._columns)
+        )
+        names = {column.name.lower(): column.name for column in columns}
+        indexes = tuple(_index(name, columns, names) for name, columns in self._ordered() if columns and all(columns))
+        return Table(
+            schema=schema, name=name, columns=columns, primary_key=primary_key, indexes=indexes, charset=self.charset
+        )
 
-    def drop_index(self, name: str) -> None:
-        """Drop an index; one that is not known, like an index over expressions, changes nothing here."""
-        self._indexes.pop(_PRIMARY if name.upper() == _PRIMARY else name, None)
+    def _ordered(self) -> Iterable[tuple[str, list[str]]]:
+        """Return the indexes, the primary key first."""
+        return sorted(self._indexes.items(), key=lambda item: item[0] != _PRIMARY)
 
-    def rename_index(self, old: str, new: str) -> None:
-        """Rename an index."""
-        if old in self._indexes:
-            self._indexes[new] = self._indexes.pop(old)
+
+def _index(name: str, columns: list[str], names: dict[str, str]) -> Index:
+    return Index(name, tuple(names.get(column.lower(), column) for column in columns))

@@ -1,65 +1,75 @@
-"""Keys and constraints of CREATE TABLE and ALTER TABLE … ADD."""
+"""The grammar of keys and constraints in CREATE TABLE and ALTER TABLE … ADD."""
 
-from dataclasses import dataclass
-
-from databus_changes.ddl.columns import skip_check, skip_reference
-from databus_changes.ddl.draft import Draft
-from databus_changes.ddl.words import Words
+from databus_changes.ddl.draft import TableDraft
+from databus_changes.ddl.reader import TokenReader
 
 _STARTERS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 
 
-@dataclass(frozen=True)
-class Key:
-    """A key, or with no columns a constraint that is none here."""
-
-    name: str = ""
-    columns: tuple[str, ...] = ()
-    primary: bool = False
-    if_not_exists: bool = False
-
-    def add_to(self, draft: Draft) -> None:
-        """Add it to a table."""
-        if self.primary:
-            draft.add_primary_key(list(self.columns))
-        elif self.columns and not (self.if_not_exists and draft.has_index(self.name)):
-            draft.add_index(self.name, list(self.columns))
-
-
-def read_key(words: Words) -> Key | None:
-    """Read a key or a constraint; None where a column's definition comes next."""
-    if words.next not in _STARTERS:
-        return None
+def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
+    """Read a key into a table, or step over a constraint; return False where a column's definition comes next."""
+    if tokens.next not in _STARTERS:
+        return False
     symbol = ""
-    if words.take("CONSTRAINT"):
-        words.take("IF", "NOT", "EXISTS")
-        if words.next not in _STARTERS:
-            symbol = words.name()
-    if words.next == "CHECK":
-        skip_check(words)
-        return Key()
-    if words.take("FOREIGN", "KEY"):
-        words.take("IF", "NOT", "EXISTS")
-        if words.next != "(":
-            words.name()
-        words.names()
-        words.expect("REFERENCES")
-        skip_reference(words)
-        return Key()
-    if words.take("PRIMARY", "KEY"):
-        return _key(words, symbol="", primary=True)
-    _ = words.take("UNIQUE") or words.take("FULLTEXT") or words.take("SPATIAL")
-    _ = words.take("INDEX") or words.take("KEY")
-    return _key(words, symbol=symbol, primary=False)
+    if tokens.take("CONSTRAINT"):
+        tokens.take("IF", "NOT", "EXISTS")
+        if tokens.next not in _STARTERS:
+            symbol = tokens.name()
+    if tokens.next == "CHECK":
+        skip_check(tokens)
+    elif tokens.take("FOREIGN", "KEY"):
+        _skip_foreign_key(tokens)
+    elif tokens.take("PRIMARY", "KEY"):
+        _read_key(tokens, draft, "", primary=True)
+    else:
+        _ = tokens.take("UNIQUE") or tokens.take("FULLTEXT") or tokens.take("SPATIAL")
+        _ = tokens.take("INDEX") or tokens.take("KEY")
+        _read_key(tokens, draft, symbol, primary=False)
+    return True
 
 
-def _key(words: Words, *, symbol: str, primary: bool) -> Key:
-    if_not_exists = words.take("IF", "NOT", "EXISTS")
+def _read_key(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool) -> None:
+    if_not_exists = tokens.take("IF", "NOT", "EXISTS")
     name = symbol
-    if words.next not in {"(", "USING", "TYPE"}:
-        name = words.name()
-    if words.take("USING") or words.take("TYPE"):
-        words.skip()
-    columns = tuple(words.names())
-    words.skip_item()  # options of an index change no column
-    return Key(name, columns, primary, if_not_exists)
+    if tokens.next not in {"(", "USING", "TYPE"}:
+        name = tokens.name()
+    if tokens.take("USING") or tokens.take("TYPE"):
+        tokens.skip()
+    draft.add_key(name, tokens.key_columns(), primary=primary, if_not_exists=if_not_exists)
+    tokens.skip_item()  # options of an index change no column
+
+
+def _skip_foreign_key(tokens: TokenReader) -> None:
+    tokens.take("IF", "NOT", "EXISTS")
+    if tokens.next != "(":
+        tokens.name()
+    tokens.key_columns()
+    tokens.expect("REFERENCES")
+    skip_reference(tokens)
+
+
+def skip_reference(tokens: TokenReader) -> None:
+    """Step over what follows REFERENCES."""
+    tokens.table_name("")
+    if tokens.next == "(":
+        tokens.skip()
+    while tokens.next in {"MATCH", "ON"}:
+        if tokens.take("MATCH"):
+            tokens.skip()
+            continue
+        tokens.skip()
+        if not (tokens.take("DELETE") or tokens.take("UPDATE")):
+            raise tokens.unexpected()
+        if not (tokens.take("SET", "NULL") or tokens.take("SET", "DEFAULT") or tokens.take("NO", "ACTION")):
+            tokens.skip()  # RESTRICT, CASCADE
+
+
+def skip_check(tokens: TokenReader) -> None:
+    """Step over `[CONSTRAINT [name]] CHECK (…) [[NOT] ENFORCED]`."""
+    if tokens.take("CONSTRAINT") and tokens.next != "CHECK":
+        tokens.name()
+    tokens.expect("CHECK")
+    if tokens.next != "(":
+        raise tokens.unexpected()
+    tokens.skip()
+    tokens.take("NOT", "ENFORCED") or tokens.take("ENFORCED")

@@ -1,17 +1,16 @@
-"""What a statement of the binlog does to tables, read from its tokens.
+"""What kind of statement stands in the binlog: which tables it defines, or whether it may change rows.
 
-Only statements are looked at, never the row path. Tokens are enough to find names safely (quotes, comments and white
-space are the tokenizer's business), and they do not fail on a clause a full parser does not know.
+Only statements are looked at, never rows. Tokens are enough to find names safely (quotes, comments and white space are
+the tokenizer's business), and they do not fail at a clause that a full parser does not know.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sqlglot.tokens import Token, TokenType
-
 from databus.events import Action
-from databus_changes.ddl.tokens import keyword, tokenize
+from databus_changes.ddl.tokens import Token, tokenize
+from databus_changes.tables import TableName
 
 _ACTIONS = {
     "CREATE": Action.CREATE,
@@ -20,7 +19,7 @@ _ACTIONS = {
     "DROP": Action.DROP,
     "TRUNCATE": Action.TRUNCATE,
 }
-#: verbs that change no row of a table, or do so by an action above; a verb that is not here may change any row
+#: verbs that change no row of a table, or do so by an action above; any other verb may change rows
 _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"} | _ACTIONS.keys()
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
@@ -30,81 +29,82 @@ _DML_MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE",
 #: what follows the table of an UPDATE or DELETE of one table
 _AFTER_TARGET = {"UPDATE": {"SET"}, "DELETE": {"WHERE", "ORDER", "LIMIT", ""}}
 
-Name = tuple[str, str]
-
 
 @dataclass(frozen=True)
 class TableChange:
-    """DDL on one table; `query` is the statement with this table's name qualified."""
+    """DDL on one table."""
 
     action: Action
-    schema: str
-    name: str
+    table: TableName
+    #: the statement, with this table's name qualified
     query: str
-
-    @property
-    def table(self) -> Name:
-        """Schema and name."""
-        return self.schema, self.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What one statement does."""
+    """One statement, classified. `changes`, `dropped_schema` and `changes_rows` exclude one another."""
 
-    #: tables it creates, alters, drops, truncates or renames: old and new name by turns
+    #: schema of names without one
+    schema: str
+    tokens: Sequence[Token]
+    #: tables it creates, alters, drops, truncates or renames: old and new name in turn
     changes: tuple[TableChange, ...] = ()
     #: those tables are temporary: their rows are never in the binlog
     temporary: bool = False
     #: it fills the table it creates, from a query
-    fills: bool = False
-    #: schema it drops, with all tables
+    has_query: bool = False
+    #: schema that it drops, with all tables
     dropped_schema: str | None = None
-    #: it may change rows, of tables it names or of others (by a routine or a trigger)
+    #: it may change rows: of tables it names or of others (through a routine or a trigger)
     changes_rows: bool = False
-    #: the one table it changes rows of, where that is plain
-    target: Name | None = None
+    #: the one table whose rows it changes, where that is plain
+    target: TableName | None = None
     #: the default schema and all others it may name
     schemas: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> list[tuple[TableChange, ...]]:
-        """The changes one by one, the two of a rename together."""
+        """The changes one by one, both names of a rename together."""
         size = 2 if len(self.changes) > 1 and self.changes[0].action is Action.ALTER else 1
-        return [self.changes[at : at + size] for at in range(0, len(self.changes), size)]
+        return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
 
 
-def read(query: str, default_schema: str) -> Statement:
-    """Tell what a statement does. Raises sqlglot's TokenError for text that cannot be split into tokens."""
-    words = tokenize(query)
-    if not words:
-        return Statement()
-    keywords = [*map(keyword, words), ""]
-    verb, place = keywords[0], 1
-    while keywords[place] in _MODIFIERS:
-        place += 1
-    kind = keywords[place]
+def parse_statement(query: str, schema: str) -> Statement:
+    """Classify a statement. Raises sqlglot's TokenError for text that cannot be split into tokens."""
+    tokens = tokenize(query)
+    if not tokens:
+        return Statement(schema=schema, tokens=tokens)
+    keywords = _keywords(tokens)
+    verb, index = keywords[0], 1
+    while keywords[index] in _MODIFIERS:
+        index += 1
+    kind = keywords[index]
     if verb in _ACTIONS and (kind in {"TABLE", "TABLES"} or verb == "TRUNCATE"):
-        place += kind in {"TABLE", "TABLES"}
+        index += kind in {"TABLE", "TABLES"}
         return Statement(
-            changes=tuple(_changes(_ACTIONS[verb], query, default_schema, _tables(verb, words, place))),
-            temporary="TEMPORARY" in keywords[1:place],
-            fills=verb == "CREATE" and _has_source(keywords[place:]),
+            schema=schema,
+            tokens=tokens,
+            changes=tuple(_changes(_ACTIONS[verb], query, schema, _tables(verb, tokens, index))),
+            temporary="TEMPORARY" in keywords[1:index],
+            has_query=verb == "CREATE" and _has_query(keywords[index:]),
         )
     if verb == "DROP" and kind in {"DATABASE", "SCHEMA"}:
-        name = words[_past_condition(keywords, place + 1) :][:1]
-        return Statement(dropped_schema=name[0].text if name else None)
+        name = tokens[_past_condition(keywords, index + 1) :][:1]
+        return Statement(schema=schema, tokens=tokens, dropped_schema=name[0].text if name else None)
     if verb in _ROWLESS or _is_administration(keywords):
-        return Statement()
+        return Statement(schema=schema, tokens=tokens)
     return Statement(
+        schema=schema,
+        tokens=tokens,
         changes_rows=True,
-        target=_target(words, keywords, default_schema),
-        schemas=frozenset({default_schema} | {a.text for a, b in pairwise(words) if _is_dot(b)}),
+        target=_target(tokens, keywords, schema),
+        schemas=frozenset({schema} | {a.text for a, b in pairwise(tokens) if b.keyword == "."}),
     )
 
 
-def _is_dot(token: Token) -> bool:
-    return token.token_type == TokenType.DOT
+def _keywords(tokens: Sequence[Token]) -> list[str]:
+    """Return the keywords, with "" at the end."""
+    return [*(token.keyword for token in tokens), ""]
 
 
 def _is_administration(keywords: list[str]) -> bool:
@@ -114,61 +114,61 @@ def _is_administration(keywords: list[str]) -> bool:
     return keywords[0] == "ANALYZE" and bool({"TABLE", "TABLES"} & set(keywords[1:3]))
 
 
-def _has_source(keywords: list[str]) -> bool:
-    """Say whether CREATE TABLE has a SELECT, TABLE or VALUES; a partition's VALUES are followed by IN or LESS."""
+def _has_query(keywords: list[str]) -> bool:
+    """Return whether CREATE TABLE has a SELECT, TABLE or VALUES; a partition's VALUES are followed by IN or LESS."""
     values = any(a == "VALUES" and b in {"(", "ROW"} for a, b in pairwise(keywords))
     return values or "SELECT" in keywords or "TABLE" in keywords
 
 
-def _past_condition(keywords: list[str], place: int) -> int:
+def _past_condition(keywords: list[str], index: int) -> int:
     """Step over IF [NOT] EXISTS."""
-    if keywords[place] != "IF" or keywords[place + 1] not in {"NOT", "EXISTS"}:
-        return place
-    return place + (3 if keywords[place + 1] == "NOT" else 2)
+    if keywords[index] != "IF" or keywords[index + 1] not in {"NOT", "EXISTS"}:
+        return index
+    return index + (3 if keywords[index + 1] == "NOT" else 2)
 
 
-def _name(words: list[Token], place: int) -> list[Token]:
-    """Read `a` or `db.a`; nothing at the end of the statement."""
-    qualified = place + 2 < len(words) and _is_dot(words[place + 1])
-    return [words[place], words[place + 2]] if qualified else words[place : place + 1]
+def _name(tokens: Sequence[Token], index: int) -> Sequence[Token]:
+    """Return the parts of `a` or `db.a`; nothing at the end of the statement."""
+    qualified = index + 2 < len(tokens) and tokens[index + 1].keyword == "."
+    return [tokens[index], tokens[index + 2]] if qualified else tokens[index : index + 1]
 
 
-def _tables(verb: str, words: list[Token], place: int) -> Iterator[list[Token]]:
-    """Give the names of the tables that a statement creates, alters, drops, truncates or renames."""
-    keywords = [*map(keyword, words), ""]
-    starts = [place]
+def _tables(verb: str, tokens: Sequence[Token], index: int) -> Iterator[Sequence[Token]]:
+    """Yield the names of the tables that a statement creates, alters, drops, truncates or renames."""
+    keywords = _keywords(tokens)
+    starts = [index]
     if verb in {"DROP", "RENAME"}:
-        starts += [at + 1 for at in range(place, len(words)) if keywords[at] == ","]
+        starts += [i + 1 for i in range(index, len(tokens)) if keywords[i] == ","]
     if verb == "RENAME":
-        starts = sorted(starts + [at + 1 for at in range(place, len(words)) if keywords[at] == "TO"])
+        starts = sorted(starts + [i + 1 for i in range(index, len(tokens)) if keywords[i] == "TO"])
     if verb == "ALTER":
-        for at in range(place, len(words)):
-            if keywords[at] == "RENAME" and keywords[at + 1] not in {"COLUMN", "INDEX", "KEY"}:
-                starts.append(at + 1 + (keywords[at + 1] in {"TO", "AS", "="}))
+        for i in range(index, len(tokens)):
+            if keywords[i] == "RENAME" and keywords[i + 1] not in {"COLUMN", "INDEX", "KEY"}:
+                starts.append(i + 1 + (keywords[i + 1] in {"TO", "AS", "="}))
     for start in starts:
-        if name := _name(words, _past_condition(keywords, start)):
+        if name := _name(tokens, _past_condition(keywords, start)):
             yield name
 
 
-def _changes(action: Action, query: str, default_schema: str, names: Iterator[list[Token]]) -> Iterator[TableChange]:
-    quoted = default_schema.replace("`", "``")
-    for *schema, name in names:
-        if schema:
-            yield TableChange(action, schema[0].text, name.text, query)
+def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[Token]]) -> Iterator[TableChange]:
+    quoted = schema.replace("`", "``")
+    for *qualifier, name in names:
+        if qualifier:
+            yield TableChange(action, (qualifier[0].text, name.text), query)
         else:
-            at = name.start
-            yield TableChange(action, default_schema, name.text, f"{query[:at]}`{quoted}`.{query[at:]}")
+            head, tail = query[: name.start], query[name.start :]
+            yield TableChange(action, (schema, name.text), f"{head}`{quoted}`.{tail}")
 
 
-def _target(words: list[Token], keywords: list[str], default_schema: str) -> Name | None:
-    """Give the table that an INSERT, REPLACE, UPDATE or DELETE of one table changes."""
+def _target(tokens: Sequence[Token], keywords: list[str], schema: str) -> TableName | None:
+    """Return the table that an INSERT, REPLACE, UPDATE or DELETE of one table changes."""
     if keywords[0] not in {"INSERT", "REPLACE", "UPDATE", "DELETE"}:
         return None
-    place = 1
-    while keywords[place] in _DML_MODIFIERS:
-        place += 1
-    name = _name(words, place)
-    after = keywords[place + 2 * len(name) - 1] if name else ""
+    index = 1
+    while keywords[index] in _DML_MODIFIERS:
+        index += 1
+    name = _name(tokens, index)
+    after = keywords[index + 2 * len(name) - 1] if name else ""
     if not name or after not in _AFTER_TARGET.get(keywords[0], {after}):
         return None
-    return (name[0].text if len(name) == 2 else default_schema), name[-1].text
+    return (name[0].text if len(name) == 2 else schema), name[-1].text

@@ -21,10 +21,11 @@ formats:
            rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
            A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
            does not contain is left out. A column that the file does not name is @1, @2, …
-  others   the records that the publisher writes, of rows and of DDL on tables that the files describe:
+  others   the records that reader and publisher make of it, of rows and of DDL on tables that the files describe:
              {"topic": …, "key": …, "value": …, "headers": {…}}
            topic only for the format's own topics, headers only where there are some; what is not text is
-           {"base64": "…"}. The pipeline is named binlog.
+           {"base64": "…"}. The pipeline is named binlog. Where the reader stops, the command stops, too; with
+           --lenient it leaves out what is in doubt.
 
 examples:
   databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
@@ -53,7 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="do not decode larger rows, for example 16MiB; only their table, position and size are printed",
     )
-    parser.add_argument("--quiet", action="store_true", help="leave the summary out")
+    parser.add_argument(
+        "--lenient",
+        action="store_true",
+        help="leave out what stops the reader, go on, and report at the end what was left out; not for json",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no summary")
 
 
 def _offset(text: str) -> int:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from databus.errors import DatabusError, InvalidSettings
-from databus_binlog import BinlogError, Query
+from databus_binlog import BinlogError
 from databus_cli.arguments.binlog import JSON
 from databus_cli.binlog.files import STANDARD_INPUT, read_files
 from databus_cli.binlog.lines import Json, LineFormat
@@ -31,18 +31,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lines(options: argparse.Namespace) -> LineFormat:
+    selection = Selection(options.tables)
     if options.format != JSON:
         # sqlglot and the formats' libraries, which --format json does not need, take a second to import
         from databus_cli.binlog.messages import Messages
 
-        return Messages(options.format, dict(options.options), Selection(options.tables).table)
+        return Messages(options.format, dict(options.options), selection.captured, lenient=options.lenient)
     if options.options:
         raise InvalidSettings("--option is for the publisher's formats; json has none")
-    return Json()
+    if options.lenient:
+        raise InvalidSettings("--lenient is for the publisher's formats; json leaves nothing out")
+    return Json(selection, Completion(notice))
 
 
 def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    selection, completion, output = Selection(options.tables), Completion(notice), sys.stdout.buffer
+    output, decoding = sys.stdout.buffer, lines.decoder_options()
+    decoding["row_limit"] = options.row_limit
     with byte_progress(_size(options.files)) as advance:
 
         def count(size: int) -> None:
@@ -52,31 +56,28 @@ def _print(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> 
         events = read_files(
             options.files,
             start=options.start,
-            skip_head=partial(setattr, lines, "head"),
+            skip_head=partial(lines.start, inside=True),
             count=count,
             warn=notice,
-            wanted=selection.table,
-            describe=completion.describe,
-            row_limit=options.row_limit,
+            **decoding,
         )
         try:
             for event, tables in events:
                 summary.add(event, tables)
-                if not isinstance(event, Query) or selection.statement(event):
-                    output.writelines(lines.of(event, tables))
+                output.writelines(lines.of(event, tables))
         finally:
             output.flush()
 
 
 def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) -> None:
-    for what, count in lines.finish().items():
-        notice(f"{what} left out: {count}; this format has no message for them, --format json shows them")
+    for line in lines.finish():
+        notice(line)
     if summary and not options.quiet:
         sys.stderr.write(str(summary))
 
 
 def _size(files: list[str]) -> int | None:
-    """Add up the sizes of the files that can be asked for it."""
+    """Return the size of all regular files together; None with standard input."""
     if STANDARD_INPUT in files:
         return None
     return sum(path.stat().st_size for path in map(Path, files) if path.is_file())

@@ -31,10 +31,11 @@ _DESCRIPTION_LIMIT = 1 << 12  # FORMAT_DESCRIPTION has about 120 to 260 bytes
 
 
 class DecoderOptions(TypedDict, total=False):
-    """What each file's decoder is given."""
+    """Arguments of each file's Decoder."""
 
     wanted: Callable[[str, str], bool] | None
     describe: Callable[[TableMap], TableMap] | None
+    by_statement: bool
     row_limit: int | None
 
 
@@ -49,8 +50,9 @@ def read_files(
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
     """Decode files one after the other; yield each event with the tables it may refer to.
 
-    `start` is an offset in the first file, whose head `skip_head` is told then; `count` is told how many bytes were
-    read. Raises OSError, and BinlogError after the events that come before the failure.
+    The head of a file, its FormatDescription, is yielded before anything else is decoded. `start` is an offset in the
+    first file, whose head is then passed to `skip_head` and not yielded. `count` gets the number of bytes of each
+    piece that is read. Raises OSError, and BinlogError after the events that come before the failure.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None
@@ -60,7 +62,7 @@ def read_files(
                     next_file = event.next_file
                 yield event, events.tables
         if next_file and following not in {None, STANDARD_INPUT} and _name(following) != next_file:
-            warn(f"{_name(path)} goes on in {next_file}, but {_name(following)} comes next")
+            warn(f"{_name(path)} is continued in {next_file}, but {_name(following)} comes next")
         start = None
 
 
@@ -80,7 +82,14 @@ def _read_file(
                 count(len(piece))
                 return piece
 
-            for events in read_file(read, _decoder(stream, path, start, skip_head, options)):
+            head = _read_head(stream)
+            if start is None or start == _MAGIC:
+                count(len(head))
+                decoder = Decoder(file=_name(path), **options)
+                yield decoder.feed_file(head)
+            else:
+                decoder = _skip_to(start, stream, head, _name(path), skip_head, options)
+            for events in read_file(read, decoder):
                 begun = begun or len(events) > 0
                 yield events
     except MissingMetadata as error:
@@ -94,20 +103,22 @@ def _read_file(
         ) from error
 
 
-def _decoder(
+def _read_head(stream: BinaryIO) -> bytes:
+    """Read the magic number and the first event, which should be the FORMAT_DESCRIPTION."""
+    head = stream.read(_MAGIC + _HEADER)
+    size = int.from_bytes(head[_MAGIC + _SIZE_AT :][:4], "little")
+    return head + stream.read(max(0, min(size, _DESCRIPTION_LIMIT) - _HEADER))
+
+
+def _skip_to(
+    start: int,
     stream: BinaryIO,
-    path: str,
-    start: int | None,
+    head: bytes,
+    name: str,
     skip_head: Callable[[FormatDescription], None],
     options: DecoderOptions,
 ) -> Decoder:
-    """Make the decoder for a stream and move the stream to `start`."""
-    name = _name(path)
-    if start is None or start == _MAGIC:
-        return Decoder(file=name, **options)
-    head = stream.read(_MAGIC + _HEADER)
-    size = int.from_bytes(head[_MAGIC + _SIZE_AT :][:4], "little")
-    head += stream.read(max(0, min(size, _DESCRIPTION_LIMIT) - _HEADER))
+    """Move the stream from behind its head to `start`; return the decoder for what comes there."""
     first = Decoder(file=name)
     for event in first.feed_file(head):
         if isinstance(event, FormatDescription):
@@ -124,7 +135,7 @@ def _decoder(
 
 
 def _skip(stream: BinaryIO, count: int) -> bool:
-    """Move on, and say whether the stream is that long."""
+    """Skip bytes; return whether the stream is that long."""
     if stream.seekable():
         target = stream.tell() + count
         return stream.seek(0, os.SEEK_END) >= stream.seek(target)
@@ -138,7 +149,7 @@ def _open(path: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _name(path: str) -> str:
-    """Give a file's name as the server knows it, without its folder."""
+    """Return a file's name as the server knows it, without its folder."""
     if path == STANDARD_INPUT:
         return "stdin"
     return os.fsencode(Path(path).name).decode(errors="replace")

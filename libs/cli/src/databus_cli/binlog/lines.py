@@ -1,7 +1,6 @@
-"""The lines that are printed: what all kinds of them have in common, and those for people and their tools."""
+"""The lines that are printed: what all formats have in common, and the JSON lines for people and their tools."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -21,6 +20,9 @@ from databus_binlog import (
     Value,
     XaPrepare,
 )
+from databus_cli.binlog.files import DecoderOptions
+from databus_cli.binlog.tables import Completion
+from databus_cli.selection import Selection
 
 _json = msgspec.json.Encoder().encode
 _FRAMES = {b"BEGIN", b"COMMIT"}  # of transactions
@@ -29,29 +31,44 @@ _FRAMES = {b"BEGIN", b"COMMIT"}  # of transactions
 class LineFormat(ABC):
     """Turns the events of files, in their order, into lines."""
 
-    def __init__(self) -> None:
-        #: of a file that is read from further on
-        self.head: FormatDescription | None = None
-        self._left_out: Counter[str] = Counter()
+    @abstractmethod
+    def decoder_options(self) -> DecoderOptions:
+        """Return how the files are to be decoded."""
 
-    def finish(self) -> Counter[str]:
-        """Count what had no line; nothing more comes."""
-        return self._left_out
+    @abstractmethod
+    def start(self, head: FormatDescription, *, inside: bool) -> None:
+        """Take in the head of the first file; `inside` where reading begins somewhere behind it."""
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
-        """Give the lines of an event. Raises BinlogError where the format cannot tell what happened."""
+        """Return the lines of an event. Raises DatabusError where the format cannot go on."""
+
+    @abstractmethod
+    def finish(self) -> Iterable[str]:
+        """End the files; return a line for each kind of thing that had no line."""
 
 
 class Json(LineFormat):
     """A line for each row, or for rows above the limit, and each statement, for people and their tools."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, selection: Selection, completion: Completion) -> None:
+        self._selection = selection
+        self._completion = completion
         self._gtid: str | None = None
 
+    def decoder_options(self) -> DecoderOptions:
+        """Decode the rows of selected tables, with columns that are not named as @1, @2, …."""
+        return {"wanted": self._selection.table, "describe": self._completion.describe}
+
+    def start(self, head: FormatDescription, *, inside: bool) -> None:
+        """Do nothing: a row is printed as it is logged."""
+
+    def finish(self) -> Iterable[str]:
+        """Return nothing: everything has a line."""
+        return ()
+
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
-        """Give one line for each row, or one for a statement."""
+        """Return one line for each row, or one for a statement."""
         match event:
             case Rows():
                 return self._rows(event, {"type": event.action, **self._table(event, tables)}, tables[event.table])
@@ -62,13 +79,13 @@ class Json(LineFormat):
                 self._gtid = event.gtid or None
             case FormatDescription():  # another file, which may have none
                 self._gtid = None
-            case Query() if event.query not in _FRAMES:
-                place = self._place(event)
-                about = {"type": "query", "schema": event.schema, **place, "thread_id": event.thread_id}
+            case Query() if event.query not in _FRAMES and self._selection.statement(event):
+                position = self._position(event)
+                about = {"type": "query", "schema": event.schema, **position, "thread_id": event.thread_id}
                 return (_json({**about, "query": _text(event.query)}) + b"\n",)
             case XaPrepare():
                 query = f"XA COMMIT {event.xid} ONE PHASE" if event.one_phase else f"XA PREPARE {event.xid}"
-                return (_json({"type": "query", **self._place(event), "query": query}) + b"\n",)
+                return (_json({"type": "query", **self._position(event), "query": query}) + b"\n",)
         return ()
 
     def _rows(self, event: Rows, head: dict[str, object], table: TableMap) -> Iterator[bytes]:
@@ -84,9 +101,9 @@ class Json(LineFormat):
 
     def _table(self, event: Rows | OversizedRows, tables: Mapping[str, TableMap]) -> dict[str, object]:
         table = tables[event.table]
-        return {"schema": table.schema, "table": table.name, **self._place(event)}
+        return {"schema": table.schema, "table": table.name, **self._position(event)}
 
-    def _place(self, event: Event) -> dict[str, object]:
+    def _position(self, event: Event) -> dict[str, object]:
         return {
             "file": event.file,
             "start": event.start,
@@ -114,7 +131,7 @@ def _is_binary(column: ColumnMap) -> bool:
 
 
 def _text(value: bytes) -> str | dict[str, bytes]:
-    """Give bytes as text; as base64 where they are none."""
+    """Return bytes as text, as base64 where they are no UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,14 +1,15 @@
 """Lines of the records that the publisher would write, in any of its formats."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from databus.errors import PoisonError
 from databus.settings.rules import Rule
 from databus_binlog import AnyEvent, FormatDescription, TableMap
-from databus_cli.binlog.changes import Changes
+from databus_changes.tables import CapturedTables
+from databus_cli.binlog.files import DecoderOptions
 from databus_cli.binlog.lines import LineFormat
-from databus_cli.binlog.schemas import flavor_of
+from databus_cli.binlog.translation import Translation, flavor_of
 from databus_cli.records import line_of, output_plan
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import DdlStatement, MessageSource
@@ -21,48 +22,64 @@ NAME = "binlog"
 class Messages(LineFormat):
     """A line for each record."""
 
-    def __init__(self, name: str, options: Mapping[str, object], wanted: Callable[[str, str], bool]) -> None:
-        super().__init__()
+    def __init__(
+        self, name: str, options: Mapping[str, object], captured: CapturedTables, *, lenient: bool = False
+    ) -> None:
         # One partition for all tables, so that a transaction has one frame.
-        self._plan = output_plan(
-            Rule(match=["*.*"], topic=NAME, partition_by="single", format=name, options={**options})
-        )
-        self._wanted = wanted
-        self._changes: Changes | None = None
+        rule = Rule(match=["*.*"], topic=NAME, partition_by="single", format=name, options=dict(options))
+        self._plan = output_plan(rule)
+        self._captured = captured
+        self._lenient = lenient
+        self._left_out: Counter[str] = Counter()
+        self._translation: Translation | None = None
         self._encoder: EventEncoder | None = None
 
+    def decoder_options(self) -> DecoderOptions:
+        """Decode the rows of captured tables, and end each piece behind a statement, for it may alter tables."""
+        return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
+
+    def start(self, head: FormatDescription, *, inside: bool) -> None:
+        """Make translation and encoder for the first file."""
+        source = MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0)
+        self._translation = Translation(head, self._captured, lenient=self._lenient, inside=inside)
+        self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
+
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Give the lines of an event; a format that needs the transaction's end gives all of them there."""
-        if self._changes is None or self._encoder is None:
-            head = event if isinstance(event, FormatDescription) else self.head
-            if head is None:
-                raise AssertionError("a file begins with its head")
-            self._changes = Changes(head, self._wanted, self._left_out)
-            self._encoder = EventEncoder(
-                rules=[self._plan.rule],
-                plans=[self._plan],
-                source=MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0),
-                partition_counts=defaultdict(lambda: 1),
-            )
+        """Return the lines of an event; a format that needs the transaction's end returns all of them there."""
+        if self._translation is None and isinstance(event, FormatDescription):
+            self.start(event, inside=False)
+        if self._translation is None or self._encoder is None:
+            raise AssertionError("a file begins with its head")
         try:
-            for change in self._changes.of(event, tables):
+            for change in self._translation.translate(event, tables):
                 for message in self._encoder.messages(change):
                     yield from self._lines(message)
         except PoisonError as error:
             where = f"in the transaction that {event.file}:{event.start} belongs to"
-            raise PoisonError(f"{error} ({where}); --format json can tell it") from error
+            raise PoisonError(f"{error} ({where}); --format json can print it") from error
 
-    def finish(self) -> Counter[str]:
-        """Count what had no line; nothing more comes."""
+    def finish(self) -> Iterator[str]:
+        """Say what had no line; nothing more comes."""
         if self._encoder is not None and self._encoder.in_transaction:
             if rows := self._encoder.buffered_rows:
                 self._left_out["rows of transactions without an end"] += rows
             else:
-                self._left_out["ends of transactions that the files do not tell"] += 1
-        return self._left_out
+                self._left_out["ends of transactions that the files do not contain"] += 1
+        if self._translation is not None:
+            yield from self._translation.finish()
+        for what, count in self._left_out.items():
+            yield f"{what} left out: {count}; this format has no message for them, --format json shows them"
 
     def _lines(self, message: Message) -> Iterator[bytes]:
+        if message.unread is not None:
+            self._left_out["rows above --row-limit"] += 1
+            return iter(())
         records = message.encode()
         if not records and isinstance(message.content, DdlStatement):
             self._left_out["statements"] += 1
         return map(line_of, records)
+
+    def _describe(self, table_map: TableMap) -> TableMap:
+        if self._translation is None:
+            raise AssertionError("a file begins with its head")
+        return self._translation.describe(table_map)

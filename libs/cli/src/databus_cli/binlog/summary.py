@@ -10,7 +10,7 @@ _SHOWN = 10
 
 
 class Summary:
-    """Counts what it is given; its text is the summary."""
+    """Counts events; its text is the summary."""
 
     def __init__(self) -> None:
         #: bytes read
@@ -40,7 +40,7 @@ class Summary:
         return self._first is not None
 
     def __str__(self) -> str:
-        # MySQL without GTIDs tells a transaction by its BEGIN, MariaDB by its GTID; a DDL statement is one too.
+        # Without GTIDs only BEGIN marks a transaction in MySQL; in MariaDB it is the GTID. A DDL statement is one, too.
         transactions = max(self._events[Gtid.__name__], self._begins)
         lines = [
             ("bytes", f"{self.size:,}"),

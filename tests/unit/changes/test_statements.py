@@ -1,15 +1,17 @@
-"""Statements of the binlog: what is told of each when `shop.*` and `club.member` are captured."""
+"""Statements of the binlog: what is published of each when `shop.*` and `club.member` are captured."""
 
+import msgspec
 import pytest
 
 from databus.errors import FatalError, StatementFormat
-from databus.events import Table
 from databus.kafka_history import SchemaHistory
 from databus.settings import Source
 from databus_binlog.events import Query
 from databus_changes.ddl.dialect import Dialect
-from databus_changes.schemas import Schemas
-from databus_changes.statements import Statements
+from databus_changes.ddl.statement import parse_statement
+from databus_changes.doubts import Doubt, Reason, stop
+from databus_changes.statements import StatementReader
+from databus_changes.tracker import TableTracker
 
 SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
 #: outcomes other than a list of `action schema.table`
@@ -17,18 +19,19 @@ NOTHING: list[str] = []
 STOP = StatementFormat
 
 
-async def nowhere(_schema: str, _name: str) -> Table | None:
-    return None
-
-
-def no_tables() -> Schemas:
+def no_tables() -> TableTracker:
     dialect = Dialect(flavor="mysql", integer_widths=False)
-    return Schemas(SchemaHistory(), dialect, lookup=nowhere, follows=SOURCE.captures_some)
+    return TableTracker(SchemaHistory(), dialect, lookup=None, tracks=SOURCE.captures_some)
 
 
 @pytest.fixture
-def statements() -> Statements:
-    return Statements(SOURCE, no_tables())
+def statements() -> StatementReader:
+    return StatementReader(SOURCE, no_tables(), stop)
+
+
+def published(statements: StatementReader, event: Query) -> list[str]:
+    ddl = statements.read(event)
+    return [f"{change.action} {'.'.join(change.table)}" for change in ddl.captured] if ddl else []
 
 
 def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
@@ -103,12 +106,10 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
     ],
 )  # fmt: skip
 def test_a_statement_in_a_captured_schema(
-    statements: Statements, query: str, outcome: list[str] | type[Exception]
+    statements: StatementReader, query: str, outcome: list[str] | type[Exception]
 ) -> None:
     if isinstance(outcome, list):
-        assert [
-            f"{change.action} {change.schema}.{change.name}" for change in statements.read(logged(query)).changes
-        ] == outcome
+        assert published(statements, logged(query)) == outcome
     else:
         with pytest.raises(outcome, match=r"at binlog\.7:4 "):
             statements.read(logged(query))
@@ -127,13 +128,13 @@ def test_a_statement_in_a_captured_schema(
     ],
 )
 def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
-    statements: Statements, query: str, stops: bool
+    statements: StatementReader, query: str, stops: bool
 ) -> None:
     if stops:
         with pytest.raises(StatementFormat):
             statements.read(logged(query, "other"))
     else:
-        assert statements.read(logged(query, "other")).changes == []
+        assert published(statements, logged(query, "other")) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -147,53 +148,124 @@ def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
         ("truncate /* 'é */ t1", "truncate /* 'é */ `shop`.t1"),
     ],
 )
-def test_a_name_without_schema_is_qualified(statements: Statements, query: str, rewritten: str | None) -> None:
-    (change,) = statements.read(logged(query)).changes
+def test_a_name_without_schema_is_qualified(statements: StatementReader, query: str, rewritten: str | None) -> None:
+    (change,) = statements.read(logged(query)).captured
     assert change.query == (rewritten or query.replace(" t ", " `shop`.t "))
 
 
-def test_what_a_session_does_to_its_temporary_table_is_nobodys_business(statements: Statements) -> None:
+def test_what_a_session_does_to_its_temporary_table_is_not_published(statements: StatementReader) -> None:
     for query in (
         "create temporary table t (id int)",
         "insert into t values (1)",
         "replace shop.t select id + 1 from u",
         "update t set id = 2",
-        "delete from t where id = 2",
+        "delete from t where id = 2 order by id limit 1",
         "truncate table t",
         "alter table t rename t2",
         "insert into t2 values (1)",
         "create temporary table t (id int)",
     ):
-        assert statements.read(logged(query)).changes == []
+        assert published(statements, logged(query)) == NOTHING
     for query in ("update t, u set u.id = 1", "delete u from t join u", "insert into u select * from t"):
         with pytest.raises(StatementFormat):
             statements.read(logged(query))
-    assert len(statements.read(logged("truncate table t", thread=2)).changes) == 1
-    assert len(statements.read(logged("create table t (id int)")).changes) == 1
-    assert statements.read(logged("alter table t rename t3")).changes == []
-    assert len(statements.read(logged("truncate table t")).changes) == 1
+    assert published(statements, logged("truncate table t", thread=2)) == ["truncate shop.t"]
+    assert published(statements, logged("create table t (id int)")) == ["create shop.t"]
+    assert published(statements, logged("alter table t rename t3")) == NOTHING
+    assert published(statements, logged("truncate table t")) == ["truncate shop.t"]
     with pytest.raises(StatementFormat):
         statements.read(logged("insert into t values (1)"))
+    assert published(statements, logged("drop table t3")) == NOTHING
+    assert published(statements, logged("drop table t3")) == ["drop shop.t3"]
 
 
-async def test_dropping_a_schema_drops_the_captured_tables_of_it() -> None:
-    schemas = no_tables()
-    statements = Statements(SOURCE, schemas)
+@pytest.mark.parametrize(
+    ("query", "error_code", "as_written"),
+    [
+        ("drop table t, u", 0, True),
+        ("drop table t, u", 1051, False),
+        ("drop table t, hidden", 0, False),
+        ("drop database shop", 0, True),
+        ("drop database shop", 1010, False),
+        ("create database shop", 0, True),
+    ],
+)
+def test_a_statement_that_failed_or_names_temporary_tables_is_not_applied_by_its_text(
+    statements: StatementReader, query: str, error_code: int, as_written: bool
+) -> None:
+    statements.read(logged("create temporary table hidden (id int)"))
+    ddl = statements.read(msgspec.structs.replace(logged(query), error_code=error_code))
+    assert ddl is not None
+    assert ddl.as_written == as_written
+
+
+def test_tables_that_are_not_captured_are_followed_and_not_published(statements: StatementReader) -> None:
+    ddl = statements.read(logged("rename table audit to other.a, t to audit, u to t"))
+    assert ddl is not None
+    assert ddl.tables == (("shop", "audit"), ("other", "a"), ("shop", "t"), ("shop", "u"))
+    assert [change.table for change in ddl.captured] == [("shop", "t"), ("shop", "u")]
+
+
+async def known_tables() -> TableTracker:
+    tracker = no_tables()
     for query in (
+        "create database shop charset latin1",
         "create table t (a int)",
         "create table u like t",
         "create table audit like t",
         "create table x like t",
+        "drop table x",
     ):
-        await schemas.follow(query, "shop", [], whole=True)
-    await schemas.follow("drop table x", "shop", [], whole=True)
-    drops = statements.read(logged("DROP DATABASE IF EXISTS `shop`", "")).changes
-    assert [(drop.action, drop.schema, drop.name) for drop in drops] == [("drop", "shop", "t"), ("drop", "shop", "u")]
+        await tracker.apply(parse_statement(query, "shop"), [], as_written=True)
+    return tracker
 
 
-def test_text_that_cannot_be_read_stops_where_it_may_concern_a_captured_table(statements: Statements) -> None:
-    unreadable = r"CREATE TABLE x (p VARCHAR(9) DEFAULT 'C:\')"
-    assert statements.read(logged(unreadable, "other")).changes == []
-    for query, schema in ((unreadable, "shop"), (unreadable.replace(" x ", " club.x "), "other")):
-        with pytest.raises(FatalError, match=r"at binlog\.7:4 "):
+async def test_dropping_a_schema_drops_its_captured_tables() -> None:
+    statements = StatementReader(SOURCE, await known_tables(), stop)
+    drops = published(statements, logged("DROP DATABASE IF EXISTS `shop`", ""))
+    assert drops == ["drop shop.t", "drop shop.u"]
+    assert published(statements, logged("DROP DATABASE club", "")) == NOTHING
+
+
+UNREADABLE = r"CREATE TABLE x (p VARCHAR(9) DEFAULT 'C:\')"
+
+
+def test_text_that_cannot_be_read_stops_where_it_may_concern_a_captured_table(statements: StatementReader) -> None:
+    assert statements.read(logged(UNREADABLE, "other")) is None
+    for query, schema in ((UNREADABLE, "shop"), (UNREADABLE.replace(" x ", " club.x "), "other")):
+        with pytest.raises(
+            FatalError, match=r"the statement at binlog\.7:4 cannot be read as SQL .*NO_BACKSLASH_ESCAPES"
+        ):
             statements.read(logged(query, schema))
+
+
+@pytest.mark.parametrize(
+    ("query", "reason", "tables", "schemas"),
+    [
+        ("delete from t", Reason.STATEMENT_FORMAT, set(), {"shop"}),
+        ("update club.member, other.x set a = 1", Reason.STATEMENT_FORMAT, set(), {"shop", "club"}),
+        ("create table t select 1", Reason.CREATE_FROM_QUERY, {("shop", "t")}, set()),
+        (UNREADABLE, Reason.UNREADABLE_STATEMENT, set(), set()),
+    ],
+)
+async def test_a_doubt_names_its_reason_its_position_and_what_it_concerns(
+    query: str, reason: Reason, tables: set[tuple[str, str]], schemas: set[str]
+) -> None:
+    doubts: list[Doubt] = []
+    statements = StatementReader(SOURCE, await known_tables(), doubts.append)
+    assert published(statements, logged(query)) == NOTHING
+    [doubt] = doubts
+    assert (doubt.reason, doubt.file, doubt.offset) == (reason, "binlog.7", 4)
+    assert (doubt.tables, doubt.schemas) == (tables, schemas)
+    assert type(doubt.error) is (FatalError if reason is Reason.UNREADABLE_STATEMENT else StatementFormat)
+    assert "binlog.7:4" in str(doubt.error)
+
+
+async def test_a_statement_that_cannot_be_read_may_have_changed_any_table() -> None:
+    tracker = await known_tables()
+    statements = StatementReader(SOURCE, tracker, lambda _: None)
+    statements.read(logged(UNREADABLE, "other"))
+    assert tracker.existing(("shop", "t"))
+    statements.read(logged(UNREADABLE))
+    assert tracker.tables_in("shop") == []
+    assert tracker.last_known(("shop", "t")) is None

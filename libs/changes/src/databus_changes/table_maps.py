@@ -1,8 +1,11 @@
-"""The table that the binlog itself describes, with the types of its columns as MySQL 8 spells them."""
+"""TABLE_MAP metadata: the table that the binlog itself describes, with its column types as MySQL 8 spells them."""
+
+import msgspec
 
 from databus.events import Column, Index, Table
 from databus_binlog import ColumnMap, TableMap
 from databus_binlog.table_map import FieldType as T
+from databus_changes.charsets import character_width
 
 _PLAIN = {
     T.TINY: "tinyint", T.SHORT: "smallint", T.INT24: "mediumint", T.LONG: "int", T.LONGLONG: "bigint",
@@ -11,14 +14,14 @@ _PLAIN = {
     T.TIMESTAMP: "timestamp", T.TIMESTAMP2: "timestamp",
     T.ENUM: "enum", T.SET: "set", T.JSON: "json", T.GEOMETRY: "geometry", T.VECTOR: "vector",
 }  # fmt: skip
-#: without and with a character set
+#: type without and with a character set
 _STRINGS = {
     T.VARCHAR: ("varbinary", "varchar"),
     T.VAR_STRING: ("varbinary", "varchar"),
     T.VARCHAR_COMPRESSED: ("varbinary", "varchar"),
     T.STRING: ("binary", "char"),
 }
-#: by the bytes of their length
+#: bytes of the length → type without and with a character set
 _BLOBS = {
     1: ("tinyblob", "tinytext"),
     2: ("blob", "text"),
@@ -26,24 +29,34 @@ _BLOBS = {
     4: ("longblob", "longtext"),
 }
 _FRACTIONAL = {T.TIME, T.DATETIME, T.TIMESTAMP, T.TIME2, T.DATETIME2, T.TIMESTAMP2}
-#: bytes a character may take, where it is not one
-_WIDTH = {
-    "utf8mb4": 4, "utf8mb3": 3, "utf8": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "ucs2": 2, "gbk": 2, "gb2312": 2,
-    "gb18030": 4, "big5": 2, "sjis": 2, "cp932": 2, "euckr": 2, "ujis": 3, "eucjpms": 3,
-}  # fmt: skip
+_INTEGERS = {T.TINY, T.SHORT, T.INT24, T.LONG, T.LONGLONG}
+_CHARACTER = _STRINGS.keys() | {T.BLOB, T.BLOB_COMPRESSED}
 
 
-def character_width(charset: str) -> int:
-    """Give the bytes that a character of a set takes at most."""
-    return _WIDTH.get(charset, 1)
-
-
-def described_by(table_map: TableMap) -> Table:
-    """Describe a table from its table map alone."""
+def table_of(table_map: TableMap) -> Table:
+    """Return the table that a table map describes by itself."""
     columns = tuple(_column(column) for column in table_map.columns)
     key = table_map.primary_key
-    indexes = (Index("PRIMARY", tuple(columns[place].name for place in key)),) if key else ()
+    indexes = (Index("PRIMARY", tuple(columns[index].name for index in key)),) if key else ()
     return Table(schema=table_map.schema, name=table_map.name, columns=columns, primary_key=key, indexes=indexes)
+
+
+def readable(table_map: TableMap) -> TableMap:
+    """Return a table map whose rows can be decoded, though nobody knows what their columns are."""
+    return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
+
+
+def assume_metadata(column: ColumnMap) -> ColumnMap:
+    """Fill in what the decoder needs of a column, where binlog_row_metadata leaves it out.
+
+    Integers are taken for signed and strings for UTF-8, which leaves their bytes as they are logged. What else is not
+    logged (digits of a second) stays missing.
+    """
+    return msgspec.structs.replace(
+        column,
+        unsigned=False if column.unsigned is None and column.type in _INTEGERS else column.unsigned,
+        charset="utf8mb4" if column.charset is None and column.type in _CHARACTER else column.charset,
+    )
 
 
 def _column(column: ColumnMap) -> Column:
@@ -61,21 +74,21 @@ def _column(column: ColumnMap) -> Column:
 
 
 def _declared_type(column: ColumnMap) -> tuple[str, str]:
-    """Give DATA_TYPE and COLUMN_TYPE of a column, as far as the binlog tells them."""
+    """Return DATA_TYPE and COLUMN_TYPE of a column, as far as they are logged."""
     code, is_text = T(column.type), column.charset not in {None, "binary"}
     if code in {T.BLOB, T.BLOB_COMPRESSED}:
         name = _BLOBS[column.metadata][is_text]
         return name, name
     if code in _STRINGS:
         name = _STRINGS[code][is_text]
-        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # a byte says how it is compressed
+        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # the first byte is the compression header
         return name, f"{name}({size // character_width(column.charset or '')})"
     name = _PLAIN[code]
     return name, name + _arguments(code, column) + (" unsigned" if _is_unsigned(column) else "")
 
 
 def _is_unsigned(column: ColumnMap) -> bool:
-    """Say whether the type is unsigned; MariaDB says it of YEAR too, where it means nothing."""
+    """Return whether the type is unsigned; MariaDB marks YEAR so, too, where it means nothing."""
     return bool(column.unsigned) and column.type != T.YEAR
 
 

@@ -1,0 +1,89 @@
+"""A column as CREATE TABLE or ALTER TABLE defines it."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from databus.errors import CannotApply
+from databus.events import Column
+from databus_changes.charsets import character_width, charset_of
+from databus_changes.ddl.datatype import LABELLED, TEXT, column_type, data_type, larger_text
+from databus_changes.ddl.dialect import Dialect
+
+
+@dataclass(kw_only=True)
+class ColumnDefinition:
+    """What a statement says of a column, before the table's default character set is known."""
+
+    name: str
+    type: str
+    arguments: tuple[int, ...] = ()
+    values: tuple[str, ...] = ()
+    charset: str = ""
+    collation: str = ""
+    unsigned: bool = False
+    zerofill: bool = False
+    nullable: bool | None = None
+    auto_increment: bool = False
+    generated: bool = False
+    invisible: bool = False
+    compressed: bool = False
+    primary: bool = False
+    unique: bool = False
+    #: the column it follows: "" for FIRST, None where the statement does not say
+    after: str | None = None
+
+    def column(self, default_charset: str, dialect: Dialect) -> Column:
+        """Return the column. Raises CannotApply where it depends on a default character set that is not known ("")."""
+        charset = self._charset(default_charset, dialect)
+        kind = data_type(self.type, self.arguments, charset, dialect)
+        return Column(
+            name=self.name,
+            type=kind,
+            raw_type=self._column_type(kind, dialect),
+            nullable=self._nullable(kind, dialect),
+            unsigned=self.unsigned,
+            charset=charset if kind in TEXT else "",
+            values=self.values,
+            auto_increment=self.auto_increment,
+            generated=self.generated,
+            invisible=self.invisible,
+        )
+
+    def _column_type(self, kind: str, dialect: Dialect) -> str:
+        if kind in LABELLED:
+            return f"{kind}({','.join(map(_quoted, self.values))})"
+        text = column_type(kind, self.arguments, unsigned=self.unsigned, zerofill=self.zerofill, dialect=dialect)
+        return f"{text} /*M!100301 COMPRESSED*/" if self.compressed else text
+
+    def _charset(self, default: str, dialect: Dialect) -> str:
+        if self.type == "json" and dialect.flavor == "mariadb":
+            return "utf8mb4"
+        if self.type not in TEXT:
+            return ""
+        charset = self.charset or charset_of(self.collation) or default
+        if not charset:
+            raise CannotApply(f"the default character set, which column {self.name} has, is not known")
+        return charset
+
+    def _nullable(self, kind: str, dialect: Dialect) -> bool:
+        if self.primary or self.auto_increment:
+            return False
+        if self.nullable is None:
+            return kind != "timestamp" or dialect.explicit_timestamps
+        return self.nullable
+
+
+def convert_column(column: Column, charset: str) -> Column:
+    """Return a column as CONVERT TO CHARACTER SET leaves it: a TEXT grows where its characters do."""
+    if column.type not in TEXT:
+        return column
+    kind = column.type
+    if kind.endswith("text") and character_width(column.charset) < character_width(charset):
+        kind = larger_text(kind)
+        return msgspec.structs.replace(column, charset=charset, type=kind, raw_type=kind)
+    return msgspec.structs.replace(column, charset=charset)
+
+
+def _quoted(label: str) -> str:
+    return "'" + label.replace("'", "''") + "'"

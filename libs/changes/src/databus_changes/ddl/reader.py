@@ -1,0 +1,112 @@
+"""Reads the tokens of a statement one after the other, for a grammar that refuses what it does not know."""
+
+from collections.abc import Sequence
+
+from sqlglot.tokens import TokenType
+
+from databus.errors import CannotApply
+from databus_changes.ddl.tokens import Token
+from databus_changes.literals import unescaped
+from databus_changes.tables import TableName
+
+
+class TokenReader:
+    """A position among tokens. Every method but `take` and `next` raises CannotApply at a token it does not expect."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._index = 0
+
+    @property
+    def next(self) -> str:
+        """The next keyword: "?" for something quoted, "" at the end."""
+        token = self._peek()
+        return token.keyword if token else ""
+
+    def take(self, *phrase: str) -> bool:
+        """Step over these keywords, if all of them come next."""
+        found = [token.keyword for token in self._tokens[self._index : self._index + len(phrase)]]
+        if found != list(phrase):
+            return False
+        self._index += len(phrase)
+        return True
+
+    def expect(self, *phrase: str) -> None:
+        """Step over these keywords."""
+        if not self.take(*phrase):
+            raise self.unexpected()
+
+    def skip(self) -> str:
+        """Step over one token, or over a whole parenthesis; return its keyword."""
+        keyword, depth = self.next, 0
+        while self._index < len(self._tokens):
+            depth += {"(": 1, ")": -1}.get(self.next, 0)
+            self._index += 1
+            if depth <= 0:
+                break
+        if depth or not keyword:
+            raise self.unexpected()
+        return keyword
+
+    def skip_item(self) -> None:
+        """Step over everything up to the next comma or closing parenthesis."""
+        while self.next not in {"", ",", ")"}:
+            self.skip()
+
+    def skip_rest(self) -> None:
+        """Step over everything up to the end."""
+        while self.next:
+            self.skip()
+
+    def name(self) -> str:
+        """Read an identifier."""
+        token = self._peek()
+        if token is None or not token.is_name:
+            raise self.unexpected()
+        self._index += 1
+        return token.text
+
+    def table_name(self, default_schema: str) -> TableName:
+        """Read `[schema.]table`."""
+        name = self.name()
+        return (name, self.name()) if self.take(".") else (default_schema, name)
+
+    def key_columns(self) -> list[str]:
+        """Read `(name [(length)] [ASC|DESC], …)`; an expression is returned as an empty name."""
+        columns: list[str] = []
+        self.expect("(")
+        while True:
+            if self.next == "(":
+                columns.append("")
+                self.skip()
+            else:
+                columns.append(self.name())
+                if self.next == "(":
+                    self.skip()
+            self.take("ASC") or self.take("DESC")
+            if not self.take(","):
+                break
+        self.expect(")")
+        return columns
+
+    def string(self) -> str:
+        """Read a string literal."""
+        token = self._peek()
+        if token is None or token.kind != TokenType.STRING:
+            raise self.unexpected()
+        self._index += 1
+        return unescaped(token.raw)
+
+    def number(self) -> int:
+        """Read an unsigned number."""
+        if not self.next.isascii() or not self.next.isdigit():
+            raise self.unexpected()
+        return int(self.skip())
+
+    def unexpected(self) -> CannotApply:
+        """Return an error that names the next token, unless it may be data."""
+        what = {"": "its end", "?": "a quoted text"}.get(self.next, self.next)
+        return CannotApply(f"{what} (token {self._index + 1}) is not understood")
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._index] if self._index < len(self._tokens) else None

@@ -1,0 +1,182 @@
+"""The tables behind rows, as they are at each position of the binlog.
+
+Where the binlog names columns it is the truth; what it does not say (display widths, AUTO_INCREMENT, secondary indexes)
+comes from the schema history or information_schema. Where it does not name them, the history is the truth: the tables
+at the progress (`databus.kafka_history`), with every statement since applied to them. Either way a table is used only
+if the columns that the binlog itself describes are the table's.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from databus import metrics
+from databus.errors import CannotApply
+from databus.events import SchemaDefinition, Table
+from databus.kafka_history import SchemaHistory
+from databus_binlog import TableMap
+from databus_changes.ddl.apply import apply_ddl
+from databus_changes.ddl.dialect import Dialect
+from databus_changes.ddl.statement import Statement
+from databus_changes.matching import ColumnsDiffer, complete_table_map, same_columns
+from databus_changes.table_maps import readable, table_of
+from databus_changes.tables import TableName
+
+log = logging.getLogger("databus.reader")
+
+#: Reads a table from information_schema; None if it does not exist.
+TableLookup = Callable[[str, str], Awaitable[Table | None]]
+Definition = Table | SchemaDefinition
+
+
+class TableTracker:
+    """Tracks the tables of captured schemas through the binlog.
+
+    lookup: None where there is no server to ask. A table whose definition would have to be read is then unknown.
+    tracks: returns whether the tables of a schema are tracked.
+    """
+
+    def __init__(
+        self, history: SchemaHistory, dialect: Dialect, *, lookup: TableLookup | None, tracks: Callable[[str], bool]
+    ) -> None:
+        self._tables = dict(history.tables)
+        self._charsets = dict(history.charsets)
+        self._dialect = dialect
+        self._lookup = lookup
+        self._tracks = tracks
+        #: fingerprint of a table map → table, since the table's last DDL
+        self._by_table_map: dict[str, Table] = {}
+        #: tables that are known from a table map alone, and have not been looked up yet
+        self._from_table_map: set[TableName] = set()
+        #: tables that do not fit their last table map → why
+        self._mismatches: dict[TableName, str] = {}
+        #: the last description of tables that were dropped
+        self._dropped: dict[TableName, Table] = {}
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def describe(self, table_map: TableMap) -> TableMap:
+        """Name the columns of a table map that does not; remember the table of one that does. For the decoder.
+
+        Where that fails the result has no names, and its rows must not be used.
+        """
+        name = table_map.schema, table_map.name
+        known = self._tables.get(name)
+        if table_map.has_names:
+            logged = table_of(table_map)
+            if known is None or not same_columns(known, logged):
+                self._keep(name, logged)
+                self._from_table_map.add(name)
+            return table_map
+        self._mismatches.pop(name, None)
+        if known is not None:
+            try:
+                return complete_table_map(table_map, known)
+            except ColumnsDiffer as error:
+                self._mismatches[name] = str(error)
+        return readable(table_map)
+
+    def mismatch(self, table_map: TableMap) -> str | None:
+        """Return why a table does not fit its last table map; None where the table is not known."""
+        return self._mismatches.get((table_map.schema, table_map.name))
+
+    def table_behind(self, fingerprint: str) -> Table | None:
+        """Return the table of a table map that was seen since the table's last DDL."""
+        return self._by_table_map.get(fingerprint)
+
+    async def learn(self, table_map: TableMap) -> Table:
+        """Return the table of a table map that is new and names its columns."""
+        name, logged = (table_map.schema, table_map.name), table_of(table_map)
+        if name in self._from_table_map:
+            self._from_table_map.discard(name)
+            listed = await self._lookup(*name) if self._lookup else None
+            if listed is not None and same_columns(listed, logged):
+                self._keep(name, listed)
+        known = self._tables.get(name)
+        table = known if known is not None and same_columns(known, logged) else logged
+        self._by_table_map[table_map.fingerprint] = table
+        return table
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
+        """Apply a statement to the tables it names, and return what has changed.
+
+        Where its text is not understood, or it was not executed as written, the tables are read from
+        information_schema. That may be ahead of the binlog: the next rows decide whether they fit.
+        """
+        named = [self._dialect.name(*name) for name in tables]
+        if not as_written:
+            return await self._read_again(named, "it was not executed as it is written")
+        try:
+            changes = apply_ddl(statement, self._tables, self._charsets, self._dialect)
+        except CannotApply as reason:
+            return await self._read_again(named, str(reason))
+        missing = [name for name in named if name not in self._tables and name not in changes.tables]
+        changed = await self._read_again(missing, "the table is not known")
+        for schema, charset in changes.charsets.items():
+            if self._tracks(schema):
+                changed.append(SchemaDefinition(schema, charset))
+                self._keep_charset(schema, charset)
+        return changed + [self._keep(name, table) for name, table in changes.tables.items() if self._tracks(name[0])]
+
+    async def _read_again(self, names: Iterable[TableName], reason: str) -> list[Definition]:
+        changed: list[Definition] = []
+        for name in dict.fromkeys(names):
+            if not self._tracks(name[0]):
+                continue
+            if self._lookup is None:
+                self._forget(name)
+                continue
+            if name in self._tables:
+                log.warning("reading %s.%s from information_schema after a statement on it: %s", *name, reason)
+            metrics.TABLES_READ_AGAIN.inc()
+            changed.append(self._keep(name, await self._lookup(*name)))
+        return changed
+
+    def existing(self, name: TableName) -> Table | None:
+        """Return a table that is known and not dropped."""
+        return self._tables.get(self._dialect.name(*name))
+
+    def last_known(self, name: TableName) -> Table | None:
+        """Return a table as it is, or as it was when it was dropped.
+
+        Without a description: None if there is no server to ask, else a table without columns.
+        """
+        key = self._dialect.name(*name)
+        table = self._tables.get(key) or self._dropped.get(key)
+        if table is None and self._lookup is not None:
+            return Table(schema=name[0], name=name[1], columns=())
+        return table
+
+    def tables_in(self, schema: str) -> list[TableName]:
+        """List the tables of a schema that are known."""
+        return [name for name in self._tables if name[0] == schema]
+
+    def forget_tables(self) -> None:
+        """Forget all tables: a statement that cannot be read may have changed any of them."""
+        for name in list(self._tables):
+            self._forget(name)
+
+    def _keep(self, name: TableName, table: Table | None) -> Table:
+        """Take note of a table, or of None that it was dropped; return the definition to publish."""
+        old = self._remove(name)
+        if table is None:
+            if old:
+                self._dropped[name] = old
+            return Table(schema=name[0], name=name[1], columns=())
+        self._tables[name] = table
+        return table
+
+    def _forget(self, name: TableName) -> None:
+        self._remove(name)
+        self._dropped.pop(name, None)
+
+    def _remove(self, name: TableName) -> Table | None:
+        self._by_table_map = {m: t for m, t in self._by_table_map.items() if (t.schema, t.name) != name}
+        self._from_table_map.discard(name)
+        return self._tables.pop(name, None)
+
+    def _keep_charset(self, schema: str, charset: str | None) -> None:
+        self._charsets.pop(schema, None)
+        if charset is not None:
+            self._charsets[schema] = charset

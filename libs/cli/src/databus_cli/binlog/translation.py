@@ -1,0 +1,88 @@
+"""What binlog files changed: the reader's own translation, without a server to ask and without progress."""
+
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from databus.events import Event
+from databus.kafka_history import SchemaHistory
+from databus.progress import Progress
+from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, Query, TableMap
+from databus_changes.ddl.dialect import Dialect, prints_widths
+from databus_changes.doubts import Doubt, Reason
+from databus_changes.tables import CapturedTables
+from databus_changes.tracker import TableTracker
+from databus_changes.translate import Translator
+from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
+
+T = TypeVar("T")
+
+
+class Translation:
+    """Translates files, beginning with the first one's head.
+
+    What is in doubt stops it as it stops the reader; with `lenient` it is left out, and so are transactions without an
+    end. Left out in any case are statements on tables that the files do not describe, for there is no server to read
+    them from, and the rows before the first transaction where reading begins inside of a file.
+    """
+
+    def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:
+        flavor = flavor_of(head)
+        dialect = Dialect(flavor=flavor, integer_widths=prints_widths(flavor, head.server_version))
+        tracker = TableTracker(SchemaHistory(), dialect, lookup=None, tracks=captured.captures_some)
+        self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
+        self._numbered = NumberedTransactions()
+        self._complete = CompleteTransactions() if lenient else None
+        #: reading began inside of a file, and no transaction has begun since
+        self._inside = inside
+        #: reason → how often, and file and offset of the first one
+        self._left_out: dict[Reason, tuple[int, str, int]] = {}
+        #: names the columns of table maps; for the decoder
+        self.describe = tracker.describe
+
+    def translate(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[Event]:
+        """Translate one event: into definitions, and transactions with changes, which are numbered from 1.
+
+        Raises FatalError at a doubt.
+        """
+        if isinstance(event, Gtid) or (isinstance(event, Query) and event.query == b"BEGIN"):
+            self._inside = False
+        events: Iterable[Event] = _result(self._translator.translate([event], tables))
+        if self._complete is not None:
+            events = self._complete.add(events, event)
+        return self._numbered.of(events)
+
+    def finish(self) -> Iterator[str]:
+        """End the files; yield a line for each kind of thing that was left out."""
+        if self._complete is not None:
+            if self._complete.open_since is not None:
+                self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
+            self._complete.close()
+        for reason, (count, file, offset) in self._left_out.items():
+            yield f"{reason} left out: {count}, the first at {file}:{offset}"
+
+    def _on_doubt(self, doubt: Doubt) -> None:
+        is_offline = doubt.reason is Reason.UNDESCRIBED_TABLE
+        is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
+        if self._complete is None and not is_offline and not is_inside:
+            error = doubt.error
+            raise type(error)(f"{error}; --lenient leaves it out and reads on")
+        self._add(doubt.reason, doubt.file, doubt.offset)
+
+    def _add(self, reason: Reason, file: str, offset: int) -> None:
+        count, file, offset = self._left_out.get(reason, (0, file, offset))
+        self._left_out[reason] = count + 1, file, offset
+
+
+def flavor_of(head: FormatDescription) -> Flavor:
+    """Return whose file this is."""
+    return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
+
+
+def _result(coroutine: Coroutine[None, None, T]) -> T:
+    """Run a coroutine that never waits: without a server to ask, nothing in the translation does."""
+    try:
+        coroutine.send(None)
+    except StopIteration as finished:
+        value: T = finished.value
+        return value
+    raise AssertionError("the translation of files waits for something")

@@ -1,0 +1,170 @@
+"""The tables behind rows, as the binlog, the schema history and information_schema describe them."""
+
+import logging
+
+import msgspec
+import pytest
+
+from databus.events import Index, SchemaDefinition, Table
+from databus.kafka_history import SchemaHistory
+from databus_changes.ddl.dialect import Dialect
+from databus_changes.ddl.statement import parse_statement
+from databus_changes.tracker import TableTracker
+
+
+@pytest.fixture
+def track(make):
+    """Make a tracker; `apply` of what is returned applies a statement's text."""
+
+    def run(**options):
+        translation = make(**options)
+        tracker = translation.tracker
+
+        async def apply(text, *tables, as_written=True):
+            return await tracker.apply(parse_statement(text, "shop"), tables, as_written=as_written)
+
+        return tracker, apply, translation.looked_up
+
+    return run
+
+
+async def test_a_table_that_the_binlog_describes_is_decorated_by_information_schema_once(track, log):
+    listed = msgspec.structs.replace(log.known(), indexes=(Index("PRIMARY", ("id",)), Index("k", ("id",))))
+    tracker, _, looked_up = track(listed={("shop", "t"): listed})
+    table_map = log.table()
+    assert tracker.describe(table_map) == table_map
+    assert tracker.table_behind(table_map.fingerprint) is None
+    assert await tracker.learn(table_map) == listed
+    assert tracker.table_behind(table_map.fingerprint) == listed
+    assert await tracker.learn(table_map) == listed
+    assert looked_up == [("shop", "t")]
+
+
+async def test_information_schema_may_be_ahead_of_the_binlog(track, log):
+    """Then the binlog's own description is the table's."""
+    tracker, _, _ = track(listed={("shop", "t"): log.known(columns="id later")})
+    table_map = log.table()
+    tracker.describe(table_map)
+    table = await tracker.learn(table_map)
+    assert [column.raw_type for column in table.columns] == ["int"]
+    assert tracker.existing(("shop", "t")) == table
+
+
+async def test_the_binlog_overrules_the_history(track, log):
+    history = SchemaHistory({("shop", "t"): log.known(columns="old")})
+    tracker, _, looked_up = track(history=history)
+    table_map = log.table(columns="new")
+    tracker.describe(table_map)
+    assert [column.name for column in (await tracker.learn(table_map)).columns] == ["new"]
+    assert looked_up == [("shop", "t")]
+
+
+async def test_the_history_decorates_what_the_binlog_describes(track, log):
+    tracker, _, looked_up = track(history=SchemaHistory({("shop", "t"): log.known()}))
+    table_map = log.table()
+    tracker.describe(table_map)
+    assert await tracker.learn(table_map) == log.known()
+    assert looked_up == []
+
+
+async def test_the_binlog_may_stop_naming_columns(track, log):
+    """t7: binlog_row_metadata goes from FULL to NO_LOG."""
+    tracker, _, _ = track()
+    tracker.describe(log.table())
+    complete = tracker.describe(log.nameless())
+    assert (complete.has_names, complete.columns[0].name) == (True, "id")
+    assert tracker.mismatch(complete) is None
+
+
+async def test_a_table_map_that_cannot_be_named_can_be_decoded_and_has_no_names(track, log):
+    tracker, _, _ = track(history=SchemaHistory({("shop", "t"): log.known(columns="a b")}))
+    for name, mismatch in (("t", "it has 1 columns, not 2"), ("u", None)):
+        described = tracker.describe(log.nameless(name))
+        assert (described.has_names, described.columns[0].unsigned) == (False, False)
+        assert tracker.mismatch(described) == mismatch
+    tracker.describe(log.nameless(columns=2))
+    assert tracker.mismatch(log.nameless(columns=2)) is None
+
+
+async def test_a_statement_makes_rows_ask_again(track, log):
+    tracker, apply, _ = track()
+    table_map = log.table()
+    tracker.describe(table_map)
+    await tracker.learn(table_map)
+    await apply("ALTER TABLE u ADD c INT", ("shop", "u"))
+    assert tracker.table_behind(table_map.fingerprint)
+    await apply("ALTER TABLE t ADD c INT", ("shop", "t"))
+    assert tracker.table_behind(table_map.fingerprint) is None
+
+
+async def test_statements_are_applied_by_their_text(track, log):
+    tracker, apply, looked_up = track()
+    [schema] = await apply("CREATE DATABASE shop CHARSET latin1")
+    assert schema == SchemaDefinition("shop", "latin1")
+    [created] = await apply("CREATE TABLE t (c CHAR(3))", ("shop", "t"))
+    assert created.columns[0].charset == "latin1"
+    assert await apply("CREATE TABLE other.t (id INT)", ("other", "t")) == []
+    assert tracker.existing(("other", "t")) is None
+    [dropped] = await apply("DROP TABLE t", ("shop", "t"))
+    assert dropped == Table(schema="shop", name="t", columns=())
+    assert (tracker.existing(("shop", "t")), tracker.last_known(("shop", "t"))) == (None, created)
+    assert await apply("DROP DATABASE shop") == [SchemaDefinition("shop", None)]
+    [created] = await apply("CREATE TABLE t (c INT)", ("shop", "t"))
+    assert tracker.last_known(("shop", "t")) == created
+    assert await apply("CREATE DATABASE other CHARSET latin1") == []
+    assert looked_up == []
+
+
+async def test_the_charset_of_a_schema_that_was_dropped_is_not_kept(track, log):
+    _, apply, looked_up = track(history=SchemaHistory(charsets={"shop": "latin1"}))
+    await apply("DROP DATABASE shop")
+    await apply("CREATE TABLE t (c CHAR(3))", ("shop", "t"))
+    assert looked_up == [("shop", "t")]
+
+
+@pytest.mark.parametrize(
+    ("text", "as_written", "known", "reason"),
+    [
+        ("ALTER TABLE t FROBNICATE", True, True, "FROBNICATE (token 4) is not understood"),
+        ("ALTER TABLE t ADD c INT", False, True, "it was not executed as it is written"),
+        ("ALTER TABLE t ADD c INT", True, False, None),
+        ("TRUNCATE TABLE t", True, False, None),
+    ],
+)
+async def test_a_statement_whose_outcome_is_not_clear_makes_the_table_be_read_again(
+    track, log, caplog, text, as_written, known, reason
+):
+    listed = log.known(columns="id c")
+    history = SchemaHistory({("shop", "t"): log.known()} if known else {})
+    tracker, apply, looked_up = track(history=history, listed={("shop", "t"): listed})
+    with caplog.at_level(logging.WARNING, "databus.reader"):
+        assert await apply(text, ("shop", "t"), ("shop", "t"), ("other", "x"), as_written=as_written) == [listed]
+    assert looked_up == [("shop", "t")]
+    assert tracker.existing(("shop", "t")) == listed
+    assert [record.getMessage() for record in caplog.records] == (
+        [f"reading shop.t from information_schema after a statement on it: {reason}"] if reason else []
+    )
+
+
+async def test_without_a_server_a_table_whose_outcome_is_not_clear_is_unknown(track, log):
+    tracker, apply, _ = track(history=SchemaHistory({("shop", "t"): log.known()}), listed=None)
+    await apply("DROP TABLE t", ("shop", "t"))
+    await apply("CREATE TABLE t (id INT)", ("shop", "t"))
+    assert await apply("ALTER TABLE t FROBNICATE", ("shop", "t")) == []
+    assert (tracker.existing(("shop", "t")), tracker.last_known(("shop", "t"))) == (None, None)
+    table_map = log.table()
+    tracker.describe(table_map)
+    assert [column.name for column in (await tracker.learn(table_map)).columns] == ["id"]
+
+
+async def test_names_are_those_of_a_server_that_folds_them(log):
+    async def look_up(_schema, _name):
+        return None
+
+    dialect = Dialect(flavor="mysql", integer_widths=True, folds_names=True)
+    history = SchemaHistory({("shop", "t"): log.known()})
+    tracker = TableTracker(history, dialect, lookup=look_up, tracks=lambda _: True)
+    assert tracker.existing(("SHOP", "T")) == log.known()
+    await tracker.apply(parse_statement("DROP TABLE T", "Shop"), [("Shop", "T")], as_written=True)
+    assert tracker.last_known(("Shop", "T")) == log.known()
+    assert tracker.last_known(("Shop", "U")) == Table(schema="Shop", name="U", columns=())

@@ -1,0 +1,198 @@
+"""What the events of a binlog become: transactions with captured changes, and positions to resume from."""
+
+import pytest
+
+from databus.events import (
+    Action,
+    Begin,
+    Commit,
+    Heartbeat,
+    OversizedRow,
+    QueryEvent,
+    RowsEvent,
+    SchemaDefinition,
+    Table,
+    TableDefinition,
+)
+from databus.progress import Progress
+
+
+async def test_a_transaction_of_mysql(make, log):
+    table = log.table()
+    events = [
+        log.gtid(us=1_700_000_000_000_007),
+        log.query("BEGIN", "", thread=42),
+        log.rows_query("INSERT INTO t VALUES (1), (1)"),
+        log.rows(table, count=2),
+        log.rows(table, "update", count=4),
+        log.rows(table, "delete"),
+        log.xid(77),
+    ]
+    translation = make(progress=Progress(transaction=6))
+    begin, definition, *rows, commit = await translation.of(*events, table_maps=[table])
+    assert begin == Begin(7, f"{log.uuid}:1", "binlog.7", 1, 42, 1_700_000_000_000_007)
+    assert isinstance(definition, TableDefinition)
+    assert definition.table.full_name == "shop.t"
+    assert [(event.action, event.row, event.start, event.end, event.query) for event in rows] == [
+        (Action.INSERT, 0, 34, 44, b"INSERT INTO t VALUES (1), (1)"),
+        (Action.UPDATE, 2, 44, 54, None),
+        (Action.DELETE, 4, 54, 64, None),
+    ]
+    assert {event.table for event in rows} == {definition.table.fingerprint}
+    assert [event.rows for event in rows] == [event.rows for event in events[3:6]]
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 74, 77)
+    assert (translation.translator.rows, translation.translator.transactions) == (7, 1)
+    assert translation.translator.time_us == begin.time_us
+
+
+async def test_a_transaction_of_mariadb_has_no_begin_and_may_end_in_commit(make, log):
+    table = log.table()
+    events = log.gtid("5-1-9"), log.rows(table), log.query("COMMIT", thread=3, xid=None)
+    begin, _, row, commit = await make(flavor="mariadb").of(*events, table_maps=[table])
+    assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, 1_700_000_000_000_000)
+    assert (row.row, row.query) == (0, None)
+    assert commit == Commit("5-1-9", "binlog.7", 34, None)
+
+
+async def test_an_old_server_without_gtids_begins_with_begin(make, log):
+    table = log.table()
+    events = log.query("BEGIN"), log.rows(table), log.xid(), log.query("BEGIN"), log.rows(table), log.xid()
+    translated = await make().of(*events, table_maps=[table])
+    assert [type(event) for event in translated] == [
+        *(Begin, TableDefinition, RowsEvent, Commit),
+        *(Begin, RowsEvent, Commit),
+    ]
+    assert [event.executed for event in translated if isinstance(event, Commit)] == ["", ""]
+
+
+async def test_an_oversized_row_takes_its_place(make, log):
+    table = log.table()
+    events = log.gtid(), log.query("BEGIN"), log.oversized(table), log.rows(table), log.xid()
+    begin, definition, oversized, row, commit = await make().of(*events, table_maps=[table])
+    assert oversized == OversizedRow(definition.table.fingerprint, Action.INSERT, 0, 24, 34, 1 << 30)
+    assert (row.row, begin.transaction, commit.end) == (1, 1, 54)
+
+
+@pytest.mark.parametrize("start", ["XA START X'31',X'',1", "XA BEGIN X'31',X'',1"])
+async def test_an_xa_transaction_that_is_committed_in_one_phase(make, log, start):
+    table = log.table()
+    events = log.gtid(), log.query(start, thread=8), log.rows(table), log.query("XA END X'31',X'',1")
+    translation = make()
+    begin, _, _ = await translation.of(*events, table_maps=[table])
+    assert begin.thread_id == 8
+    [commit] = await translation.of(log.xa_prepare(one_phase=True))
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 54, None)
+
+
+async def test_what_has_no_captured_changes_moves_the_position_on(make, log):
+    """Ends of transactions, statements, empty XA transactions and new files; each is told of once."""
+    translation = make()
+    assert translation.translator.take_heartbeat() is None
+    assert await translation.of(log.gtid(), log.query("BEGIN")) == []
+    assert translation.translator.take_heartbeat() is None
+    assert await translation.of(log.xid()) == []
+    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:1", "binlog.7", 34, 0)
+    assert translation.translator.take_heartbeat() is None
+    grant, xa, rolled_back = log.query("GRANT ALL ON x.* TO u"), log.query("XA START X'31'"), log.query("BEGIN")
+    await translation.of(log.gtid(), grant, log.gtid(), xa, log.xa_prepare(), log.gtid(), rolled_back)
+    await translation.of(log.query("ROLLBACK"))
+    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:2-4", "binlog.7", 114, 0)
+    assert await translation.of(log.rotate("binlog.8", artificial=True)) == []
+    assert translation.translator.take_heartbeat() is None
+    assert await translation.of(log.rotate("binlog.8")) == []
+    assert translation.translator.take_heartbeat() == Heartbeat("", "binlog.8", 4, 0)
+
+
+async def test_a_commit_carries_what_was_executed_before_it_too(make, log):
+    table = log.table()
+    before = log.gtid(), log.query("FLUSH TABLES"), log.gtid(), log.query("FLUSH TABLES")
+    events = *before, log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
+    translation = make()
+    *_, commit = await translation.of(*events, table_maps=[table])
+    assert commit.executed == f"{log.uuid}:1-3"
+    assert translation.translator.take_heartbeat() is None
+    *_, commit = await translation.of(log.gtid(), log.query("BEGIN"), log.rows(table), log.xid(), table_maps=[table])
+    assert commit.executed == f"{log.uuid}:4"
+
+
+async def test_positions_carry_no_gtids_while_the_server_may_write_transactions_without(make, log):
+    table = log.table()
+    events = log.gtid(), log.query("FLUSH TABLES"), log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
+    translation = make(gtids=False)
+    begin, *_, commit = await translation.of(*events, table_maps=[table])
+    assert (begin.gtid, commit.executed) == (f"{log.uuid}:2", "")
+
+
+async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
+    translation = make()
+    create = log.gtid(), log.query("CREATE TABLE t (id INT)", xid=3)
+    begin, definition, query, commit = await translation.of(*create)
+    assert begin == Begin(1, f"{log.uuid}:1", "binlog.7", 1, 9, 1_700_000_000_000_000)
+    created = definition.table
+    text = b"CREATE TABLE `shop`.t (id INT)"
+    assert query == QueryEvent(created.fingerprint, Action.CREATE, text, 14, 24, "")
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 24, 3)
+    text = b"ALTER TABLE shop.t ADD c INT COMMENT '\xff'"
+    _, definition, query, _ = await translation.of(log.gtid(), log.query(text))
+    assert [column.name for column in definition.table.columns] == ["id", "c"]
+    assert query == QueryEvent(definition.table.fingerprint, Action.ALTER, text, 34, 44, created.fingerprint)
+
+
+async def test_both_tables_of_a_rename_are_published(make, log):
+    translation = make()
+    _, definition, *_ = await translation.of(log.gtid(), log.query("CREATE TABLE t (id INT)"))
+    old = definition.table
+    _, left, new, appeared, gone, _ = await translation.of(log.gtid(), log.query("RENAME TABLE t TO u"))
+    assert (left.table, left.before) == (old.fingerprint, old.fingerprint)
+    assert (new.table.full_name, new.table.columns) == ("shop.u", old.columns)
+    assert (appeared.table, appeared.before) == (new.table.fingerprint, "")
+    assert gone.table == Table(schema="shop", name="t", columns=())
+
+
+async def test_a_table_that_is_dropped_unseen_has_no_columns(make, log):
+    _, definition, query, _ = await make().of(log.gtid(), log.query("DROP TABLE t"))
+    assert definition.table == Table(schema="shop", name="t", columns=())
+    assert (query.table, query.before) == (definition.table.fingerprint, "")
+
+
+async def test_statements_that_define_only_what_is_not_captured(make, log):
+    translation = make()
+    begin, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))
+    assert (begin.transaction, schema) == (1, SchemaDefinition("shop", "latin1"))
+    begin, definition, commit = await translation.of(log.gtid(), log.query("CREATE TABLE audit (c CHAR(1))"))
+    assert definition.table.columns[0].charset == "latin1"
+    assert commit.end == 44
+    assert await translation.of(log.gtid(), log.query("CREATE TABLE other.t (c CHAR(1))", "other")) == []
+
+
+async def test_an_alter_in_two_phases_counts_at_its_commit(make, log):
+    """A ROLLBACK ALTER takes it back."""
+    alter = "ALTER TABLE t ADD c INT"
+    translation = make(flavor="mariadb", listed={("shop", "t"): log.known(columns="id c")})
+    for phase in ("start", "rollback"):
+        assert await translation.of(log.gtid("5-1-1", standalone=True, alter=phase), log.query(alter)) == []
+    *_, query, commit = await translation.of(log.gtid("5-1-2", standalone=True, alter="commit"), log.query(alter))
+    assert (query.action, commit.executed) == (Action.ALTER, "5-1-2")
+
+
+async def test_a_statement_inside_a_transaction_does_not_end_it(make, log):
+    """As CREATE TABLE … START TRANSACTION, which MySQL logs for CREATE TABLE … SELECT."""
+    table = log.table()
+    create = log.query("CREATE TABLE t (id INT NOT NULL PRIMARY KEY) START TRANSACTION")
+    translation = make()
+    translated = await translation.of(log.gtid(), log.query("BEGIN"), create, log.query("SAVEPOINT s"))
+    assert [type(event) for event in translated] == [Begin, TableDefinition, QueryEvent]
+    row, commit = await translation.of(log.rows(table), log.xid(), table_maps=[table])
+    assert (row.table, row.row, commit.end) == (translated[1].table.fingerprint, 0, 64)
+
+
+async def test_a_definition_is_sent_once_until_it_is_another(make, log):
+    old, new = log.table(), log.table(columns="id c")
+    translation = make()
+    events = []
+    for table in (old, old, new, new, old):
+        transaction = log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
+        events += await translation.of(*transaction, table_maps=[table])
+    sent = [event.table for event in events if isinstance(event, TableDefinition)]
+    assert [[column.name for column in table.columns] for table in sent] == [["id"], ["id", "c"], ["id"]]
+    assert all(isinstance(table, Table) for table in sent)

@@ -1,0 +1,93 @@
+"""Binlog files made of single events, some of them as MySQL 9 wrote them into tests/golden/mysql.bin."""
+
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from databus_binlog import Gtid, Rows, Xid
+from databus_cli.__main__ import main
+from databus_cli.binlog.files import read_files
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
+_QUERY = 2
+
+Run = Callable[..., tuple[int, list[dict], list[str]]]
+
+
+class BinlogFile:
+    """Collects events; `write` makes a file of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._golden = GOLDEN.read_bytes()
+        [head, *_] = (event for event, _ in read_files([str(GOLDEN)]))
+        self._data = self._golden[: head.end]
+        #: where each event starts
+        self.starts: list[int] = []
+
+    def query(self, text: str, schema: str = "shop", thread: int = 1) -> "BinlogFile":
+        name = schema.encode()
+        body = struct.pack("<IIBHH", thread, 0, len(name), 0, 0) + name + b"\0" + text.encode()
+        return self._add(_QUERY, body)
+
+    def gtid(self) -> "BinlogFile":
+        return self._copy(next(event for event, _ in _events() if isinstance(event, Gtid)))
+
+    def row(self) -> "BinlogFile":
+        """Add the golden file's first row of shop.items, with its table map."""
+        rows = next(e for e, tables in _events() if isinstance(e, Rows) and tables[e.table].name == "items")
+        table_map = self._golden.rindex(b"\x04shop\0\x05items\0", 0, rows.start) - 19 - 8
+        return self._copy_at(table_map)._copy(rows)
+
+    def xid(self) -> "BinlogFile":
+        return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))
+
+    def transaction(self) -> "BinlogFile":
+        """Add a transaction with one row."""
+        return self.gtid().query("BEGIN").row().xid()
+
+    def write(self) -> str:
+        self._path.write_bytes(self._data)
+        return str(self._path)
+
+    def _copy(self, event) -> "BinlogFile":
+        return self._copy_at(event.start)
+
+    def _copy_at(self, start: int) -> "BinlogFile":
+        [size] = struct.unpack_from("<I", self._golden, start + 9)
+        return self._add(self._golden[start + 4], self._golden[start + 19 : start + size - 4])
+
+    def _add(self, kind: int, body: bytes) -> "BinlogFile":
+        start, size = len(self._data), 19 + len(body) + 4
+        self.starts.append(start)
+        event = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, size, start + size, 0) + body
+        self._data += event + struct.pack("<I", zlib.crc32(event))
+        return self
+
+
+def _events():
+    return read_files([str(GOLDEN)])
+
+
+@pytest.fixture
+def binlog_file(tmp_path: Path) -> Callable[[str], BinlogFile]:
+    def make(name: str = "binlog.000007") -> BinlogFile:
+        return BinlogFile(tmp_path / name)
+
+    return make
+
+
+@pytest.fixture
+def run(capsysbinary) -> Run:
+    """Run `databus binlog`; return its exit code, the lines of its output, and what it says."""
+
+    def run(*arguments: str) -> tuple[int, list[dict], list[str]]:
+        code = main(["binlog", *arguments])
+        out, err = capsysbinary.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()], err.decode().splitlines()
+
+    return run

@@ -1,0 +1,202 @@
+"""`databus binlog --format`: it stops where the reader stops, with its words, or leaves out what is in doubt."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from databus.errors import DatabusError
+from databus.events import QueryEvent, RowsEvent
+from databus.kafka_history import SchemaHistory
+from databus.progress import Progress
+from databus.settings import Source
+from databus_binlog import Decoder, Gtid, read_file
+from databus_changes.ddl.dialect import Dialect
+from databus_changes.tracker import TableTracker
+from databus_changes.translate import Translator
+from databus_cli.binlog import transactions
+from databus_cli.binlog.files import read_files
+
+M1 = Path(__file__).parents[2] / "fixtures" / "mysql-binlog" / "m1.bin"
+LENIENT = "; --lenient leaves it out and reads on"
+
+
+def as_the_reader_reads(path: str) -> tuple[list[int], str]:
+    """Decode and translate as databus_reader does; return where changes start, and the error that stops it."""
+
+    async def look_up(_schema, _name):
+        return None
+
+    dialect = Dialect(flavor="mysql", integer_widths=False)
+    tracker = TableTracker(SchemaHistory(), dialect, lookup=look_up, tracks=Source().captures_some)
+    translator = Translator(Source(), "mysql", tracker, Progress())
+    decoder = Decoder(file=Path(path).name, wanted=Source().captures, describe=tracker.describe, by_statement=True)
+    changes = []
+    try:
+        with Path(path).open("rb") as file:
+            for events in read_file(file.read, decoder):
+                for event in events:
+                    changes += asyncio.run(translator.translate([event], events.tables))
+    except DatabusError as error:
+        return starts(changes), str(error)
+    return starts(changes), ""
+
+
+def starts(changes):
+    return [change.start for change in changes if isinstance(change, RowsEvent | QueryEvent)]
+
+
+def log_of(binlog_file, case):
+    """Return a file whose third transaction is the case; behind it comes a fourth."""
+    file = binlog_file().query("CREATE DATABASE shop").transaction()
+    case(file)
+    return file.transaction().write()
+
+
+def alter_of_a_temporary_table(file):
+    file.query("CREATE TEMPORARY TABLE t (id INT)").query("ALTER TABLE t ADD c INT")
+
+
+def statement(text):
+    return lambda file: file.query("BEGIN").query(text).xid()
+
+
+STOPS = {
+    "insert": (statement("INSERT INTO t VALUES (1)"), "a statement may have changed tables of shop"),
+    "create-select": (statement("CREATE TABLE t AS SELECT 1"), "a statement may have changed shop.t"),
+    "unreadable": (statement(r"CREATE TABLE t (c CHAR(9) DEFAULT 'C:\')"), "cannot be read as SQL"),
+    "no-end": (lambda file: file.query("BEGIN").row(), "has no end"),
+    "outside": (lambda file: file.row(), "rows outside a transaction"),
+    "rollback": (lambda file: file.query("BEGIN").row().query("ROLLBACK"), "ROLLBACK after captured rows"),
+    "to-savepoint": (lambda file: file.query("BEGIN").row().query("ROLLBACK TO s").xid(), "ROLLBACK after"),
+}
+
+
+def test_an_alter_of_a_temporary_table_is_nothing_to_both(run, binlog_file):
+    path = log_of(binlog_file, alter_of_a_temporary_table)
+    changes, error = as_the_reader_reads(path)
+    code, lines, notices = run(path, "--format", "databus", "--quiet")
+    assert (len(changes), error) == (2, "")
+    assert (code, len(lines), notices) == (0, 2, [])
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_it_stops_where_the_reader_stops_with_the_same_words(run, binlog_file, name):
+    case, words = STOPS[name]
+    path = log_of(binlog_file, case)
+    changes, error = as_the_reader_reads(path)
+    assert words in error
+    code, lines, notices = run(path, "--format", "databus", "--quiet")
+    assert (code, notices[-1]) == (1, f"databus: {error}{LENIENT}")
+    assert len(lines) == len(changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        ("insert", "statements that may have changed rows left out: 1"),
+        ("create-select", "CREATE TABLE statements that fill the table from a query left out: 1"),
+        ("unreadable", "statements that cannot be read as SQL left out: 1"),
+        ("no-end", "transactions without an end left out: 1"),
+        ("outside", "rows outside a transaction left out: 1"),
+        ("rollback", "transactions with a ROLLBACK behind rows left out: 1"),
+        ("to-savepoint", "transactions with a ROLLBACK behind rows left out: 1"),
+    ],
+)
+@pytest.mark.parametrize("output", ["databus", "maxwell-json"])
+@pytest.mark.parametrize("held", [1 << 26, 10])
+def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, held):
+    monkeypatch.setattr(transactions, "_IN_MEMORY", held)
+    path = log_of(binlog_file, STOPS[name][0])
+    code, lines, notices = run(path, "--format", output, "--quiet", "--lenient")
+    assert (code, len(lines)) == (0, 2)
+    [notice] = notices
+    assert notice.startswith(f"databus: {left_out}, the first at binlog.000007:")
+
+
+def test_lenient_counts_and_names_the_first_place(run, binlog_file):
+    file = binlog_file()
+    for _ in range(3):
+        file.query("BEGIN").query("DELETE FROM t").xid()
+    path = file.write()
+    _, _, notices = run(path, "--format", "databus", "--quiet", "--lenient")
+    first = f"binlog.000007:{file.starts[1]}"
+    assert notices == [f"databus: statements that may have changed rows left out: 3, the first at {first}"]
+    _, _, notices = run(path, path, "--format", "databus", "--quiet", "--lenient")
+    assert notices == [f"databus: statements that may have changed rows left out: 6, the first at {first}"]
+
+
+def test_lenient_says_what_it_left_out_before_a_failure_too(run, binlog_file, tmp_path):
+    path = Path(log_of(binlog_file, STOPS["insert"][0]))
+    (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-7])
+    code, lines, notices = run(str(tmp_path / "cut.bin"), "--format", "databus", "--quiet", "--lenient")
+    assert (code, len(lines)) == (1, 1)
+    assert [notice.split(" left out")[0] for notice in notices[:-1]] == [
+        "databus: statements that may have changed rows",
+        "databus: transactions without an end",
+    ]
+    assert "ends inside the event at" in notices[-1]
+
+
+def test_a_transaction_that_the_files_do_not_end(run, binlog_file):
+    file = binlog_file().transaction().gtid().query("BEGIN").row()
+    path = file.write()
+    code, lines, notices = run(path, "--format", "databus", "--quiet")
+    assert (code, len(lines)) == (0, 2)
+    assert [notice.split(" left out")[0] for notice in notices] == [
+        "databus: ends of transactions that the files do not contain"
+    ]
+    code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
+    assert (code, len(lines)) == (0, 1)
+    assert notices == [
+        f"databus: transactions without an end left out: 1, the first at binlog.000007:{file.starts[-1]}"
+    ]
+
+
+def test_a_transaction_that_another_file_does_not_end_stops(run, binlog_file):
+    cut = binlog_file("binlog.000006").gtid().query("BEGIN").row().write()
+    path = binlog_file().transaction().write()
+    code, lines, notices = run(cut, path, "--format", "databus", "--quiet")
+    assert (code, len(lines)) == (1, 1)
+    assert "databus: a transaction before binlog.000007:" in notices[-1]
+
+
+def test_reading_from_inside_of_a_transaction_leaves_its_rest_out(run, binlog_file):
+    """What comes behind it is read as ever; rows outside a transaction stop there."""
+    file = binlog_file().transaction().transaction()
+    row, begin = str(file.starts[2]), str(file.starts[6])
+    code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", row)
+    assert (code, len(lines)) == (0, 1)
+    first = f"binlog.000007:{file.starts[3]}"
+    assert notices == [f"databus: rows outside a transaction left out: 1, the first at {first}"]
+    code, lines, notices = run(file.row().write(), "--format", "databus", "--quiet", "--from", row)
+    assert (code, len(lines)) == (1, 1)
+    assert notices[-1].startswith(f"databus: rows outside a transaction at binlog.000007:{file.starts[-1]}")
+    code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", begin, "--lenient")
+    assert (code, len(lines)) == (0, 1)
+
+
+def test_statements_on_tables_that_the_files_do_not_describe(run, binlog_file):
+    file = binlog_file().query("ALTER TABLE t ADD c INT").query("CREATE TABLE t (id INT)").query("DROP TABLE u")
+    code, lines, notices = run(file.write(), "--format", "databus", "--quiet")
+    assert (code, len(lines)) == (0, 1)
+    first = f"binlog.000007:{file.starts[0]}"
+    assert notices == [
+        f"databus: statements on tables that the files do not describe left out: 2, the first at {first}"
+    ]
+
+
+def test_real_rows_that_lack_columns_and_a_prepared_xa_transaction_stop(run):
+    code, lines, notices = run(str(M1), "--quiet", "--format", "databus")
+    assert (code, len(lines)) == (1, 7)
+    assert notices[-1].startswith("databus: rows of lab.j at m1.bin:3537 lack columns: ")
+    [xa] = (event for event, _ in read_files([str(M1)]) if isinstance(event, Gtid) and event.gtid.endswith("1:11"))
+    code, lines, notices = run(str(M1), "--quiet", "--format", "databus", "--from", str(xa.start))
+    assert (code, len(lines)) == (1, 1)
+    assert notices[-1].startswith("databus: XA PREPARE after captured rows at m1.bin:4694")
+
+
+def test_json_leaves_nothing_out(run, binlog_file):
+    code, lines, notices = run(binlog_file().write(), "--lenient")
+    assert (code, lines) == (1, [])
+    assert notices == ["databus: --lenient is for the publisher's formats; json leaves nothing out"]
