@@ -53,7 +53,8 @@ chart: ## Lint and render the chart with the helm on PATH
 	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values && helm template databus charts/databus -f $$values >/dev/null; done
 
-fuzz: setup ## Feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
+fuzz: setup ## Cut streams at every byte, and feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
+	$(BIN)/pytest tests/unit/binlog -k any_cut --every-cut
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
 model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without end")

@@ -14,6 +14,10 @@ from devstack.pipeline import SERVICES, Pipeline, replicas
 from support import Changes, Consume, Execute, MakePipeline, connected
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-cut", action="store_true", help="cut streams at every byte, not at a sample of them")
+
+
 @pytest.fixture(params=["mariadb", "mysql"])
 def source(request: pytest.FixtureRequest) -> Server:
     """Each kind of database in turn."""

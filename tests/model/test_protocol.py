@@ -1,4 +1,7 @@
-"""The hand-over under every fault, with its rules and without them (docs/reference/protocol.md)."""
+"""The hand-over under every fault, with its rules and without them (docs/reference/protocol.md).
+
+These are short searches; `make model` searches for as long as asked.
+"""
 
 from collections.abc import Callable
 
@@ -11,12 +14,12 @@ from model.world import Violated, World
 
 
 def test_nothing_is_lost_or_invented_whatever_breaks() -> None:
-    explore(HandOver, 60)
+    explore(HandOver, 25)
 
 
 def test_the_checks_at_the_receiving_end_suffice() -> None:
     with without("refusal"):
-        explore(HandOver, 40)
+        explore(HandOver, 20)
 
 
 @pytest.mark.parametrize("rule", ["end", "abort", "fence", "take-over"])
@@ -35,4 +38,4 @@ def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, .
 
 
 def test_without_transactions_nothing_is_lost_and_only_whole_ends_come_again() -> None:
-    explore(HandOverAtLeastOnce, 40)
+    explore(HandOverAtLeastOnce, 20)

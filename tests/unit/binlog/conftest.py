@@ -1,7 +1,8 @@
 """Bytes as servers write them, for tests that need no server."""
 
+import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,23 @@ import pytest
 from databus_binlog import Decoder, Events, Rows
 
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
+
+
+#: cuts of a stream that a test tries, unless it is run with --every-cut (`make fuzz`)
+SAMPLED_CUTS = 200
+
+
+@pytest.fixture
+def cuts(request: pytest.FixtureRequest) -> Callable[[int], Sequence[int]]:
+    """Choose where to cut a stream of this size: everywhere in its first bytes, then a seeded sample."""
+
+    def choose(size: int) -> Sequence[int]:
+        everywhere = range(1, size)
+        if request.config.getoption("--every-cut") or size <= 2 * SAMPLED_CUTS:
+            return everywhere
+        return sorted({*everywhere[:SAMPLED_CUTS], *random.Random(size).sample(everywhere, SAMPLED_CUTS)})
+
+    return choose
 
 
 class Wire:

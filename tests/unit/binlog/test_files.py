@@ -93,12 +93,12 @@ def test_pieces_of_any_size_give_the_same_events(binlog_file, name):
 
 @pytest.mark.parametrize("semi_sync", [False, True])
 @pytest.mark.parametrize("name", ["x1.bin", "x3.bin", "x4.bin", "../mysql-binlog/m1.bin"])
-def test_any_cut_of_a_connections_bytes_gives_the_same_events(wire, binlog_file, name, semi_sync):
+def test_any_cut_of_a_connections_bytes_gives_the_same_events(wire, binlog_file, cuts, name, semi_sync):
     mark = b"\0\xef\0" if semi_sync else b"\0"
     data = b"".join(wire.packet(mark + event) for event in events_of(binlog_file(name)))
     whole = list(Decoder(describe=describe, semi_sync=semi_sync).feed(data))
     assert whole
-    for at in range(1, len(data), 1 if semi_sync else 3):
+    for at in cuts(len(data)):
         decoder = Decoder(describe=describe, semi_sync=semi_sync)
         assert [*decoder.feed(data[:at]), *decoder.feed(data[at:])] == whole, at
 
