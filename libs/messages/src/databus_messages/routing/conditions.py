@@ -7,7 +7,7 @@ from typing import TypeAlias
 from databus.errors import InvalidSettings
 from databus.events import Column, Row, Table
 from databus.rules import Condition, Value
-from databus_messages.formats.columns import INTEGERS, arguments
+from databus_messages.formats.columns import INTEGERS, type_arguments
 from databus_messages.routing.columns import place_of
 
 Passes: TypeAlias = Callable[[Row], bool]
@@ -53,7 +53,7 @@ def _text(column: Column, value: Value) -> bytes:
 
 def _decimal(column: Column, value: Value) -> bytes:
     """Write a number with all digits of the column's scale."""
-    scale = (*arguments(column), 0, 0)[1]
+    scale = (*type_arguments(column), 0, 0)[1]
     number = Decimal(value)
     exact = number.quantize(Decimal(1).scaleb(-scale))
     if exact != number:
