@@ -14,7 +14,7 @@ from databus.settings import Settings
 from databus_messages import partitions
 from databus_messages.formats.base import Change
 from databus_messages.partitions import spread
-from databus_messages.routing.columns import place_of
+from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_publisher.batches import Lane
 from databus_publisher.outputs import Output
@@ -144,6 +144,6 @@ def _key(rule: Rule, table: Table, filtered: Filter | None) -> tuple[int, ...]:
     if not table.columns:
         return ()
     try:
-        return tuple(filtered.place_of(name) if filtered else place_of(table, name) for name in rule.key)
+        return tuple(filtered.column_index(name) if filtered else column_index(table, name) for name in rule.key)
     except InvalidSettings as error:
         raise InvalidSettings(f"{rule} does not fit table {table.schema}.{table.name}: key: {error}") from error
