@@ -116,12 +116,9 @@ class _FlatMessageEncoder:
     def _sql_type(self, row: Row) -> bytes:
         key = tuple(
             [
-                null
-                if (cell := row[index]) is None
-                else wide
-                if len(cell) >= digits and int(cell) >= limit
-                else default
-                for index, digits, default, null, limit, wide in self._varying  # SqlType.of without a call per cell
+                null if cell is None else widened if len(cell) >= digits and int(cell) >= limit else default
+                for index, digits, default, null, limit, widened in self._varying  # SqlType.of without a call per cell
+                for cell in (row[index],)
             ]
         )
         encoded = self._sql_types.get(key)

@@ -19,7 +19,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from databus.events import Action, Begin, Row, Table
+from databus.events import Action, Begin, Row
 from databus_messages.formats.base import (
     Change,
     DdlStatement,
@@ -76,17 +76,17 @@ class Tdsql(Format[TdsqlOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Encode each row change."""
-        table, rows = change.table, change.rows
+        table, rows, encoders = change.table, change.rows, self._encoders[change.table]
         self._count(change)
         self._table = (table.schema, table.name)
         kind = _ROWS[self.source.flavor][change.action]
         head = self._head(kind, change.action, self._table, change.begin, self._index)
         step = 2 if change.action is Action.UPDATE else 1
+        before_rows = [] if change.action is Action.INSERT else rows[::step]
+        after_rows = [] if change.action is Action.DELETE else rows[step - 1 :: step]
         try:
-            before = [] if change.action is Action.INSERT else [self._literals(table, row) for row in rows[::step]]
-            after = (
-                [] if change.action is Action.DELETE else [self._literals(table, row) for row in rows[step - 1 :: step]]
-            )
+            before = [_literals(encoders, row) for row in before_rows]
+            after = [_literals(encoders, row) for row in after_rows]
         except (ValueError, LookupError) as error:
             raise invalid_value(table, error) from None  # the cause quotes the value
         no_image: list[str] = []
@@ -107,13 +107,13 @@ class Tdsql(Format[TdsqlOptions]):
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Encode each row as an insert in a transaction without a GTID."""
-        table = snapshot.table
+        table, encoders = snapshot.table, self._encoders[snapshot.table]
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
         kind = _ROWS[self.source.flavor][Action.INSERT]
         head = self._head(kind, Action.INSERT, (table.schema, table.name), begin, 0)
         try:
             for row in snapshot.rows:
-                yield _record(head, where=[], field=self._literals(table, row))
+                yield _record(head, where=[], field=_literals(encoders, row))
         except (ValueError, LookupError) as error:
             raise invalid_value(table, error) from None
 
@@ -152,9 +152,9 @@ class Tdsql(Format[TdsqlOptions]):
         }
         return _json(members)[:-1]
 
-    def _literals(self, table: Table, row: Row) -> list[str]:
-        encoders = self._encoders[table]
-        return ["NULL" if cell is None else encode(cell) for cell, encode in zip(row, encoders, strict=True)]
+
+def _literals(encoders: Sequence[LiteralEncoder], row: Row) -> list[str]:
+    return ["NULL" if cell is None else encode(cell) for cell, encode in zip(row, encoders, strict=True)]
 
 
 def _record(head: bytes, **members: str | Sequence[str]) -> Record:
