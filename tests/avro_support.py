@@ -1,4 +1,4 @@
-"""Reading a topic as a consumer with Confluent's deserializer does, who knows nothing but the schema registry."""
+"""Reads a topic as a consumer with Confluent's deserializer does: with nothing but the schema registry."""
 
 import asyncio
 import io
@@ -16,24 +16,24 @@ from devstack import Server
 
 
 class AvroConsumer:
-    """Reads what was committed, from the beginning, by the schemas whose ids stand before the data."""
+    """Reads committed records from the beginning, with the schema whose id precedes the data."""
 
     def __init__(self, kafka: AIOKafkaConsumer, registry: httpx.AsyncClient) -> None:
         self._kafka, self._registry = kafka, registry
-        #: of the values' schemas that were read, in this order
+        #: schema ids of the values read so far
         self.ids: list[int] = []
 
     async def read(self, count: int) -> list[tuple[Any, Any]]:
-        """Read the next records, key and value; a tombstone has no value."""
+        """Return key and value of the next records; the value of a tombstone is None."""
         async with asyncio.timeout(90):
             records = [await self._kafka.getone() for _ in range(count)]
-        found = []
+        pairs = []
         for record in records:
             _, key = await self._decoded(record.key)
             number, value = await self._decoded(record.value) if record.value is not None else (0, None)
             self.ids += [number] if number else []
-            found.append((key, value))
-        return found
+            pairs.append((key, value))
+        return pairs
 
     async def _decoded(self, data: bytes) -> tuple[int, Any]:
         zero, number = struct.unpack_from(">bI", data)
@@ -47,7 +47,7 @@ class AvroConsumer:
 
 @asynccontextmanager
 async def avro_consumer(kafka: Server, registry: Server, topic: str) -> AsyncIterator[AvroConsumer]:
-    """Read a topic of one partition."""
+    """Return a consumer of partition 0 of a topic."""
     async with (
         httpx.AsyncClient(base_url=registry.url) as client,
         AIOKafkaConsumer(bootstrap_servers=kafka.url, isolation_level="read_committed") as consumer,

@@ -1,4 +1,4 @@
-"""The binlogs behind the golden files: what live servers log of the statements here."""
+"""Writes the binlogs behind the golden files: live servers execute the statements here."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from devstack import Kind
 from support import Print
 
 FOLDER = Path(__file__).parent
-#: of a session: what would else be of the hour and of the server, and statements that belong to rows
+#: session settings: fixed ids, and statements logged with their rows
 _SESSION: dict[Kind, list[str]] = {
     "mariadb": ["SET gtid_domain_id = 5, server_id = 1", "SET binlog_annotate_row_events = ON"],
     "mysql": ["SET binlog_rows_query_log_events = ON"],
@@ -17,7 +17,7 @@ _UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 def statements(kind: Kind) -> Iterator[str]:
-    """Give the statements for a kind of server."""
+    """Yield the statements for a kind of server."""
     for name in ("common", kind):
         for line in (FOLDER / f"{name}.sql").read_text().splitlines():
             if not line.startswith("--"):
@@ -25,14 +25,17 @@ def statements(kind: Kind) -> Iterator[str]:
 
 
 async def write(kind: Kind, run: Print, *, same_gtids: bool = False) -> None:
-    """Run the statements, a second apart; `same_gtids` on a server of its own that has never had them."""
+    """Run the statements with timestamps one second apart.
+
+    `same_gtids` sets the GTIDs of MySQL to fixed ones: only for a server that has not executed them before.
+    """
     for statement in (*_SESSION[kind], "SET pseudo_thread_id = 7"):
         await run(statement)
-    inside = False
+    in_transaction = False
     for number, statement in enumerate(statements(kind)):
-        if kind == "mysql" and same_gtids and not inside:
+        if kind == "mysql" and same_gtids and not in_transaction:
             await run(f"SET gtid_next = '{_UUID}:{number + 1}', original_commit_timestamp = {(_START + number)}250000")
-        inside = statement == "BEGIN" or (inside and statement != "COMMIT")
+        in_transaction = statement == "BEGIN" or (in_transaction and statement != "COMMIT")
         await run(f"SET timestamp = {_START + number}")
         await run(statement)
     if kind == "mysql":

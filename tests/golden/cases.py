@@ -1,4 +1,4 @@
-"""What every format makes of the binlogs here, without what is of the hour: the lines of `databus binlog --format`."""
+"""Golden cases: the lines of `databus binlog --format` for the binlogs here, with volatile members replaced."""
 
 import json
 import re
@@ -20,11 +20,11 @@ KINDS: tuple[Kind, ...] = ("mariadb", "mysql")
 
 
 class Case(NamedTuple):
-    """A format with its options; its files are named for both."""
+    """A format and its options; its golden files are named after both."""
 
     format: str
     options: tuple[tuple[str, str], ...] = ()
-    #: no other than this table
+    #: only this table, if given
     table: str = ""
 
     def __str__(self) -> str:
@@ -45,8 +45,8 @@ CASES = [
     Case("dip"),
 ]
 
-#: members that tell when a record was made, or what was drawn for it
-_OF_THE_HOUR = {
+#: members that differ from run to run: the time of encoding, and random ids
+_VOLATILE = {
     "canal-json": [(re.compile(rb'(?<="ts":)\d+(?=,"type")'), b"0")],
     "debezium-json": [
         (re.compile(rb'"ts_ms":\d+,"ts_us":\d+,"ts_ns":\d+(?=}[,}\n])'), b'"ts_ms":0,"ts_us":0,"ts_ns":0'),
@@ -57,25 +57,25 @@ _OF_THE_HOUR = {
 
 
 def path(kind: Kind, case: Case) -> Path:
-    """Name the golden file of a case."""
+    """Return the golden file of a case."""
     return FOLDER / kind / f"{case}.jsonl"
 
 
 def records(kind: Kind, case: Case) -> bytes:
-    """Give the lines of a case."""
+    """Return the lines of a case; with Avro, followed by the registered schemas."""
     captured = Source(include=[f"*.{case.table or '*'}"])
     with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
         options = dict(case.options) | ({"schema_registry_url": url} if url else {})
         lines = Messages(case.format, options, captured)
-        with patch("time.time_ns", return_value=0):  # bytes cannot be made timeless afterwards
-            told = b"".join(line for event in events(kind, captured.captures) for line in lines.of(*event))
+        with patch("time.time_ns", return_value=0):  # times in Avro cannot be replaced afterwards
+            encoded = b"".join(line for event in events(kind, captured.captures) for line in lines.of(*event))
     schema_lines = (json.dumps({"id": number, "schema": schema}) + "\n" for number, schema in enumerate(schemas, 1))
-    return timeless(case, told) + "".join(schema_lines).encode()
+    return without_volatile(case, encoded) + "".join(schema_lines).encode()
 
 
-def timeless(case: Case, lines: bytes) -> bytes:
-    """Replace what is of the hour."""
-    for pattern, constant in _OF_THE_HOUR.get(case.format, ()):
+def without_volatile(case: Case, lines: bytes) -> bytes:
+    """Replace volatile members by constants."""
+    for pattern, constant in _VOLATILE.get(case.format, ()):
         lines = pattern.sub(constant, lines)
     return lines
 
@@ -83,5 +83,5 @@ def timeless(case: Case, lines: bytes) -> bytes:
 def events(
     kind: Kind, wanted: Callable[[str, str], bool] | None = None
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
-    """Read the events of a binlog here, with the rows of wanted tables."""
+    """Read the events of a binlog here, with the rows of the wanted tables."""
     return read_files([str(FOLDER / f"{kind}.bin")], wanted=wanted)

@@ -1,6 +1,6 @@
-"""Readers of the formats, as small as can be: each gives the rows back as canonical text (docs/reference/values.md).
+"""A minimal consumer of each format: it decodes messages back to canonical text (docs/reference/values.md).
 
-A reader is told the columns of a table, as its consumer knows them. What a format does not tell in full is in LOSSY.
+Like a real consumer, a reader knows the columns of the tables. LOSSY lists what a format does not carry.
 """
 
 import base64
@@ -20,14 +20,14 @@ from fastavro import parse_schema, schemaless_reader
 from databus.events import Column
 
 Columns: TypeAlias = Mapping[str, Column]
-#: gives the columns of a table, as it was when it had so many, or all that it ever had
-Known: TypeAlias = Callable[..., Columns]
+#: returns the columns of a table's version with so many columns, or of all its versions
+ColumnLookup: TypeAlias = Callable[..., Columns]
 Texts: TypeAlias = dict[str, bytes | None]
 Line: TypeAlias = dict[str, Any]
 
 
 class RowChange(NamedTuple):
-    """A row as it was and as it is."""
+    """A row before and after a change."""
 
     table: str
     before: Texts | None
@@ -40,41 +40,41 @@ PACKED = {"vector", "uuid", "inet4", "inet6"}
 
 
 class Loss(NamedTuple):
-    """What a format tells less of than there is, by design."""
+    """What a format does not carry by design."""
 
-    kinds: set[str]
-    why: str
-    #: only of such values
-    which: Callable[[bytes], bool] = lambda _: True
+    types: set[str]
+    reason: str
+    #: whether a value of these types is affected
+    applies: Callable[[bytes], bool] = lambda _: True
 
 
-def _no_day(value: bytes) -> bool:
+def _impossible_date(value: bytes) -> bool:
     return value.startswith(b"0000") or b"-00" in value
 
 
-#: formats that are not here tell all of every type
-_DEBEZIUM = Loss({"date", "datetime", "timestamp"}, "a date that is none is NULL, or the epoch", _no_day)
+#: all other formats carry every value of every type
+_DEBEZIUM = Loss({"date", "datetime", "timestamp"}, "an impossible date is NULL or the epoch", _impossible_date)
 LOSSY: dict[str, Loss] = {
     "debezium-json": _DEBEZIUM,
     "debezium-avro": _DEBEZIUM,
-    "maxwell-json": Loss(SPATIAL, "WKT, which has no SRID"),
+    "maxwell-json": Loss(SPATIAL, "WKT has no SRID"),
 }
 
 
 class Number(str):
-    """A number's JSON text."""
+    """A number in JSON, as text."""
 
 
 def json_line(line: bytes) -> Line:
-    """Read a line; numbers keep their text."""
-    read: Line = json.loads(line, parse_int=Number, parse_float=Number)
-    return read
+    """Decode a line; numbers stay text."""
+    decoded: Line = json.loads(line, parse_int=Number, parse_float=Number)
+    return decoded
 
 
 # --- databus ----------------------------------------------------------------------------------------------------------
 
 
-def databus(lines: Iterable[Line], _: Known) -> Iterator[RowChange]:
+def databus(lines: Iterable[Line], _: ColumnLookup) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if "Rows" in line["value"]):
         table = value["Table"]
         names = [column["Name"] for column in table["Columns"]]
@@ -94,10 +94,10 @@ def databus(lines: Iterable[Line], _: Known) -> Iterator[RowChange]:
 # --- canal, and DIP ---------------------------------------------------------------------------------------------------
 
 
-def canal_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+def canal_json(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if not line["value"]["isDdl"]):
         known = columns(value["table"])
-        for place, data in enumerate(value["data"]):
+        for index, data in enumerate(value["data"]):
             row = _each(known, data, canal_text)
             match value["type"]:
                 case "INSERT":
@@ -105,12 +105,12 @@ def canal_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
                 case "DELETE":
                     yield RowChange(value["table"], row, None)
                 case "UPDATE":
-                    old = _each(known, value["old"][place], canal_text)
+                    old = _each(known, value["old"][index], canal_text)
                     yield RowChange(value["table"], row | old, row)
 
 
-def canal_protobuf(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
-    from databus_messages.formats import canal_protocol_pb2 as protocol  # noqa: PLC0415 – readers of others need no protobuf
+def canal_protobuf(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
+    from databus_messages.formats import canal_protocol_pb2 as protocol  # noqa: PLC0415 – other readers need no protobuf
 
     for line in lines:
         packet = protocol.Packet.FromString(base64.b64decode(line["value"]["base64"]))
@@ -130,13 +130,13 @@ def canal_protobuf(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]
 
 
 def canal_text(column: Column, value: str) -> bytes:
-    """Bytes are characters of ISO 8859-1; a year has four digits."""
+    """Undo canal's text: bytes are characters of ISO 8859-1."""
     if column.type in BINARY | SPATIAL | PACKED:
         return value.encode("latin-1")
     return value.encode()
 
 
-def dip(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+def dip(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if "TYPE" in line["value"]):
         known = columns(value["TABLE"])
         before, after = (
@@ -147,16 +147,16 @@ def dip(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
 
 
 def dip_text(column: Column, value: str) -> bytes:
-    """Undo what Debezium's texts are: labels, and base64 of bytes."""
+    """Undo DIP's text: labels, and bytes in base64."""
     if column.type in {"enum", "set"}:
-        return _labelled(column, value)
+        return _from_labels(column, value)
     return base64.b64decode(value) if column.type in BINARY | SPATIAL | PACKED else value.encode()
 
 
 # --- TDSQL ------------------------------------------------------------------------------------------------------------
 
 
-def tdsql(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+def tdsql(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if "field" in line["value"]):
         known = columns(value["table"], len(value["where"] or value["field"]))
 
@@ -168,7 +168,7 @@ def tdsql(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
 
 
 def literal_text(column: Column, literal: str) -> bytes | None:
-    """Read an SQL literal of the dialect `mysqlbinlog`."""
+    """Decode an SQL literal of the dialect `mysqlbinlog`."""
     if literal == "NULL":
         return None
     if literal.startswith("b'"):
@@ -191,20 +191,20 @@ def _character(found: re.Match[str]) -> str:
 # --- Debezium ---------------------------------------------------------------------------------------------------------
 
 
-def debezium_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+def debezium_json(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
     return debezium((line["value"] for line in lines), columns)
 
 
-def debezium_avro(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
-    told = list(lines)
-    schemas = {int(line["id"]): parse_schema(json.loads(line["schema"])) for line in told if "schema" in line}
-    contents = (base64.b64decode(line["value"]["base64"]) for line in told if line.get("value"))
+def debezium_avro(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
+    everything = list(lines)  # the schemas come last
+    schemas = {int(line["id"]): parse_schema(json.loads(line["schema"])) for line in everything if "schema" in line}
+    contents = (base64.b64decode(line["value"]["base64"]) for line in everything if line.get("value"))
     values = (schemaless_reader(BytesIO(data[5:]), schemas[int.from_bytes(data[1:5])]) for data in contents)
     return debezium(map(_as_json, values), columns)
 
 
 def _as_json(value: Any) -> Any:
-    """Put what stands in JSON in the place of bytes."""
+    """Replace bytes by base64, as JSON messages have them."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()
@@ -213,7 +213,7 @@ def _as_json(value: Any) -> Any:
     return value
 
 
-def debezium(values: Iterable[Any], columns: Known) -> Iterator[RowChange]:
+def debezium(values: Iterable[Any], columns: ColumnLookup) -> Iterator[RowChange]:
     for value in values:
         if not value or "op" not in value:
             continue
@@ -225,9 +225,9 @@ def debezium(values: Iterable[Any], columns: Known) -> Iterator[RowChange]:
         yield RowChange(table, before, after)
 
 
-def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR0912 – a table: a line a type
-    """Undo each semantic type, with the connectors' default modes but for `bigint_unsigned: precise`."""
-    if isinstance(value, Decimal):  # Avro has it as a type
+def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR0912 – one case a type
+    """Undo each semantic type, in the connectors' default modes but with `bigint_unsigned: precise`."""
+    if isinstance(value, Decimal):  # a logical type of Avro
         return f"{value:f}".encode()
     match column.type:
         case "decimal":
@@ -246,7 +246,7 @@ def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR091
         case "timestamp":
             return value.rstrip("Z").replace("T", " ").encode()
         case "enum" | "set":
-            return _labelled(column, value)
+            return _from_labels(column, value)
         case "uuid" | "inet4" | "inet6":
             return _packed(column, value)
         case "vector":
@@ -282,7 +282,7 @@ def _moment(microseconds: int, digits: int) -> str:
 # --- Maxwell ----------------------------------------------------------------------------------------------------------
 
 
-def maxwell_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
+def maxwell_json(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
     for value in (line["value"] for line in lines if line["value"]["type"] in {"insert", "update", "delete"}):
         known = columns(value["table"])
         data = _each(known, value["data"], maxwell_text)
@@ -294,7 +294,7 @@ def maxwell_json(lines: Iterable[Line], columns: Known) -> Iterator[RowChange]:
 def maxwell_text(column: Column, value: Any) -> bytes:
     match column.type:
         case "enum" | "set":
-            return _labelled(column, value)
+            return _from_labels(column, value)
         case "uuid" | "inet4" | "inet6":
             return _packed(column, value)
         case "json":
@@ -315,15 +315,15 @@ def _json(value: Any) -> Any:
     return value
 
 
-# --- what they share --------------------------------------------------------------------------------------------------
+# --- shared -----------------------------------------------------------------------------------------------------------
 
 
 def _each(columns: Columns, values: Mapping[str, Any], text: Callable[[Column, Any], bytes]) -> Texts:
     return {name: None if value is None else text(columns[name], value) for name, value in values.items()}
 
 
-def _labelled(column: Column, value: str | list[str]) -> bytes:
-    """Give the index of an ENUM's label, or the mask of a SET's."""
+def _from_labels(column: Column, value: str | list[str]) -> bytes:
+    """Return an ENUM's index or a SET's mask."""
     if column.type == "enum":
         return b"%d" % (column.values.index(str(value)) + 1 if value else 0)
     labels = value.split(",") if isinstance(value, str) and value else value

@@ -1,4 +1,4 @@
-"""A schema registry on this machine, with as much of Confluent's API as writers use: it numbers schemas from 1."""
+"""A local schema registry with the part of Confluent's API that producers use. It numbers schemas from 1."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from threading import Thread
 
 @contextmanager
 def registry() -> Iterator[tuple[str, list[str]]]:
-    """Serve one; yields its URL and the schemas that it is given, in order."""
+    """Serve one; yields its URL and the list of registered schemas."""
     schemas: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -24,7 +24,7 @@ def registry() -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(answer)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))

@@ -1,4 +1,4 @@
-"""`make golden`: binlogs of new servers, and what every format makes of them, into this folder and the guide."""
+"""`make golden`: writes binlogs with new servers, then every format's golden files and the guide's examples."""
 
 import argparse
 import asyncio
@@ -14,7 +14,7 @@ from support import printing
 
 
 async def log(kind: Kind, stack: Stack) -> None:
-    """Let a new server log the statements into a file of their own, and keep it."""
+    """Run the statements on a new server, in a binlog file of their own, and copy that file."""
     async with printing(stack.start(kind)) as run:
         await run("FLUSH BINARY LOGS")
         await write(kind, run, same_gtids=True)
@@ -27,7 +27,9 @@ async def log(kind: Kind, stack: Stack) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--keep", action="store_true", help="the binlogs: only write what the formats make of them")
+    options.add_argument(
+        "--keep", action="store_true", help="keep the binlogs, only write the golden files and the examples"
+    )
     if not options.parse_args().keep:
         write_logs()
     for kind, case in product(KINDS, CASES):

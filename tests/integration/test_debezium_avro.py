@@ -78,7 +78,7 @@ async def test_a_schema_that_the_registry_refuses_stops_the_publisher_until_it_i
         await execute("ALTER TABLE t ADD COLUMN c INT NOT NULL")
         await execute("INSERT INTO t VALUES (3, 3, 3)")
         await asyncio.to_thread(pipeline.wait_ended, "publisher", 60)
-        complaint = f"does not suit subject {topic}-value: "
+        complaint = f"is incompatible with subject {topic}-value: "
         assert complaint in pipeline.log("publisher").read_text()
 
         await registry.put(f"/config/{topic}-value", json={"compatibility": "NONE"})

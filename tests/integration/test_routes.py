@@ -214,9 +214,9 @@ async def test_a_statement_is_not_told_where_it_could_tell_of_other_tables(
     ("rule", "said"),
     [
         ({"mask": ["txet"]}, "there is no column txet"),
-        ({"mask": ["id"]}, "column id is of the primary key"),
-        ({"columns": {"exclude": ["id"]}}, "columns: id is of the primary key: keep it, or hash it"),
-        ({"where": [{"column": "id", "equals": "many"}]}, "'many' is no value of column id, int"),
+        ({"mask": ["id"]}, "column id is part of the primary key"),
+        ({"columns": {"exclude": ["id"]}}, "columns: id is part of the primary key: keep it, or hash it"),
+        ({"where": [{"column": "id", "equals": "many"}]}, "'many' is not a value of column id, int"),
         ({"key": ["nowhere"]}, "key: there is no column nowhere"),
         ({"rename": {"text": "ID"}}, "rename: two columns would have the same name"),
         ({"truncate": {"id": 3}, "hash": ["id"], "key": ["id"], "columns": {"include": ["id"]}}, None),

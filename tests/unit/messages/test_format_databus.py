@@ -1,4 +1,4 @@
-"""The `databus` format, byte for byte as the worked examples have it (with exact values)."""
+"""The `databus` format with exact values, byte for byte as in the specification's examples."""
 
 import json
 from base64 import b64decode
@@ -36,7 +36,7 @@ def rows(action: Action, *images: list[bytes | None]) -> RowsEvent:
     return RowsEvent("", action, 0, 154, 468, msgspec.Raw(msgspec.msgpack.encode(list(images))))
 
 
-def test_an_insert_is_encoded_as_the_original_does() -> None:
+def test_an_insert_is_the_specifications_example() -> None:
     event = rows(Action.INSERT, [b"1", b"Anne", b"19.99", None, b"2021-02-03 04:05:06"])
     key, value = Encoder().change(TABLE, "mysql-bin.000003", event.end, event.action, PackedRows(event.rows))
     assert key.decode() == '{"Pos":{"Name":"mysql-bin.000003","Pos":468},"Action":"DML"}'
@@ -53,7 +53,7 @@ def test_an_update_alternates_before_and_after() -> None:
     )
 
 
-def test_ddl_carries_the_statement_in_one_layer_of_base64() -> None:
+def test_ddl_has_the_statement_in_base64() -> None:
     event = QueryEvent("", Action.ALTER, b"alter table `test`.t1 add column c int", 812, 930)
     key, value = Encoder().query(TABLE, "mysql-bin.000003", event)
     assert key.decode() == '{"Pos":{"Name":"mysql-bin.000003","Pos":930},"Action":"DDL"}'
@@ -61,7 +61,7 @@ def test_ddl_carries_the_statement_in_one_layer_of_base64() -> None:
     assert b64decode(json.loads(value)["Query"]) == event.query
 
 
-def test_labels_are_escaped_as_go_does_and_no_key_is_null() -> None:
+def test_labels_are_escaped_as_in_go_and_a_missing_key_is_null() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('<a>','b&c')", values=("<a>", "b&c"))
     value = Encoder().rows_value(Table(schema="s", name="t", columns=(enum,)), Action.INSERT, [[b"1"]])
     assert b'"EnumValues":["\\u003ca\\u003e","b\\u0026c"],"SetValues":null' in value
@@ -79,17 +79,17 @@ def test_a_change_is_one_record_whether_its_rows_are_packed_or_not() -> None:
     assert record[:2] == Encoder().change(TABLE, BEGIN.file, 468, Action.DELETE, change.rows)
 
 
-def test_lines_of_a_dump_are_inserts_at_its_place() -> None:
+def test_rows_of_a_dump_are_inserts_at_its_position() -> None:
     databus = Databus(SOURCE, DatabusOptions())
-    place = Position("", "mysql-bin.000003", 468)
-    assert databus.snapshot(SnapshotRows(TABLE, place, 1, [], first=True)) == ()
+    position = Position("", "mysql-bin.000003", 468)
+    assert databus.snapshot(SnapshotRows(TABLE, position, 1, [], first=True)) == ()
     image = [b"1", b"Anne", b"19.99", None, b""]
-    (record,) = databus.snapshot(SnapshotRows(TABLE, place, 1, [image]))
+    (record,) = databus.snapshot(SnapshotRows(TABLE, position, 1, [image]))
     change = Change(TABLE, BEGIN, Action.INSERT, 154, 468, 0, range(1), [image])
     assert list(databus.change(change)) == [record]
 
 
-def test_strict_texts_are_the_originals_and_null_stays() -> None:
+def test_compat_strict_writes_the_originals_text_and_keeps_null() -> None:
     columns = (
         Column(name="n", type="int", raw_type="int(10) unsigned", unsigned=True),
         Column(name="f", type="double", raw_type="double"),

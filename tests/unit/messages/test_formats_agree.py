@@ -1,4 +1,4 @@
-"""The same change decodes to the same row in every format, but for what a format tells less of by design."""
+"""The same change decodes to the same row from every format, except for what a format loses by design."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
 
 @cache
 def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Column]]]]:
-    """Return the changes as they are logged, and the columns that tables had, in each of their versions."""
+    """Return the changes in the binlog, and the columns of each version of each table."""
     found: list[RowChange] = []
     versions: dict[str, list[dict[str, Column]]] = {}
     translation: Translation | None = None
@@ -60,7 +60,7 @@ def images(table: str, action: Action, rows: list[Texts]) -> Iterator[RowChange]
     ],
     ids=str,
 )
-def test_the_same_change_is_the_same_row_in_every_format(kind: Kind, case: Case):
+def test_every_format_decodes_to_the_same_rows(kind: Kind, case: Case):
     expected, versions = logged(kind)
 
     def columns(table: str, count: int | None = None) -> dict[str, Column]:
@@ -70,17 +70,17 @@ def test_the_same_change_is_the_same_row_in_every_format(kind: Kind, case: Case)
     lines = map(json_line, records(kind, case).splitlines())
     found = list(READERS[case.format](lines, columns))
     if case.format.startswith("debezium-"):
-        expected = list(parted(expected))
+        expected = list(split_key_changes(expected))
     assert [change.table for change in found] == [change.table for change in expected]
     for theirs, ours in zip(found, expected, strict=True):
         known = columns(ours.table)
-        for told, row in ((theirs.before, ours.before), (theirs.after, ours.after)):
-            lost = lost_of(LOSSY.get(case.format), row, known)
-            assert plain(told, lost, known) == plain(row, lost, known)
+        for decoded, row in ((theirs.before, ours.before), (theirs.after, ours.after)):
+            lost = lost_columns(LOSSY.get(case.format), row, known)
+            assert comparable(decoded, lost, known) == comparable(row, lost, known)
 
 
-def parted(changes: list[RowChange]) -> Iterator[RowChange]:
-    """Tell a change of the key as Debezium does: a row is gone, and another has come."""
+def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
+    """Represent an update that changes the key as Debezium does: a delete and an insert."""
     for change in changes:
         if (
             change.table == "orders"
@@ -94,19 +94,19 @@ def parted(changes: list[RowChange]) -> Iterator[RowChange]:
             yield change
 
 
-def plain(row: Texts | None, lost: set[str], columns: Mapping[str, Column]) -> dict[str, object] | None:
-    """Compare numbers and JSON by what they mean where their text is the format's own."""
+def comparable(row: Texts | None, lost: set[str], columns: Mapping[str, Column]) -> dict[str, object] | None:
+    """Return values to compare: numbers and JSON by meaning, because formats write them differently."""
     if row is None:
         return None
     return {name: value_of(columns[name], value) for name, value in row.items() if name not in lost}
 
 
-def lost_of(loss: Loss | None, row: Texts | None, columns: Mapping[str, Column]) -> set[str]:
-    """Name the columns whose values the format does not tell in full."""
+def lost_columns(loss: Loss | None, row: Texts | None, columns: Mapping[str, Column]) -> set[str]:
+    """Return the columns whose values the format does not keep."""
     if row is None or loss is None:
         return set()
-    told = {name: value for name, value in row.items() if columns[name].type in loss.kinds and value is not None}
-    return {name for name, value in told.items() if loss.which(value)}
+    values = {name: value for name, value in row.items() if columns[name].type in loss.types and value is not None}
+    return {name for name, value in values.items() if loss.applies(value)}
 
 
 def value_of(column: Column, value: bytes | None) -> object:

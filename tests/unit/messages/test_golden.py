@@ -1,4 +1,4 @@
-"""Every format makes of the binlogs in tests/golden what its golden file there says (`make golden` writes them)."""
+"""Every format writes its golden file from the binlogs in tests/golden (`make golden` renews them)."""
 
 from itertools import product
 
@@ -8,11 +8,11 @@ from golden.cases import CASES, KINDS, path, records
 
 
 @pytest.mark.parametrize(("kind", "case"), [*product(KINDS, CASES)], ids=str)
-def test_records_are_those_of_the_golden_file(kind, case):
+def test_records_equal_the_golden_file(kind, case):
     assert records(kind, case).splitlines() == path(kind, case).read_bytes().splitlines()
 
 
-def test_there_is_no_golden_file_of_a_case_that_is_gone():
+def test_every_golden_file_belongs_to_a_case():
     assert {p for kind in KINDS for p in path(kind, CASES[0]).parent.iterdir()} == {
         path(kind, case) for kind, case in product(KINDS, CASES)
     }

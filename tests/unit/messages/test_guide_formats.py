@@ -1,4 +1,4 @@
-"""docs/guide/formats.md shows what the formats do, and its example of a format works."""
+"""The examples in docs/guide/formats.md are what the formats write, and its custom format works."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from golden.cases import FOLDER
 from golden.guide import GUIDE, with_examples
 
 
-def test_the_examples_are_what_the_formats_make():
+def test_the_examples_are_what_the_formats_write():
     assert with_examples(GUIDE.read_text()) == GUIDE.read_text()
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Install the guide's own format, as pip would."""
+    """Install the guide's custom format, as pip would."""
     code, project = (re.search(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL)[1] for kind in ("python", "toml"))
     (tmp_path / "acme_csv.py").write_text(code)
     info = tmp_path / "acme_csv-1.dist-info"
@@ -28,7 +28,7 @@ def installed(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_guides_own_format_works(capsys):
+def test_the_guides_custom_format_works(capsys):
     command = ["binlog", str(FOLDER / "mysql.bin"), "--quiet", "--format", "acme-csv", "--option", "separator=;"]
     assert main([*command, "--tables", "shop.orders"]) == 0
     out, err = capsys.readouterr()
@@ -53,7 +53,7 @@ def test_the_guides_own_format_works(capsys):
 def test_a_wrong_option_is_one_clear_line(option, error, capsys):
     try:
         code = main(["binlog", str(FOLDER / "mysql.bin"), "--format", "acme-csv", "--option", option])
-    except SystemExit as left:
-        code = left.code
+    except SystemExit as exit_:
+        code = exit_.code
     assert code in {1, 2}
     assert error in capsys.readouterr().err.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Rows of an event that are spread over partitions: none is lost or doubled, and each key keeps its order."""
+"""Rows of an event spread over partitions: none is lost or duplicated, and each key keeps its order."""
 
 from collections import defaultdict
 
@@ -10,7 +10,7 @@ from databus_messages.formats.base import Change
 from databus_messages.routing.partitions import Part, of_row, split_by_key
 
 KEY = (0, 2)
-#: few keys, so that rows share them; the middle cell tells rows apart
+#: few keys, so that rows share them; the middle cell is unique
 cells = st.sampled_from([b"", b"1", b"2", b"10", b"\0", b"\xff"])
 
 
@@ -22,11 +22,11 @@ def change(action: Action, rows: list[Row], first: int) -> Change:
 
 
 def unspread(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
-    """Give what happened by ordinal, each with the images it had."""
+    """Return the changes in the order of their ordinals: ordinal, action and images."""
     found = []
     for part in parts:
         size = 2 if part.action is Action.UPDATE else 1
-        images = [part.rows[place : place + size] for place in range(0, len(part.rows), size)]
+        images = [part.rows[start : start + size] for start in range(0, len(part.rows), size)]
         found += [(n, part.action, image) for n, image in zip(part.ordinals, images, strict=True)]
     return sorted(found, key=lambda change: (change[0], change[1] is Action.INSERT))
 
@@ -38,7 +38,7 @@ keyed_rows = st.lists(st.tuples(cells, cells)).map(
 
 @settings(deadline=None)
 @given(keyed_rows, st.integers(1, 5), st.integers(0, 9), st.sampled_from([Action.INSERT, Action.DELETE]))
-def test_rows_are_all_there_and_in_order_in_their_partition(
+def test_each_row_is_in_its_partition_once_and_in_order(
     rows: list[Row], partitions: int, first: int, action: Action
 ) -> None:
     parts = split_by_key(change(action, rows, first), KEY, partitions)
@@ -51,7 +51,7 @@ def test_rows_are_all_there_and_in_order_in_their_partition(
 
 @settings(deadline=None)
 @given(keyed_rows.filter(lambda rows: len(rows) % 2 == 0), st.integers(1, 5))
-def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: list[Row], partitions: int) -> None:
+def test_an_update_to_another_partition_is_a_delete_and_an_insert(rows: list[Row], partitions: int) -> None:
     expected = []
     for ordinal, (before, after) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
         if of_row(before, KEY, partitions) == of_row(after, KEY, partitions):
@@ -67,5 +67,5 @@ def test_an_update_that_moves_a_row_is_a_delete_there_and_an_insert_here(rows: l
     assert all(ordinals == sorted(ordinals) for ordinals in by_partition.values())
 
 
-def test_a_key_has_the_same_partition_in_every_process_for_ever() -> None:
+def test_the_partition_of_a_key_never_changes() -> None:
     assert [of_row([str(n).encode(), b"x"], (0,), 4) for n in range(8)] == [1, 3, 1, 3, 0, 2, 0, 2]

@@ -1,4 +1,4 @@
-"""Routing rules: which one counts, what a filter lets through, and how bad ones are refused."""
+"""Routing rules: which one applies, what a filter publishes, and how invalid rules are rejected."""
 
 import hmac
 import json
@@ -30,15 +30,15 @@ ORDERS = Table(
 ROW: Row = [b"1", "größe@x".encode(), b"2", b"3", b"5.00", b"\x00\xff\x01"]
 
 
-def rule(**told: Any) -> Rule:
-    return Rule.model_validate({"match": ["*.*"]} | told)
+def rule(**settings: Any) -> Rule:
+    return Rule.model_validate({"match": ["*.*"]} | settings)
 
 
-def made(**told: Any) -> Filter:
-    return Filter(rule(**told), ORDERS, b"pepper")
+def orders_filter(**settings: Any) -> Filter:
+    return Filter(rule(**settings), ORDERS, b"pepper")
 
 
-def test_of_each_output_the_first_rule_that_matches_counts() -> None:
+def test_the_first_matching_rule_of_each_output_applies() -> None:
     publisher = Publisher.model_validate(
         {
             "format": "own",
@@ -63,7 +63,7 @@ def test_of_each_output_the_first_rule_that_matches_counts() -> None:
     ]  # fmt: skip
 
 
-def test_without_rules_the_keys_of_the_publisher_are_the_one_rule() -> None:
+def test_without_routes_the_publishers_settings_are_the_only_rule() -> None:
     publisher = Publisher.model_validate({"options": {"compat": "strict"}, "topic": "all", "partition_by": "single"})
     (only,) = publisher.rules
     assert (only.format, only.options, only.topic, only.partition_by) == (
@@ -72,8 +72,8 @@ def test_without_rules_the_keys_of_the_publisher_are_the_one_rule() -> None:
     assert filter_of(only, ORDERS, b"") is None
 
 
-def test_columns_are_left_out_masked_hashed_cut_and_renamed() -> None:
-    filtered = made(
+def test_columns_are_left_out_masked_hashed_truncated_and_renamed() -> None:
+    filtered = orders_filter(
         columns={"exclude": ["status"]},
         mask=["total"],
         hash=["i?"],
@@ -92,7 +92,7 @@ def test_columns_are_left_out_masked_hashed_cut_and_renamed() -> None:
 
 
 def test_null_stays_null_and_a_mask_is_stricter_than_a_hash() -> None:
-    filtered = made(mask=["*mail"], hash=["email", "total"], truncate={"email": 1})
+    filtered = orders_filter(mask=["*mail"], hash=["email", "total"], truncate={"email": 1})
     assert [row[1] for row in filtered.rows([ROW, [b"2", None, *ROW[2:]]])] == [b"***", None]
 
 
@@ -113,18 +113,18 @@ def test_null_stays_null_and_a_mask_is_stricter_than_a_hash() -> None:
         ({"column": "email", "is_null": False}, True),
     ],
 )
-def test_a_condition_is_met_by_the_exact_value(condition: dict[str, Any], passes: bool) -> None:
-    assert bool(made(where=[condition]).rows([ROW])) is passes
+def test_a_condition_compares_the_exact_value(condition: dict[str, Any], passes: bool) -> None:
+    assert bool(orders_filter(where=[condition]).rows([ROW])) is passes
 
 
 def test_null_equals_nothing() -> None:
     row: Row = [b"1", None, *ROW[2:]]
-    assert not made(where=[{"column": "email", "in": ["x"]}]).rows([row])
-    assert made(where=[{"column": "email", "not_in": ["x"]}]).rows([row])
+    assert not orders_filter(where=[{"column": "email", "in": ["x"]}]).rows([row])
+    assert orders_filter(where=[{"column": "email", "not_in": ["x"]}]).rows([row])
 
 
-def test_an_update_is_what_those_see_who_see_only_rows_that_pass() -> None:
-    filtered = made(where=[{"column": "status", "equals": "paid"}], columns={"include": ["id", "status"]})
+def test_an_update_into_the_filter_is_an_insert_and_one_out_of_it_a_delete() -> None:
+    filtered = orders_filter(where=[{"column": "status", "equals": "paid"}], columns={"include": ["id", "status"]})
 
     def row(n: int, status: int) -> Row:
         return [b"%d" % n, None, b"%d" % status, *ROW[3:]]
@@ -149,30 +149,30 @@ def test_an_update_is_what_those_see_who_see_only_rows_that_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("settings", "message"),
     [
         ({"mask": ["emial"]}, "there is no column emial"),
         ({"truncate": {"total": 3}}, "truncate: column total is decimal(10,2), neither text nor bytes"),
-        ({"truncate": {"id": 3}}, "column id is of the primary key"),
-        ({"columns": {"include": ["email"]}}, "columns: id is of the primary key: keep it, or hash it"),
-        ({"where": [{"column": "total", "equals": "5.001"}]}, "'5.001' is no value of column total, decimal(10,2)"),
+        ({"truncate": {"id": 3}}, "column id is part of the primary key"),
+        ({"columns": {"include": ["email"]}}, "columns: id is part of the primary key: keep it, or hash it"),
+        ({"where": [{"column": "total", "equals": "5.001"}]}, "'5.001' is not a value of column total, decimal(10,2)"),
         ({"rename": {"email": "ID"}}, "rename: two columns would have the same name"),
         ({"rename": {"mail": "x"}}, "there is no column mail"),
     ],
 )
-def test_a_rule_that_does_not_fit_a_table_is_refused(told: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidSettings) as refused:
-        made(**told)
-    assert f"does not fit table shop.orders: {said}" in str(refused.value)
+def test_a_rule_that_does_not_fit_a_table_is_rejected(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSettings) as raised:
+        orders_filter(**settings)
+    assert f"does not fit table shop.orders: {message}" in str(raised.value)
 
 
-def test_a_table_that_is_gone_fits_every_rule() -> None:
-    gone = Table(schema="shop", name="orders", columns=())
-    assert filter_of(rule(mask=["email"]), gone, b"") is None
+def test_every_rule_fits_a_dropped_table() -> None:
+    dropped = Table(schema="shop", name="orders", columns=())
+    assert filter_of(rule(mask=["email"]), dropped, b"") is None
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("settings", "message"),
     [
         ({"mach": ["*.*"]}, "mach: Extra inputs"),
         ({"match": ["orders"]}, "match.0: String should match pattern"),
@@ -193,15 +193,17 @@ def test_a_table_that_is_gone_fits_every_rule() -> None:
         ({"truncate": {"a": 0}}, "truncate.a: Input should be greater than"),
     ],
 )
-def test_a_bad_rule_is_refused_with_its_number_and_the_reason(tmp_path: Path, told: dict[str, Any], said: str) -> None:
-    rules = [{"match": ["*.*"]}, {"match": ["*.*"]} | told]
+def test_an_invalid_rule_is_rejected_with_its_number_and_the_reason(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
+    rules = [{"match": ["*.*"]}, {"match": ["*.*"]} | settings]
     (tmp_path / "databus.yaml").write_text(json.dumps({"name": "shop", "publisher": {"routes": rules}}))
-    with pytest.raises(InvalidSettings) as refused:
+    with pytest.raises(InvalidSettings) as raised:
         load(tmp_path / "databus.yaml")
-    assert f"publisher.routes: rule 2: {said}" in str(refused.value)
+    assert f"publisher.routes: rule 2: {message}" in str(raised.value)
 
 
-def test_a_hash_needs_a_salt_which_may_be_in_a_file(tmp_path: Path) -> None:
+def test_hash_needs_a_salt_which_can_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "databus.yaml"
     publisher: dict[str, Any] = {"routes": [{"match": ["*.*"], "hash": ["email"]}]}
     path.write_text(json.dumps({"name": "shop", "publisher": publisher}))

@@ -1,4 +1,4 @@
-"""The rows of a dump as formats are told them: a line of its files at a time, table by table."""
+"""Reads a dump's files as `SnapshotRows`, table by table, one line of a file at a time."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,7 +16,7 @@ from databus.events import Row, Table
 from databus.manifest import DumpFile, Manifest
 from databus_messages.formats.base import SnapshotRows
 
-#: gives a file to read, for as long as it is open
+#: provides a file of the dump as a local file, for the length of the context
 Fetch: TypeAlias = Callable[[DumpFile], AbstractAsyncContextManager[Path]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,34 +30,37 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[SnapshotRows, None]:
-    """Tell the rows of some of a complete dump's tables. Two lines are held at a time, to know which is the last."""
+    """Yield the rows of some tables of a complete dump. It reads one line ahead, to mark the last rows of a table.
+
+    Raises DumpUnusable for a dump without a position.
+    """
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
-    parts = list(zip(tables, manifest.files_of(tables), strict=True))
-    filled = [table for table, files in parts if any(file.rows for file in files)] or tables
-    for table, files in parts:
+    files_by_table = list(zip(tables, manifest.files_of(tables), strict=True))
+    with_rows = [table for table, files in files_by_table if any(file.rows for file in files)] or tables
+    for table, files in files_by_table:
         async with aclosing(_lines(files, fetch)) as lines:
             rows: list[Row] = await anext(lines, [])
             first, last = True, False
             while not last:
-                following = await anext(lines, None)
-                last = following is None
+                next_rows = await anext(lines, None)
+                last = next_rows is None
                 yield SnapshotRows(
                     table,
                     manifest.position,
                     time_us,
                     rows,
-                    first=first and table is filled[0],
-                    last=last and table is filled[-1],
+                    first=first and table is with_rows[0],
+                    last=last and table is with_rows[-1],
                     first_of_table=first,
                     last_of_table=last,
                 )
-                rows, first = following or [], False
+                rows, first = next_rows or [], False
 
 
 async def _lines(files: Sequence[DumpFile], fetch: Fetch) -> AsyncGenerator[list[Row], None]:
-    """Read the rows of each line, without holding up what goes on beside: the lease is renewed meanwhile."""
+    """Yield the rows of each line. Lines are read in a thread: meanwhile the dump's lease has to be renewed."""
     for file in files:
         async with fetch(file) as path:
             with BufferedReader(zstandard.open(path, "rb")) as lines:

@@ -1,4 +1,4 @@
-"""What the tests of Debezium's formats share: a table, a transaction, changes of it."""
+"""A table, a transaction and its changes, for the tests of Debezium's formats."""
 
 from databus.events import Action, Begin, Column, Row, Table
 from databus_messages.formats.base import Change, MessageSource
@@ -27,12 +27,12 @@ def change(
     first: int = 0,
     query: bytes | None = None,
 ) -> Change:
-    """Make the change of a whole event of 76 bytes."""
+    """Return the change of a complete rows event of 76 bytes."""
     changes = len(rows) // (2 if action is Action.UPDATE else 1)
     return Change(table, begin, action, start, start + 76, first, range(first, first + changes), rows, query)
 
 
 def one_column(kind: str, raw_type: str = "", **of: object) -> Table:
-    """Make a table with one column, `v`, and without a key."""
+    """Return a table with one column, `v`, and without a primary key."""
     column = Column(name="v", type=kind, raw_type=raw_type or kind, **of)  # type: ignore[arg-type]
     return Table(schema="test", name="t1", columns=(column,))

@@ -1,4 +1,4 @@
-"""The types that canal gives to statements."""
+"""Canal's types of DDL statements."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def statement(action: Action, query: bytes, name: str = "t") -> DdlStatement:
         (Action.ALTER, "ALTER TABLE s.a ADD c INT, RENAME TO s.t", "RENAME"),
     ],
 )
-def test_a_statement_has_the_type_of_its_words(action: Action, sql: str, expected: str) -> None:
+def test_the_type_follows_from_the_words_of_the_statement(action: Action, sql: str, expected: str) -> None:
     assert describe(statement(action, sql.encode())) == (expected, "t", sql)
 
 
@@ -46,6 +46,6 @@ def test_a_dropped_schema_is_a_query_without_a_table() -> None:
     assert describe(statement(Action.DROP, b"drop database s")) == ("QUERY", "", "drop database s")
 
 
-def test_a_statement_that_is_not_utf8_is_refused_by_its_name() -> None:
+def test_a_statement_that_is_not_utf8_is_rejected_with_its_tables_name() -> None:
     with pytest.raises(PoisonError, match=r"a statement on s\.t is not in UTF-8"):
         describe(statement(Action.CREATE, b"create table s.t (a int comment '\xff')"))

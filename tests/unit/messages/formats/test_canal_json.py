@@ -1,4 +1,4 @@
-"""The flat message, byte for byte as the specification's examples have it."""
+"""Canal's flat message, byte for byte as in the specification's examples."""
 
 import json
 from collections.abc import Iterable
@@ -27,11 +27,11 @@ FORMAT = CanalJson(MessageSource("shop", "mysql", "db1", 3306), CanalOptions(), 
 
 
 def change(action: Action, *rows: Row, table: Table = T1, begin: Begin = BEGIN) -> bytes:
-    told = Change(table, begin, action, start=154, end=200, first=0, ordinals=range(len(rows)), rows=rows)
-    return only(FORMAT.change(told))
+    event = Change(table, begin, action, start=154, end=200, first=0, ordinals=range(len(rows)), rows=rows)
+    return only_value(FORMAT.change(event))
 
 
-def only(records: Iterable[Record]) -> bytes:
+def only_value(records: Iterable[Record]) -> bytes:
     (record,) = list(records)
     assert (record.key, record.topic) == (None, None)
     return record.value or b""
@@ -55,17 +55,17 @@ def test_an_event_is_one_message_with_all_its_rows() -> None:
     assert (message["old"], message["type"]) == (None, "INSERT")
 
 
-def test_a_delete_tells_the_rows_as_they_were() -> None:
+def test_a_delete_has_the_deleted_rows() -> None:
     message = json.loads(change(Action.DELETE, [b"1", b"Anne"]))
     assert (message["data"], message["old"], message["type"]) == ([{"id": "1", "name": "Anne"}], None, "DELETE")
 
 
-def test_old_has_what_changed_in_its_own_row() -> None:
+def test_old_has_only_the_columns_changed_in_its_row() -> None:
     rows: list[Row] = [[b"1", b"a"], [b"1", b"b"], [b"2", b"c"], [b"3", b"c"], [b"4", None], [b"4", None]]
     assert json.loads(change(Action.UPDATE, *rows))["old"] == [{"name": "a"}, {"id": "2"}, {}]
 
 
-def test_sql_type_is_that_of_the_last_rows_values() -> None:
+def test_sql_type_follows_the_last_row() -> None:
     columns = (
         Column(name="u", type="int", raw_type="int(10) unsigned", unsigned=True),
         Column(name="j", type="json", raw_type="json", nullable=True),
@@ -78,7 +78,7 @@ def test_sql_type_is_that_of_the_last_rows_values() -> None:
     assert message["pkNames"] is None
 
 
-def test_key_columns_are_named_in_the_tables_order_and_any_name_is_possible() -> None:
+def test_pk_names_are_in_the_tables_order_and_names_are_escaped() -> None:
     names = ("b%b", 'a"\\', "ключ")
     columns = tuple(Column(name=name, type="int", raw_type="int") for name in names)
     message = json.loads(
@@ -90,15 +90,15 @@ def test_key_columns_are_named_in_the_tables_order_and_any_name_is_possible() ->
     assert message["pkNames"] == ["b%b", "ключ"]
 
 
-def test_messages_tell_the_transaction() -> None:
+def test_a_message_has_its_transactions_id_gtid_and_commit_time() -> None:
     begin = Begin(12, "0-1-77", "mariadb-bin.000002", 1, 0, 1_700_000_000_123_456)
     message = json.loads(change(Action.INSERT, [b"1", None], begin=begin))
     assert (message["id"], message["gtid"], message["es"]) == (12, "0-1-77", 1_700_000_000_123)
 
 
-def test_a_statement_has_all_members_too() -> None:
+def test_a_ddl_message_has_all_members() -> None:
     sql = b"alter table `test`.t1 add column c int"
-    assert only(FORMAT.statement(DdlStatement(T1, BEGIN, Action.ALTER, sql, 300, 400))).decode() == (
+    assert only_value(FORMAT.statement(DdlStatement(T1, BEGIN, Action.ALTER, sql, 300, 400))).decode() == (
         '{"data":null,"database":"test","es":1700000000000,"gtid":"","id":7,"isDdl":true,"mysqlType":null,"old":null,'
         '"pkNames":null,"sql":"alter table `test`.t1 add column c int","sqlType":null,"table":"t1","ts":1700000000042,'
         '"type":"ALTER"}'
@@ -108,12 +108,12 @@ def test_a_statement_has_all_members_too() -> None:
 def test_rows_of_a_dump_are_inserts() -> None:
     position = Position("0-1-99", "mariadb-bin.000002", 4711)
     dumped = SnapshotRows(T1, position, 1_700_000_001_000_000, [[b"1", b"Anne"], [b"2", None]])
-    message = json.loads(only(FORMAT.snapshot(dumped)))
+    message = json.loads(only_value(FORMAT.snapshot(dumped)))
     assert message["data"] == [{"id": "1", "name": "Anne"}, {"id": "2", "name": None}]
     assert [message[name] for name in ("type", "id", "gtid", "es")] == ["INSERT", 0, "0-1-99", 1_700_000_001_000]
     assert list(FORMAT.snapshot(SnapshotRows(T1, position, 0, [], first=True, last=True))) == []
 
 
-def test_a_value_that_is_no_text_is_refused_without_quoting_it() -> None:
+def test_text_that_is_not_utf8_is_rejected_without_quoting_it() -> None:
     with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(ValueError"):
         change(Action.INSERT, [b"1", b"\xff"])

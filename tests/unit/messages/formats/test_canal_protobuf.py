@@ -1,4 +1,4 @@
-"""Entries in packets: what a client of canal decodes, and bytes that are known."""
+"""Canal's packets and entries, decoded as a client does, and against bytes of canal's own writer."""
 
 from collections.abc import Iterable
 
@@ -44,7 +44,7 @@ def row_change(records: Iterable[Record]) -> tuple[pb.Header, pb.RowChange]:
     return entry.header, pb.RowChange.FromString(entry.storeValue)
 
 
-def test_bytes_of_canals_own_writer_are_read() -> None:
+def test_bytes_from_canals_own_writer_decode() -> None:
     value = "08db011001500062 1d121b080010041a026964200028013000420231355207696e74283131 29".replace(" ", "")
     known = pb.RowChange.FromString(bytes.fromhex(value))
     (column,) = known.rowDatas[0].afterColumns
@@ -66,12 +66,12 @@ def test_a_transaction_begins_and_ends_on_both_servers(flavor: Flavor) -> None:
     assert not end.header.HasField("eventType")
 
 
-def test_changes_that_no_xid_ends_have_the_transaction_id_0() -> None:
+def test_a_transaction_without_an_xid_has_transaction_id_0() -> None:
     (end,) = entries(canal().end(BEGIN, TransactionEnd(None, 2111, 1)))
     assert pb.TransactionEnd.FromString(end.storeValue).transactionId == "0"
 
 
-def test_an_insert_updates_every_column() -> None:
+def test_an_insert_marks_every_column_as_updated() -> None:
     header, inserted = row_change(canal().change(change(Action.INSERT, [b"15", None, b"18446744073709551615"])))
     assert (header.logfileName, header.logfileOffset, header.eventLength) == ("mysql-bin.000005", 2040, 40)
     assert (header.version, header.serverId, header.serverenCode, header.sourceType) == (1, 1, "UTF-8", pb.MYSQL)
@@ -87,7 +87,7 @@ def test_an_insert_updates_every_column() -> None:
     assert (large.sqlType, large.value, large.isNull) == (3, "18446744073709551615", False)
 
 
-def test_an_update_marks_what_it_changed() -> None:
+def test_an_update_marks_the_changed_columns() -> None:
     _, updated = row_change(canal().change(change(Action.UPDATE, [b"1", b"a", b"5"], [b"1", None, b"5"])))
     (row,) = updated.rowDatas
     assert [column.updated for column in row.beforeColumns] == [False, False, False]
@@ -96,7 +96,7 @@ def test_an_update_marks_what_it_changed() -> None:
     assert [column.sqlType for column in row.afterColumns] == [4, 12, -5]
 
 
-def test_a_delete_has_the_rows_as_they_were() -> None:
+def test_a_delete_has_the_before_images() -> None:
     header, deleted = row_change(canal("mariadb").change(change(Action.DELETE, *[[b"1", b"a", b"5"]] * 3)))
     assert [len(row.beforeColumns) for row in deleted.rowDatas] == [3, 3, 3]
     assert not any(row.afterColumns or row.beforeColumns[0].updated for row in deleted.rowDatas)
@@ -119,12 +119,12 @@ def test_rows_of_a_dump_are_a_transaction_of_inserts() -> None:
     assert list(canal().snapshot(SnapshotRows(TABLE, Position(), 0, []))) == []
 
 
-def test_the_same_events_give_the_same_bytes() -> None:
-    told = change(Action.INSERT, [b"1", "né😀".encode(), b"5"])
-    assert list(canal().change(told)) == list(canal().change(told))
+def test_the_same_events_encode_to_the_same_bytes() -> None:
+    event = change(Action.INSERT, [b"1", "né😀".encode(), b"5"])
+    assert list(canal().change(event)) == list(canal().change(event))
     assert find("canal-protobuf") is CanalProtobuf
 
 
-def test_a_value_that_is_no_text_is_refused() -> None:
+def test_text_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(PoisonError, match=r"a row of test\.t1 has a value"):
         canal().change(change(Action.INSERT, [b"1", b"\xff", b"5"]))

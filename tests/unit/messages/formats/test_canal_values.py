@@ -1,13 +1,13 @@
-"""What canal's formats make of each type: text, and `sqlType` by value."""
+"""Text and `sqlType` of each type in canal's formats."""
 
 import json
 
 import pytest
 from pydantic import ValidationError
 
-from databus.events import Column
-from databus_messages.formats.canal import CanalOptions, converter, sql_type
-from databus_messages.formats.row_texts import RowTexts, row_writer
+from databus.events import Column, Table
+from databus_messages.formats.canal import CanalOptions, sql_type
+from databus_messages.formats.canal_values import RowTexts, row_writer
 
 
 def column(raw_type: str) -> Column:
@@ -16,11 +16,10 @@ def column(raw_type: str) -> Column:
 
 
 def text(raw_type: str, cell: bytes | None, time_zone: str = "UTC") -> str | None:
-    convert = converter(column(raw_type), time_zone)
-    (told,) = RowTexts([convert]).of([cell])
-    written = row_writer([column(raw_type)], [convert]).row([cell])
-    assert json.loads(written) == {"c": told}
-    return told
+    table = Table(schema="s", name="t", columns=(column(raw_type),))
+    (converted,) = RowTexts(table, time_zone).of([cell])
+    assert json.loads(row_writer(table, time_zone).row([cell])) == {"c": converted}
+    return converted
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,9 @@ def text(raw_type: str, cell: bytes | None, time_zone: str = "UTC") -> str | Non
         ("int unsigned", None, None, 4),
     ],
 )
-def test_a_value_has_canals_text_and_type(raw_type: str, cell: bytes | None, expected: str | None, kind: int) -> None:
+def test_a_value_has_canals_text_and_sql_type(
+    raw_type: str, cell: bytes | None, expected: str | None, kind: int
+) -> None:
     assert text(raw_type, cell) == expected
     assert sql_type(column(raw_type)).of(cell) == kind
 
@@ -84,11 +85,11 @@ def test_a_value_has_canals_text_and_type(raw_type: str, cell: bytes | None, exp
         ("float", b"0.1", "0.1"),
     ],
 )
-def test_floats_are_written_as_java_does(raw_type: str, cell: bytes, java: str) -> None:
+def test_floats_are_written_as_in_java(raw_type: str, cell: bytes, java: str) -> None:
     assert text(raw_type, cell) == java
 
 
-def test_timestamps_are_told_in_the_zone_of_the_options() -> None:
+def test_timestamps_are_in_the_configured_time_zone() -> None:
     assert text("timestamp(3)", b"2021-02-03 20:05:06.120") == "2021-02-03 20:05:06.120"
     assert text("timestamp(3)", b"2021-02-03 20:05:06.120", "Asia/Shanghai") == "2021-02-04 04:05:06.120"
     assert text("timestamp", b"0000-00-00 00:00:00", "Asia/Shanghai") == "0000-00-00 00:00:00"
@@ -96,6 +97,6 @@ def test_timestamps_are_told_in_the_zone_of_the_options() -> None:
 
 
 @pytest.mark.parametrize("zone", ["Mars/Base", "../etc/passwd", ""])
-def test_a_zone_that_does_not_exist_is_refused(zone: str) -> None:
-    with pytest.raises(ValidationError, match="is no time zone: use a name like Asia/Shanghai"):
+def test_an_unknown_time_zone_is_rejected(zone: str) -> None:
+    with pytest.raises(ValidationError, match="is not a time zone: use a name like Asia/Shanghai"):
         CanalOptions(time_zone=zone)

@@ -1,4 +1,4 @@
-"""The original Go server's value text, by the table of its rules."""
+"""Value text of the original Go server (`compat: strict`)."""
 
 import time
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
     return Column(name="c", type=kind, raw_type=raw_type or kind, **more)
 
 
-def strict(of: Column, value: bytes) -> bytes:
-    (text,) = strict_columns(Table(schema="s", name="t", columns=(of,)))
+def strict(column: Column, value: bytes) -> bytes:
+    (text,) = strict_columns(Table(schema="s", name="t", columns=(column,)))
     return text(value) if text else value
 
 
@@ -25,7 +25,7 @@ def labels(count: int) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("of", "exact", "original"),
+    ("kind", "exact", "original"),
     [
         (column("tinyint", unsigned=True), b"200", b"-56"),
         (column("tinyint", unsigned=True), b"127", b"127"),
@@ -73,8 +73,8 @@ def labels(count: int) -> tuple[str, ...]:
         (column("longtext", charset="utf8mb4"), b'{"b": 1}', b'{"b": 1}'),
     ],
 )
-def test_values_are_the_originals(of: Column, exact: bytes, original: bytes) -> None:
-    assert strict(of, exact) == original
+def test_values_have_the_originals_text(kind: Column, exact: bytes, original: bytes) -> None:
+    assert strict(kind, exact) == original
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_values_are_the_originals(of: Column, exact: bytes, original: bytes) -> 
         ("{}", "{}"),
     ],
 )
-def test_json_is_what_gos_encoder_makes_of_it(document: str, original: str) -> None:
+def test_json_is_written_as_by_gos_encoder(document: str, original: str) -> None:
     assert strict(column("json"), document.encode()).decode() == original
 
 
@@ -106,12 +106,12 @@ def shanghai(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("shanghai")
-def test_timestamps_are_in_the_time_zone_of_the_process_to_the_second() -> None:
+def test_timestamps_are_in_the_processs_time_zone_without_fraction() -> None:
     timestamp = column("timestamp", "timestamp(3)")
     assert strict(timestamp, b"2021-02-03 20:05:06.999") == b"2021-02-04 04:05:06"
     assert strict(timestamp, b"0000-00-00 00:00:00.000") == b"0000-00-00 00:00:00"
 
 
-def test_what_the_original_could_not_have_had_is_poison_and_not_shown() -> None:
-    with pytest.raises(PoisonError, match=r"^a value of s\.t\.c has no text in the original's form$"):
+def test_a_value_that_the_original_cannot_express_is_rejected_without_quoting_it() -> None:
+    with pytest.raises(PoisonError, match=r"^column s\.t\.c has a value that `compat: strict` cannot express"):
         strict(column("varchar", charset="latin1"), "東".encode())

@@ -1,4 +1,4 @@
-"""`debezium-avro`: what a consumer reads with the schemas that the registry gives it, and the registry's API."""
+"""`debezium-avro`, read as a consumer does with the schemas in the registry, and the client of the registry."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
 from databus.events import Action, Column, Row, Table
 from databus_messages.formats.base import DdlStatement, Record, TransactionEnd
 from databus_messages.formats.debezium.avro import DebeziumAvro
-from databus_messages.formats.debezium.codec import joined
+from databus_messages.formats.debezium.codec import interleave
 from databus_messages.formats.debezium.options import AvroOptions
 from databus_messages.formats.debezium.registry import SchemaRegistry
 from unit.messages.formats.debezium_samples import BEGIN, MYSQL, NOW_NS, T1, change, one_column
@@ -27,14 +27,14 @@ ANNE = [b"1", b"Anne"]
 
 
 @dataclass
-class Registry:
-    """A schema registry with the one documented call."""
+class FakeRegistry:
+    """A schema registry with the two requests that the client makes."""
 
     url: str = ""
-    #: subject, schema and content type of each call, and who made it
+    #: of each registration: subject, schema, content type, authorization
     calls: list[tuple[str, Any, str, str | None]] = field(default_factory=list)
     schemas: dict[int, Any] = field(default_factory=dict)
-    #: status and body of the next answers
+    #: status and body of all answers, if it refuses
     problem: tuple[int, bytes] | None = None
 
     def post(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
@@ -54,8 +54,8 @@ class Registry:
 
 
 @pytest.fixture
-def registry() -> Iterator[Registry]:
-    registry = Registry()
+def registry() -> Iterator[FakeRegistry]:
+    registry = FakeRegistry()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -85,15 +85,15 @@ def registry() -> Iterator[Registry]:
         thread.join()
 
 
-def made(registry: Registry, **options: object) -> DebeziumAvro:
+def debezium(registry: FakeRegistry, **options: object) -> DebeziumAvro:
     options = {"schema_registry_url": registry.url} | options
     format_ = DebeziumAvro(MYSQL, AvroOptions.model_validate(options))
     format_.clock = lambda: NOW_NS
     return format_
 
 
-def read(registry: Registry, data: bytes | None) -> Any:
-    """Decode as a consumer does: by the schema that the id names; nothing may be left over."""
+def read(registry: FakeRegistry, data: bytes | None) -> Any:
+    """Decode as a consumer does, by the schema with the id in the data. All bytes must be read."""
     assert data is not None
     zero, number = struct.unpack_from(">bI", data)
     assert zero == 0
@@ -103,13 +103,13 @@ def read(registry: Registry, data: bytes | None) -> Any:
     return value
 
 
-def after(registry: Registry, table: Table, *row: bytes | None, **options: object) -> Any:
-    (record,) = made(registry, **options).change(change(Action.INSERT, list(row), table=table))
+def after(registry: FakeRegistry, table: Table, *row: bytes | None, **options: object) -> Any:
+    (record,) = debezium(registry, **options).change(change(Action.INSERT, list(row), table=table))
     return read(registry, record.value)["after"]
 
 
-def test_a_consumer_reads_keys_and_values_by_the_registered_schemas(registry: Registry) -> None:
-    (record,) = made(registry).change(change(Action.UPDATE, ANNE, [b"1", None]))
+def test_a_consumer_reads_keys_and_values_by_the_registered_schemas(registry: FakeRegistry) -> None:
+    (record,) = debezium(registry).change(change(Action.UPDATE, ANNE, [b"1", None]))
     assert read(registry, record.key) == {"id": 1}
     value = read(registry, record.value)
     assert (value["before"], value["after"]) == ({"id": 1, "name": "Anne"}, {"id": 1, "name": None})
@@ -124,8 +124,8 @@ def test_a_consumer_reads_keys_and_values_by_the_registered_schemas(registry: Re
     ]  # fmt: skip
 
 
-def test_schemas_are_those_of_the_avro_converter(registry: Registry) -> None:
-    list(made(registry).change(change(Action.INSERT, ANNE)))
+def test_schemas_equal_those_of_the_avro_converter(registry: FakeRegistry) -> None:
+    list(debezium(registry).change(change(Action.INSERT, ANNE)))
     schemas = {subject: schema for subject, schema, *_ in registry.calls}
     assert schemas["srv1.test.t1-key"] == {
         "type": "record",
@@ -171,7 +171,7 @@ def test_schemas_are_those_of_the_avro_converter(registry: Registry) -> None:
     assert (op["type"], ts_ms["type"]) == ("string", ["null", "long"])
 
 
-def test_types_that_avro_lacks_are_marked(registry: Registry) -> None:
+def test_types_that_avro_lacks_keep_their_connect_type(registry: FakeRegistry) -> None:
     columns = (
         Column(name="small", type="smallint", raw_type="smallint"),
         Column(name="price", type="decimal", raw_type="decimal(10,2)"),
@@ -217,53 +217,53 @@ def test_types_that_avro_lacks_are_marked(registry: Registry) -> None:
         ),
     ],
 )
-def test_values_are_read_back(
-    registry: Registry, kind: str, raw_type: str, of: dict[str, Any], text: bytes, expected: object
+def test_values_decode_to_themselves(
+    registry: FakeRegistry, kind: str, raw_type: str, of: dict[str, Any], text: bytes, expected: object
 ) -> None:
     for nullable in (False, True):
         assert after(registry, one_column(kind, raw_type, nullable=nullable, **of), text) == {"v": expected}
     assert after(registry, one_column(kind, raw_type, nullable=True, **of), None) == {"v": None}
 
 
-def test_two_columns_of_one_record_type_share_it(registry: Registry) -> None:
+def test_columns_share_a_record_type(registry: FakeRegistry) -> None:
     columns = tuple(Column(name=name, type="point", raw_type="point", nullable=True) for name in "ab")
     point = bytes(4) + struct.pack("<BIdd", 1, 1, 1.5, -2)
     found = after(registry, Table(schema="test", name="t1", columns=columns), point, point)
     assert found["a"] == found["b"] == {"x": 1.5, "y": -2.0, "wkb": point[4:], "srid": None}
 
 
-def test_names_are_made_fit_for_avro(registry: Registry) -> None:
+def test_names_are_sanitized_for_avro(registry: FakeRegistry) -> None:
     columns = tuple(Column(name=name, type="int", raw_type="int") for name in ("2nd", "größe", "a-b"))
     table = Table(schema="odd-db", name="1t", columns=columns, primary_key=(0,))
-    (record,) = made(registry, prefix="my-shop").change(change(Action.INSERT, [b"1", b"2", b"3"], table=table))
+    (record,) = debezium(registry, prefix="my-shop").change(change(Action.INSERT, [b"1", b"2", b"3"], table=table))
     assert read(registry, record.key) == {"_2nd": 1}
     assert read(registry, record.value)["after"] == {"_2nd": 1, "gr__e": 2, "a_b": 3}
     subject, schema, *_ = registry.calls[-1]
     assert (subject, schema["namespace"]) == ("my-shop.odd-db.1t-key", "my_shop.odd_db._1t")
 
 
-def test_two_names_that_become_one_are_refused(registry: Registry) -> None:
+def test_columns_with_the_same_avro_name_are_rejected(registry: FakeRegistry) -> None:
     columns = tuple(Column(name=name, type="int", raw_type="int") for name in ("a-b", "a_b"))
-    with pytest.raises(PoisonError, match=r"srv1\.test\.t1: column a-b has the name of another one"):
+    with pytest.raises(PoisonError, match=r"srv1\.test\.t1: column a-b gets the same Avro name"):
         after(registry, Table(schema="test", name="t1", columns=columns), b"1", b"2")
 
 
 @pytest.mark.parametrize("rows", [[[None]], [[b"1"], [None]]])
-def test_null_where_there_is_none_is_poison(registry: Registry, rows: list[Row]) -> None:
+def test_null_in_a_not_null_column_is_rejected(registry: FakeRegistry, rows: list[Row]) -> None:
     table = one_column("int", nullable=False)
     with pytest.raises(PoisonError, match="does not fit its column"):
-        made(registry).change(change(Action.INSERT, *rows, table=table))
+        debezium(registry).change(change(Action.INSERT, *rows, table=table))
 
 
-def test_what_a_long_does_not_hold_is_refused_and_precise_holds_it(registry: Registry) -> None:
+def test_an_unsigned_bigint_beyond_long_needs_precise(registry: FakeRegistry) -> None:
     table, text = one_column("bigint", unsigned=True), b"18446744073709551615"
     with pytest.raises(PoisonError, match="set bigint_unsigned=precise"):
         after(registry, table, text)
     assert after(registry, table, text, bigint_unsigned="precise") == {"v": Decimal(2**64 - 1)}
 
 
-def test_the_topics_of_its_own_have_schemas_too(registry: Registry) -> None:
-    format_ = made(registry, provide_transaction_metadata=True, heartbeat_interval_ms=1)
+def test_metadata_topics_have_schemas(registry: FakeRegistry) -> None:
+    format_ = debezium(registry, provide_transaction_metadata=True, heartbeat_interval_ms=1)
     format_.begin(BEGIN)
     began, inserted = format_.change(change(Action.INSERT, ANNE))
     (ended,) = format_.end(BEGIN, TransactionEnd(1, 900, 1))
@@ -281,8 +281,8 @@ def test_the_topics_of_its_own_have_schemas_too(registry: Registry) -> None:
     assert set(registry.subjects) >= {"srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"}
 
 
-def test_a_schema_is_registered_once_for_each_version_of_a_table(registry: Registry) -> None:
-    format_ = made(registry)
+def test_a_schema_is_registered_once_per_table_version(registry: FakeRegistry) -> None:
+    format_ = debezium(registry)
     for _ in range(3):
         list(format_.change(change(Action.INSERT, ANNE, ANNE)))
     assert sorted(registry.subjects) == ["srv1.test.t1-key", "srv1.test.t1-value"]
@@ -291,8 +291,8 @@ def test_a_schema_is_registered_once_for_each_version_of_a_table(registry: Regis
     assert registry.subjects[2:] == ["srv1.test.t1-value"]
 
 
-def test_a_format_asks_only_for_what_it_has_not_registered(registry: Registry) -> None:
-    format_ = made(registry, provide_transaction_metadata=True)
+def test_only_a_table_without_registered_schemas_may_block(registry: FakeRegistry) -> None:
+    format_ = debezium(registry, provide_transaction_metadata=True)
     format_.open()
     assert sorted(registry.subjects) == [
         *("srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"),
@@ -302,12 +302,12 @@ def test_a_format_asks_only_for_what_it_has_not_registered(registry: Registry) -
     assert not format_.may_block(T1)
 
 
-def test_a_tombstone_has_no_bytes(registry: Registry) -> None:
-    deleted, tombstone = made(registry).change(change(Action.DELETE, ANNE))
+def test_a_tombstone_has_no_value(registry: FakeRegistry) -> None:
+    deleted, tombstone = debezium(registry).change(change(Action.DELETE, ANNE))
     assert tombstone == Record(deleted.key, None)
 
 
-def test_the_registry_is_asked_as_documented(registry: Registry) -> None:
+def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
     client = SchemaRegistry(f"{registry.url}/", user="me", password="secret")
     assert client.register("größe.t-value", "string") == client.register("größe.t-value", "string") == 1000
     assert client.register("other-value", "string") == 1000
@@ -317,35 +317,40 @@ def test_the_registry_is_asked_as_documented(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "error", "complaint"),
+    ("status", "body", "error", "message"),
     [
-        (409, b'{"error_code":409,"message":"incompatible"}', SchemaRefused, r"does not suit subject s-value: incomp"),
+        (
+            409,
+            b'{"error_code":409,"message":"incompatible"}',
+            SchemaRefused,
+            r"incompatible with subject s-value: incomp",
+        ),
         (422, b'{"error_code":42201,"message":"Invalid schema"}', SchemaRefused, r"\(422\): Invalid schema \(42201\)"),
         (401, b"", SchemaRefused, "set schema_registry_user"),
         (404, b"<html>", SchemaRefused, r"\(404\): Not Found; check schema_registry_url"),
         (500, b'{"error_code":50003,"message":"forward"}', RegistryUnavailable, r"answers 500: forward \(50003\)"),
         (429, b"", RegistryUnavailable, "answers 429"),
-        (200, b"<html>", SchemaRefused, "is no schema registry"),
+        (200, b"<html>", SchemaRefused, "is not a schema registry"),
     ],
 )
-def test_an_answer_says_whether_to_try_again(
-    registry: Registry, status: int, body: bytes, error: type[Exception], complaint: str
+def test_the_error_says_whether_to_retry(
+    registry: FakeRegistry, status: int, body: bytes, error: type[Exception], message: str
 ) -> None:
     client = SchemaRegistry(registry.url)
     registry.problem = status, body
-    with pytest.raises(error, match=complaint):
+    with pytest.raises(error, match=message):
         client.register("s-value", "string")
     if status in {401, 429, 500} or body == b"<html>":
-        with pytest.raises(error, match=r"is no schema registry|" + complaint):
+        with pytest.raises(error, match=r"is not a schema registry|" + message):
             client.check()
-    else:  # a registry that does not know the question
+    else:  # a registry too old for this request
         client.check()
     registry.problem = None
     client.check()
     assert client.register("s-value", "string") == 1000
 
 
-def test_a_registry_that_is_away_is_tried_again() -> None:
+def test_an_unreachable_registry_is_retryable() -> None:
     client = SchemaRegistry("http://127.0.0.1:1")
     with pytest.raises(RegistryUnavailable, match=r"http://127\.0\.0\.1:1 cannot be reached"):
         client.register("s-value", "string")
@@ -353,12 +358,12 @@ def test_a_registry_that_is_away_is_tried_again() -> None:
         client.check()
 
 
-def test_a_wrong_path_is_found_before_the_first_row(registry: Registry) -> None:
-    with pytest.raises(SchemaRefused, match="/api is no schema registry, check schema_registry_url"):
+def test_check_finds_a_wrong_url(registry: FakeRegistry) -> None:
+    with pytest.raises(SchemaRefused, match="/api is not a schema registry, check schema_registry_url"):
         SchemaRegistry(f"{registry.url}/api").check()
 
 
-def test_columns_of_different_lengths_lose_no_row() -> None:
-    with pytest.raises(ValueError, match="as many fields"):
-        joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3"]])
-    assert joined([b"<", b"|", b">"], [[b"1", b"2"], [b"3", b"4"]]) == [b"<1|3>", b"<2|4>"]
+def test_columns_of_different_lengths_are_rejected() -> None:
+    with pytest.raises(ValueError, match="same number of fields"):
+        interleave([b"<", b"|", b">"], [[b"1", b"2"], [b"3"]])
+    assert interleave([b"<", b"|", b">"], [[b"1", b"2"], [b"3", b"4"]]) == [b"<1|3>", b"<2|4>"]

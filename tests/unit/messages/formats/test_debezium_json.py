@@ -1,4 +1,4 @@
-"""`debezium-json`, as the worked examples have it: the container, envelopes, keys, and the topics of its own."""
+"""`debezium-json` against the specification's examples: envelopes, schemas, keys and metadata topics."""
 
 import json
 from dataclasses import replace
@@ -61,11 +61,11 @@ KEY_SCHEMA = (
 )
 
 
-def plain(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
-    return made(source, schemas_enable=False, **options)
+def schemaless(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
+    return debezium(source, schemas_enable=False, **options)
 
 
-def made(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
+def debezium(source: MessageSource = MYSQL, **options: object) -> DebeziumJson:
     format_ = DebeziumJson(source, JsonOptions.model_validate(options))
     format_.clock = lambda: NOW_NS
     return format_
@@ -77,15 +77,15 @@ def value(record: Record) -> dict[str, Any]:
     return decoded
 
 
-def test_an_update_without_schemas_is_the_worked_example() -> None:
-    (record,) = plain().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
+def test_an_update_without_schemas_is_the_specifications_example() -> None:
+    (record,) = schemaless().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
     assert (record.key, record.headers, record.topic) == (b'{"id":1}', (), None)
     assert record.value is not None
     assert record.value.decode() == UPDATE
 
 
-def test_with_schemas_key_and_value_stand_beside_theirs() -> None:
-    (record,) = made().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
+def test_with_schemas_key_and_value_carry_theirs() -> None:
+    (record,) = debezium().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
     assert record.key is not None
     assert record.key.decode() == '{"schema":' + KEY_SCHEMA + ',"payload":{"id":1}}'
     assert record.value is not None
@@ -94,21 +94,21 @@ def test_with_schemas_key_and_value_stand_beside_theirs() -> None:
 
 def test_each_row_is_a_record_with_its_number_in_the_event() -> None:
     rows = [[b"%d" % number, None] for number in range(1, 6)]
-    records = list(plain().change(change(Action.INSERT, *rows)))
+    records = list(schemaless().change(change(Action.INSERT, *rows)))
     assert [record.key for record in records] == [b'{"id":%d}' % number for number in range(1, 6)]
     assert [value(record)["after"] for record in records] == [{"id": number, "name": None} for number in range(1, 6)]
     assert [value(record)["source"]["row"] for record in records] == [0, 1, 2, 3, 4]
     assert {(value(record)["op"], value(record)["before"]) for record in records} == {("c", None)}
 
 
-def test_a_part_of_an_event_keeps_the_numbers_of_its_rows() -> None:
+def test_rows_of_a_split_event_keep_their_row_numbers() -> None:
     part = msgspec.structs.replace(change(Action.INSERT, ANNE, ANNE, first=10), ordinals=(11, 14))
-    assert [value(record)["source"]["row"] for record in plain().change(part)] == [1, 4]
+    assert [value(record)["source"]["row"] for record in schemaless().change(part)] == [1, 4]
 
 
 @pytest.mark.parametrize("rows", [1, 5])
 def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
-    records = list(plain().change(change(Action.UPDATE, *[ANNE, [b"1", None]] * rows)))
+    records = list(schemaless().change(change(Action.UPDATE, *[ANNE, [b"1", None]] * rows)))
     assert [value(record)["after"] for record in records] == [{"id": 1, "name": None}] * rows
     assert [value(record)["before"] for record in records] == [{"id": 1, "name": "Anne"}] * rows
 
@@ -122,24 +122,24 @@ def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
         (Action.UPDATE, [ANNE, [b"3", None], ANNE, [b"1", b"Bo"]]),
     ],
 )
-def test_packed_rows_become_the_same_records(action: Action, rows: list[Row]) -> None:
-    told = change(action, *rows)
-    packed = msgspec.structs.replace(told, rows=PackedRows(msgspec.Raw(msgspec.msgpack.encode(rows))))
-    assert list(plain().change(packed)) == list(plain().change(told))
+def test_packed_rows_encode_to_the_same_records(action: Action, rows: list[Row]) -> None:
+    unpacked = change(action, *rows)
+    packed = msgspec.structs.replace(unpacked, rows=PackedRows(msgspec.Raw(msgspec.msgpack.encode(rows))))
+    assert list(schemaless().change(packed)) == list(schemaless().change(unpacked))
 
 
-def test_a_delete_is_followed_by_a_tombstone_unless_it_is_not_wanted() -> None:
-    deleted, tombstone = plain().change(change(Action.DELETE, ANNE))
+def test_a_delete_is_followed_by_a_tombstone_unless_disabled() -> None:
+    deleted, tombstone = schemaless().change(change(Action.DELETE, ANNE))
     assert (value(deleted)["op"], value(deleted)["before"]) == ("d", {"id": 1, "name": "Anne"})
     assert value(deleted)["after"] is None
     assert tombstone == Record(b'{"id":1}', None)
-    (alone,) = plain(tombstones_on_delete=False).change(change(Action.DELETE, ANNE))
+    (alone,) = schemaless(tombstones_on_delete=False).change(change(Action.DELETE, ANNE))
     assert alone == deleted
 
 
-def test_another_key_is_a_delete_a_tombstone_and_an_insert() -> None:
+def test_an_update_of_the_key_is_a_delete_a_tombstone_and_an_insert() -> None:
     rows = [ANNE, [b"1", b"Bo"], ANNE, [b"2", b"Anne"]]
-    updated, deleted, tombstone, created = made().change(change(Action.UPDATE, *rows))
+    updated, deleted, tombstone, created = debezium().change(change(Action.UPDATE, *rows))
     old, new = (f'{{"schema":{KEY_SCHEMA},"payload":{{"id":{key}}}}}' for key in (1, 2))
     assert value(updated)["payload"]["op"] == "u"
     assert (deleted.key, deleted.headers) == (old.encode(), [("__debezium.newkey", new.encode())])
@@ -152,55 +152,55 @@ def test_another_key_is_a_delete_a_tombstone_and_an_insert() -> None:
     assert (payloads[1]["before"], payloads[1]["after"]) == (None, {"id": 2, "name": "Anne"})
 
 
-def test_a_keys_fields_follow_the_primary_key_and_a_table_without_one_has_null() -> None:
+def test_key_fields_are_in_primary_key_order_and_null_without_one() -> None:
     b, a = (Column(name=name, type="int", raw_type="int") for name in "ba")
     table = Table(schema="test", name="t1", columns=(a, b), primary_key=(1, 0))
-    (record,) = plain().change(change(Action.INSERT, [b"1", b"2"], table=table))
+    (record,) = schemaless().change(change(Action.INSERT, [b"1", b"2"], table=table))
     assert record.key == b'{"b":2,"a":1}'
-    (deleted,) = plain().change(
+    (deleted,) = schemaless().change(
         change(Action.DELETE, [b"1", b"2"], table=msgspec.structs.replace(table, primary_key=()))
     )
     assert deleted.key is None
 
 
-def test_names_are_made_fit_for_kafka_and_columns_keep_theirs() -> None:
+def test_schema_names_are_sanitized_and_column_names_are_not() -> None:
     column = Column(name='nä"me', type="int", raw_type="int")
     table = Table(schema="Odd-näme", name="x", columns=(column,), primary_key=(0,))
-    (record,) = made().change(change(Action.INSERT, [b"1"], table=table))
+    (record,) = debezium().change(change(Action.INSERT, [b"1"], table=table))
     assert value(record)["schema"]["name"] == "srv1.Odd-n_me.x.Envelope"
     assert value(record)["payload"]["after"] == {'nä"me': 1}
     assert value(record)["payload"]["source"]["db"] == "Odd-näme"
 
 
-def test_the_source_tells_the_gtid_and_what_is_unknown_as_null() -> None:
+def test_the_source_has_the_gtid_and_null_for_unknown_fields() -> None:
     begin = Begin(1, "5-777-42", "x.000001", 777, 0, 1_700_000_000_123_456)
-    (record,) = plain(MARIADB, prefix="p", version="9").change(change(Action.INSERT, ANNE, begin=begin))
+    (record,) = schemaless(MARIADB, prefix="p", version="9").change(change(Action.INSERT, ANNE, begin=begin))
     source = value(record)["source"]
     assert (source["connector"], source["name"], source["version"]) == ("mariadb", "p", "9")
     assert (source["gtid"], source["thread"]) == ("5-777-42", None)
     assert (source["ts_ms"], source["ts_us"]) == (1_700_000_000_123, 1_700_000_000_123_456)
-    (record,) = made(MARIADB).change(change(Action.INSERT, ANNE))
+    (record,) = debezium(MARIADB).change(change(Action.INSERT, ANNE))
     assert value(record)["schema"]["fields"][2]["name"] == "io.debezium.connector.mariadb.Source"
 
 
-def test_the_statement_stands_in_all_events_that_it_made_if_it_is_wanted() -> None:
+def test_include_query_puts_the_statement_into_all_of_its_events() -> None:
     events = [
         change(Action.INSERT, ANNE, query="insert 'é'".encode()),
         change(Action.INSERT, ANNE, first=1, start=560),
-        change(Action.INSERT, ANNE, first=2, start=900),  # another statement, whose first event was not told here
+        change(Action.INSERT, ANNE, first=2, start=900),  # another statement, whose first event is not published here
     ]
-    format_ = plain(include_query=True)
+    format_ = schemaless(include_query=True)
     queries = [value(record)["source"]["query"] for event in events for record in format_.change(event)]
     assert queries == ["insert 'é'", "insert 'é'", None]
     format_.begin(BEGIN)
     (record,) = format_.change(events[1])
     assert value(record)["source"]["query"] is None
-    (record,) = plain().change(events[0])
+    (record,) = schemaless().change(events[0])
     assert value(record)["source"]["query"] is None
 
 
 def test_skipped_operations_make_no_record() -> None:
-    format_ = plain(skipped_operations=["c", "d"])
+    format_ = schemaless(skipped_operations=["c", "d"])
     assert not list(format_.change(change(Action.INSERT, ANNE)))
     assert not list(format_.change(change(Action.DELETE, ANNE)))
     assert len(list(format_.change(change(Action.UPDATE, ANNE, ANNE)))) == 1
@@ -210,22 +210,22 @@ def statement(action: Action, query: bytes, table: Table = T1) -> DdlStatement:
     return DdlStatement(table, BEGIN, action, query, 484, 560)
 
 
-def test_a_value_that_is_none_of_its_columns_type_is_poison_and_not_quoted() -> None:
+def test_text_that_is_not_utf8_is_rejected_without_quoting_it() -> None:
     with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(ValueError"):
-        list(plain().change(change(Action.INSERT, [b"1", b"\xe4secret"])))
+        list(schemaless().change(change(Action.INSERT, [b"1", b"\xe4secret"])))
 
 
-def test_ddl_that_is_no_utf8_is_poison() -> None:
+def test_ddl_that_is_not_utf8_is_rejected() -> None:
     with pytest.raises(PoisonError, match="not in UTF-8"):
-        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'")))
+        list(schemaless().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'")))
 
 
-def test_ddl_goes_to_the_topic_of_schema_changes() -> None:
+def test_ddl_goes_to_the_schema_change_topic() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
     ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
     price = Column(name="price", type="decimal", raw_type="decimal(10,2)")
     table = Table(schema="test", name="t1", columns=(ident, enum, price), primary_key=(0,), charset="utf8mb4")
-    (record,) = plain().statement(statement(Action.ALTER, b"alter table `test`.`t1` add e enum('a','b(')", table))
+    (record,) = schemaless().statement(statement(Action.ALTER, b"alter table `test`.`t1` add e enum('a','b(')", table))
     assert (record.topic, record.key) == ("srv1", b'{"databaseName":"test"}')
     change_ = value(record)
     assert list(change_) == ["source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"]
@@ -242,30 +242,32 @@ def test_ddl_goes_to_the_topic_of_schema_changes() -> None:
         "optional": False, "autoIncremented": True, "generated": True, "comment": None,
         "defaultValueExpression": None, "enumValues": None,
     }  # fmt: skip
-    told = [
+    columns = [
         (c["typeName"], c["jdbcType"], c["length"], c["scale"], c["enumValues"]) for c in altered["table"]["columns"]
     ]
-    assert told[1:] == [("ENUM", 1, 1, None, ["a", "b("]), ("DECIMAL", 3, 10, 2, None)]
+    assert columns[1:] == [("ENUM", 1, 1, None, ["a", "b("]), ("DECIMAL", 3, 10, 2, None)]
 
 
-def test_a_dropped_table_is_told_without_what_it_was() -> None:
-    gone = Table(schema="test", name="t1", columns=())
-    (record,) = plain().statement(statement(Action.DROP, b"drop table `test`.`t1`", gone))
+def test_the_schema_change_of_a_dropped_table_has_no_definition() -> None:
+    dropped = Table(schema="test", name="t1", columns=())
+    (record,) = schemaless().statement(statement(Action.DROP, b"drop table `test`.`t1`", dropped))
     assert value(record)["tableChanges"] == [{"type": "DROP", "id": '"test"."t1"', "table": None}]
-    assert not list(plain(include_schema_changes=False).statement(statement(Action.DROP, b"drop table t1", gone)))
+    assert not list(
+        schemaless(include_schema_changes=False).statement(statement(Action.DROP, b"drop table t1", dropped))
+    )
 
 
-def test_truncate_is_a_change_only_where_it_is_not_skipped() -> None:
+def test_truncate_is_a_table_event_only_if_it_is_not_skipped() -> None:
     truncate = statement(Action.TRUNCATE, b"truncate `test`.`t1`")
-    (ddl,) = plain().statement(truncate)
+    (ddl,) = schemaless().statement(truncate)
     assert (ddl.topic, value(ddl)["tableChanges"]) == ("srv1", [])
-    truncated, ddl = plain(skipped_operations=[]).statement(truncate)
+    truncated, ddl = schemaless(skipped_operations=[]).statement(truncate)
     assert (truncated.topic, truncated.key, value(truncated)["op"]) == (None, None, "t")
     assert (value(truncated)["before"], value(truncated)["after"]) == (None, None)
 
 
 def test_schema_changes_have_the_connectors_schemas() -> None:
-    (record,) = made(MARIADB).statement(statement(Action.CREATE, b"create table t1 (id int)"))
+    (record,) = debezium(MARIADB).statement(statement(Action.CREATE, b"create table t1 (id int)"))
     assert record.key is not None
     assert json.loads(record.key)["schema"] == {
         "type": "struct",
@@ -280,10 +282,10 @@ def test_schema_changes_have_the_connectors_schemas() -> None:
     assert (changes["field"], changes["items"]["name"]) == ("tableChanges", "io.debezium.connector.schema.Change")
 
 
-def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
+def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     gtid = Begin(1, "9e2f:5", "mysql-bin.000003", 1, 7, 1_700_000_000_000_000)
     other = msgspec.structs.replace(T1, name="t2")
-    format_ = plain(provide_transaction_metadata=True)
+    format_ = schemaless(provide_transaction_metadata=True)
     assert not list(format_.begin(gtid))
     whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
     odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
@@ -295,8 +297,8 @@ def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
     assert begin.value == (
         b'{"status":"BEGIN","id":"9e2f:5","event_count":null,"data_collections":null,"ts_ms":1700000000000}'
     )
-    places = [tuple(value(record)["transaction"].values()) for record in records if record.value]
-    assert places == [
+    orders = [tuple(value(record)["transaction"].values()) for record in records if record.value]
+    assert orders == [
         ("9e2f:5", 1, 1), ("9e2f:5", 3, 3), ("9e2f:5", 2, 2),
         ("9e2f:5", 4, 1),
         ("9e2f:5", 5, 4), ("9e2f:5", 5, 4),
@@ -309,8 +311,8 @@ def test_a_transaction_is_told_with_the_place_of_each_change() -> None:
     )
 
 
-def test_a_transaction_without_gtid_is_named_by_its_place_and_one_of_ddl_is_not_told() -> None:
-    format_ = plain(provide_transaction_metadata=True, include_schema_changes=False)
+def test_a_transaction_without_gtid_has_its_position_as_id_and_ddl_has_none() -> None:
+    format_ = schemaless(provide_transaction_metadata=True, include_schema_changes=False)
     format_.begin(BEGIN)
     begin, _ = format_.change(change(Action.INSERT, ANNE))
     assert begin.key == b'{"id":"file=mysql-bin.000003,pos=484"}'
@@ -319,45 +321,45 @@ def test_a_transaction_without_gtid_is_named_by_its_place_and_one_of_ddl_is_not_
     assert not list(format_.end(BEGIN, TransactionEnd(None, 900, 0)))
 
 
-def test_a_poisonous_change_does_not_swallow_the_begin_of_its_transaction() -> None:
+def test_a_rejected_change_does_not_lose_its_transactions_begin() -> None:
     time = one_column("time")
-    format_ = plain(provide_transaction_metadata=True, time="connect")
+    format_ = schemaless(provide_transaction_metadata=True, time="connect")
     with pytest.raises(PoisonError):
         format_.change(change(Action.INSERT, [b"-01:00:00"], table=time))
     begin, _ = format_.change(change(Action.INSERT, [b"01:00:00"], table=time, first=1))
     assert value(begin)["status"] == "BEGIN"
 
 
-def test_what_is_not_utf8_is_poison_and_not_shown() -> None:
+def test_errors_about_text_that_is_not_utf8_do_not_quote_it() -> None:
     with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column \(\w+\)$"):
-        plain().change(change(Action.INSERT, [b"1", b"\xff"]))
+        schemaless().change(change(Action.INSERT, [b"1", b"\xff"]))
     with pytest.raises(PoisonError, match=r"^a statement on test\.t1 is not in UTF-8$"):
-        list(plain().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
+        list(schemaless().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
 
 
-def test_heartbeats_come_once_an_interval() -> None:
-    format_ = plain(heartbeat_interval_ms=10_000)
+def test_a_heartbeat_is_sent_once_an_interval() -> None:
+    format_ = schemaless(heartbeat_interval_ms=10_000)
     (record,) = format_.heartbeat(1_700_000_000_000_000)
     assert record == Record(b'{"serverName":"srv1"}', b'{"ts_ms":1700000000000}', topic="__debezium-heartbeat.srv1")
     assert not list(format_.heartbeat(1_700_000_009_999_999))
     assert list(format_.heartbeat(1_700_000_010_000_000))
-    assert not list(plain().heartbeat(1_700_000_000_000_000))
+    assert not list(schemaless().heartbeat(1_700_000_000_000_000))
 
 
-def test_the_topics_of_its_own_are_those_that_are_wanted() -> None:
-    assert list(plain().topics()) == ["srv1"]
-    everything = plain(prefix="p", provide_transaction_metadata=True, heartbeat_interval_ms=1)
+def test_only_enabled_metadata_topics_are_named() -> None:
+    assert list(schemaless().topics()) == ["srv1"]
+    everything = schemaless(prefix="p", provide_transaction_metadata=True, heartbeat_interval_ms=1)
     assert list(everything.topics()) == ["p", "p.transaction", "__debezium-heartbeat.p"]
-    assert list(plain(include_schema_changes=False).topics()) == []
+    assert list(schemaless(include_schema_changes=False).topics()) == []
 
 
-def test_a_dumps_rows_are_marked_by_their_place() -> None:
+def test_rows_of_a_dump_have_snapshot_markers() -> None:
     rows = [[b"%d" % number, None] for number in range(4)]
     dump = SnapshotRows(T1, Position("", "mysql-bin.000003", 154), 1_700_000_000_000_000, rows)
-    format_ = plain()
+    format_ = schemaless()
 
-    def markers(**places: bool) -> list[str]:
-        return [value(record)["source"]["snapshot"] for record in format_.snapshot(replace(dump, **places))]
+    def markers(**flags: bool) -> list[str]:
+        return [value(record)["source"]["snapshot"] for record in format_.snapshot(replace(dump, **flags))]
 
     ends = {"first_of_table": True, "last_of_table": True}
     assert markers() == ["true"] * 4
@@ -378,9 +380,9 @@ def test_a_dumps_rows_are_marked_by_their_place() -> None:
     assert not list(format_.snapshot(replace(dump, rows=[], first=True, **ends)))
 
 
-def test_a_schema_that_changes_is_used_from_then_on() -> None:
+def test_a_new_schema_applies_from_its_first_event_on() -> None:
     wider = msgspec.structs.replace(T1, columns=(*T1.columns, Column(name="n", type="int", raw_type="int")))
-    format_ = plain()
+    format_ = schemaless()
     events: list[Change] = [change(Action.INSERT, ANNE), change(Action.INSERT, [*ANNE, b"3"], table=wider)]
     (old,), (new,) = map(format_.change, events)
     assert (value(old)["after"], value(new)["after"]) == ({"id": 1, "name": "Anne"}, {"id": 1, "name": "Anne", "n": 3})

@@ -1,4 +1,4 @@
-"""Every type's schema and value in Debezium's messages, in each mode."""
+"""The schema and value of every type in Debezium's messages, in each mode."""
 
 import json
 import struct
@@ -16,8 +16,8 @@ from unit.messages.formats.debezium_samples import MYSQL, change, one_column
 ZERO = b"0000-00-00"
 
 
-def told(table: Table, row: Row, **options: str) -> tuple[dict[str, Any], Any]:
-    """Give the schema of the first column, and its value in JSON."""
+def encoded(table: Table, row: Row, **options: str) -> tuple[dict[str, Any], Any]:
+    """Return the schema of the first column, and its value in JSON."""
     format_ = DebeziumJson(MYSQL, JsonOptions.model_validate(options))
     (record,) = format_.change(change(Action.INSERT, row, table=table))
     message = json.loads(record.value or b"")
@@ -97,40 +97,40 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
         ("inet6", "", {}, bytes.fromhex("20010db8" + "00" * 11 + "01"), {"type": "string"}, "2001:db8::1"),
     ],
 )  # fmt: skip
-def test_values_and_schemas(
+def test_each_type_has_its_schema_and_value(
     kind: str, raw_type: str, of: dict[str, Any], text: bytes, schema: dict[str, Any], expected: object
 ) -> None:
-    assert told(one_column(kind, raw_type, **of), [text]) == (schema, expected)
+    assert encoded(one_column(kind, raw_type, **of), [text]) == (schema, expected)
     nullable = one_column(kind, raw_type, nullable=True, **of)
-    assert told(nullable, [text]) == (schema, expected)
-    assert told(nullable, [None]) == (schema, None)
+    assert encoded(nullable, [text]) == (schema, expected)
+    assert encoded(nullable, [None]) == (schema, None)
 
 
-def test_a_whole_float_is_not_taken_for_an_integer() -> None:
-    _, value = told(one_column("double"), [b"5"])
+def test_a_whole_double_is_not_an_integer() -> None:
+    _, value = encoded(one_column("double"), [b"5"])
     assert isinstance(value, float)
 
 
 def test_an_unsigned_bigint_can_be_a_decimal() -> None:
-    precise = told(one_column("bigint", unsigned=True), [b"18446744073709551615"], bigint_unsigned="precise")
+    precise = encoded(one_column("bigint", unsigned=True), [b"18446744073709551615"], bigint_unsigned="precise")
     assert precise == (decimal(0, 20), "AP//////////")
-    assert told(one_column("bigint"), [b"-1"], bigint_unsigned="precise") == ({"type": "int64"}, -1)
+    assert encoded(one_column("bigint"), [b"-1"], bigint_unsigned="precise") == ({"type": "int64"}, -1)
 
 
 def test_decimals_can_be_doubles_or_strings() -> None:
     table = one_column("decimal", "decimal(10,3)")
-    assert told(table, [b"-12.500"], decimal="double") == ({"type": "double"}, -12.5)
-    assert told(table, [b"-12.500"], decimal="string") == ({"type": "string"}, "-12.500")
+    assert encoded(table, [b"-12.500"], decimal="double") == ({"type": "double"}, -12.5)
+    assert encoded(table, [b"-12.500"], decimal="string") == ({"type": "string"}, "-12.500")
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("base64", "+/8A"), ("base64-url-safe", "-_8A"), ("hex", "fbff00")])
 def test_bytes_can_be_strings(mode: str, expected: str) -> None:
-    assert told(one_column("varbinary"), [b"\xfb\xff\x00"], binary=mode) == ({"type": "string"}, expected)
+    assert encoded(one_column("varbinary"), [b"\xfb\xff\x00"], binary=mode) == ({"type": "string"}, expected)
 
 
-def test_geometries_have_wkb_and_a_reference_system_where_there_is_one() -> None:
+def test_geometries_have_wkb_and_their_srid_if_any() -> None:
     point = struct.pack("<BIdd", 1, 1, 1.5, -2.25)
-    schema, value = told(one_column("point"), [b"\x00" * 4 + point])
+    schema, value = encoded(one_column("point"), [b"\x00" * 4 + point])
     assert [schema[quality] for quality in ("name", "version", "doc")] == [
         "io.debezium.data.geometry.Point", 1, "Geometry (POINT)"
     ]  # fmt: skip
@@ -138,13 +138,13 @@ def test_geometries_have_wkb_and_a_reference_system_where_there_is_one() -> None
         ("x", "double", False), ("y", "double", False), ("wkb", "bytes", True), ("srid", "int32", True),
     ]  # fmt: skip
     assert value == {"x": 1.5, "y": -2.25, "wkb": base64(point), "srid": None}
-    schema, value = told(one_column("geometry", nullable=True), [(4326).to_bytes(4, "little") + point])
+    schema, value = encoded(one_column("geometry", nullable=True), [(4326).to_bytes(4, "little") + point])
     assert (schema["name"], schema["doc"]) == ("io.debezium.data.geometry.Geometry", "Geometry")
     assert value == {"wkb": base64(point), "srid": 4326}
 
 
-def test_a_vector_is_an_array_with_the_digits_of_its_floats() -> None:
-    schema, value = told(one_column("vector", "vector(2)"), [struct.pack("<2f", 0.1, -3)])
+def test_a_vector_is_an_array_of_floats_in_shortest_form() -> None:
+    schema, value = encoded(one_column("vector", "vector(2)"), [struct.pack("<2f", 0.1, -3)])
     items = {"type": "float", "optional": False}
     assert schema == {"type": "array", "items": items, "name": "io.debezium.data.FloatVector", "version": 1}
     assert value == [0.1, -3.0]
@@ -204,7 +204,7 @@ def test_temporal_types_in_every_mode(
     kind: str, raw_type: str, text: bytes, expected: list[tuple[str, str, object]]
 ) -> None:
     for mode, (type_, name, value) in zip(MODES, expected, strict=True):
-        assert told(one_column(kind, raw_type), [text], time=mode) == (semantic(type_, name), value), mode
+        assert encoded(one_column(kind, raw_type), [text], time=mode) == (semantic(type_, name), value), mode
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,13 @@ def test_temporal_types_in_every_mode(
         ("timestamp", "timestamp", b"2021-02-03 04:05:06", "2021-02-03T04:05:06Z"),
     ],
 )
-def test_the_ends_of_what_temporal_types_hold(kind: str, raw_type: str, text: bytes, expected: object) -> None:
-    assert told(one_column(kind, raw_type), [text])[1] == expected
+def test_temporal_types_at_the_ends_of_their_ranges(kind: str, raw_type: str, text: bytes, expected: object) -> None:
+    assert encoded(one_column(kind, raw_type), [text])[1] == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("date", [ZERO, b"2021-00-00", b"2021-02-31", b"0000-00-01"])
-def test_a_date_that_is_none_is_null_or_the_epoch(mode: str, date: bytes) -> None:
+def test_an_impossible_date_is_null_or_the_epoch(mode: str, date: bytes) -> None:
     iso = mode == "isostring"
     for kind, raw_type, text, epoch in (
         ("date", "date", date, "1970-01-01Z" if iso else 0),
@@ -236,33 +236,33 @@ def test_a_date_that_is_none_is_null_or_the_epoch(mode: str, date: bytes) -> Non
         ("timestamp", "timestamp(3)", ZERO + b" 00:00:00.000", "1970-01-01T00:00:00.000Z"),
         ("timestamp", "timestamp", ZERO + b" 00:00:00", "1970-01-01T00:00:00Z"),
     ):
-        assert told(one_column(kind, raw_type), [text], time=mode)[1] == epoch
-        assert told(one_column(kind, raw_type, nullable=True), [text], time=mode)[1] is None
+        assert encoded(one_column(kind, raw_type), [text], time=mode)[1] == epoch
+        assert encoded(one_column(kind, raw_type, nullable=True), [text], time=mode)[1] is None
 
 
-def test_isostring_keeps_times_that_are_no_time_of_day() -> None:
-    times = [told(one_column("time", "time(6)"), [text], time="isostring")[1] for text in (
+def test_isostring_keeps_times_outside_a_day() -> None:
+    times = [encoded(one_column("time", "time(6)"), [text], time="isostring")[1] for text in (
         b"-838:59:59.000000", b"24:00:00.000000", b"-00:00:00.100000"
     )]  # fmt: skip
     assert times == ["-838:59:59Z", "24:00:00Z", "-00:00:00.1Z"]
 
 
 @pytest.mark.parametrize(
-    ("table", "text", "mode", "complaint"),
+    ("table", "text", "mode", "message"),
     [
-        (one_column("time"), b"-00:00:01", "connect", "column v: time=connect knows no TIME"),
-        (one_column("time"), b"24:00:00", "connect", "column v: time=connect knows no TIME"),
-        (one_column("datetime"), b"2262-04-12 00:00:00", "nanoseconds", "column v: no 64 bits hold"),
-        (one_column("datetime"), b"1000-01-01 00:00:00", "nanoseconds", "column v: no 64 bits hold"),
+        (one_column("time"), b"-00:00:01", "connect", "column v: time=connect cannot express"),
+        (one_column("time"), b"24:00:00", "connect", "column v: time=connect cannot express"),
+        (one_column("datetime"), b"2262-04-12 00:00:00", "nanoseconds", "column v: with time=nanoseconds"),
+        (one_column("datetime"), b"1000-01-01 00:00:00", "nanoseconds", "column v: with time=nanoseconds"),
         (one_column("xmltype"), b"", "connect", "column v: Debezium has no type for xmltype"),
     ],
 )
-def test_what_cannot_be_expressed_is_refused(table: Table, text: bytes, mode: str, complaint: str) -> None:
-    with pytest.raises(PoisonError, match=complaint):
-        told(table, [text], time=mode)
+def test_a_value_that_the_mode_cannot_express_is_rejected(table: Table, text: bytes, mode: str, message: str) -> None:
+    with pytest.raises(PoisonError, match=message):
+        encoded(table, [text], time=mode)
 
 
 @pytest.mark.parametrize(("kind", "value"), [("point", b""), ("point", bytes(24)), ("vector", b"123")])
-def test_a_value_that_is_cut_off_is_poison(kind: str, value: bytes) -> None:
+def test_a_truncated_value_is_rejected(kind: str, value: bytes) -> None:
     with pytest.raises(PoisonError, match=r"^a row of test\.t1 has a value that does not fit its column"):
-        told(one_column(kind), [value])
+        encoded(one_column(kind), [value])

@@ -1,4 +1,4 @@
-"""CKafka's official format one, and canal's object for statements."""
+"""The `dip` format: CKafka's "official format one" for rows, canal's flat message for DDL."""
 
 import json
 
@@ -33,13 +33,13 @@ def begin(time_ms: int, gtid: str = "") -> Begin:
 
 
 def messages(action: Action, *rows: Row, at: Begin) -> list[str]:
-    told = Change(CUSTOMERS, at, action, start=484, end=600, first=0, ordinals=range(len(rows)), rows=rows)
-    records = list(FORMAT.change(told))
+    event = Change(CUSTOMERS, at, action, start=484, end=600, first=0, ordinals=range(len(rows)), rows=rows)
+    records = list(FORMAT.change(event))
     assert all(record.key is None for record in records)
     return [(record.value or b"").decode() for record in records]
 
 
-def test_an_update_has_both_whole_images() -> None:
+def test_an_update_has_both_images_in_full() -> None:
     assert find("dip") is Dip
     assert messages(Action.UPDATE, BEFORE, AFTER, at=begin(1465581029100)) == [
         '{"BINLOG_NAME":"mysql-bin.000003","BINLOG_POS":484,"DATABASE":"inventory","EVENT_SERVER_ID":null,'
@@ -62,7 +62,7 @@ def test_each_row_is_a_message() -> None:
     ("time_ms", "shown"),
     [(0, "19700101080000"), (1465581029100, "20160611015029"), (1465581902300, "20160611020502")],
 )
-def test_time_is_told_in_utc_plus_8(time_ms: int, shown: str) -> None:
+def test_time_is_in_utc_plus_8(time_ms: int, shown: str) -> None:
     (message,) = messages(Action.INSERT, BEFORE, at=begin(time_ms))
     assert json.loads(message)["TIME"] == shown
 
@@ -77,7 +77,7 @@ def test_time_is_told_in_utc_plus_8(time_ms: int, shown: str) -> None:
         (Action.ALTER, "RENAME TABLE inventory.old TO inventory.customers", "RENAME", "customers"),
     ],
 )
-def test_a_statement_is_canals_object(action: Action, sql: str, kind: str, table: str) -> None:
+def test_a_statement_is_canals_flat_message(action: Action, sql: str, kind: str, table: str) -> None:
     (record,) = FORMAT.statement(DdlStatement(CUSTOMERS, begin(1656300979748), action, sql.encode(), 4, 99))
     assert (record.value or b"").decode() == (
         '{"data":null,"database":"inventory","es":1656300979748,"id":0,"isDdl":true,"mysqlType":null,"old":null,'
@@ -93,6 +93,6 @@ def test_rows_of_a_dump_are_inserts_at_its_position() -> None:
     assert message["GLOBAL_ID"] is None
 
 
-def test_a_label_that_the_column_does_not_have_is_refused() -> None:
+def test_an_index_without_a_label_is_rejected() -> None:
     with pytest.raises(PoisonError, match=r"a row of inventory\.customers has a value"):
         messages(Action.INSERT, [b"1", None, b"3", b"0", None], at=begin(0))

@@ -1,4 +1,4 @@
-"""The `maxwell-json` format, byte for byte where Maxwell's is right."""
+"""The `maxwell-json` format, byte for byte like Maxwell's except where Maxwell is wrong."""
 
 import json
 import struct
@@ -11,7 +11,8 @@ from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
-from databus_messages.formats.maxwell_json import MaxwellJson, MaxwellOptions
+from databus_messages.formats.maxwell_json import MaxwellJson
+from databus_messages.formats.maxwell_options import MaxwellOptions
 
 ID = Column(name="id", type="int", raw_type="int(11)")
 NAME = Column(name="name", type="varchar", raw_type="varchar(20)", charset="utf8mb4", nullable=True)
@@ -27,8 +28,8 @@ def maxwell(**options: Any) -> MaxwellJson:
 def change(action: Action, *rows: Row, end: TransactionEnd | None, **more: Any) -> Change:
     first = more.get("first", 0)
     ordinals = range(first, first + (len(rows) // 2 if action is Action.UPDATE else len(rows)))
-    told = {"table": TABLE, "begin": BEGIN, "start": 400, "end": 500, "first": 0} | more
-    return Change(action=action, rows=list(rows), ordinals=ordinals, transaction_end=end, **told)
+    fields = {"table": TABLE, "begin": BEGIN, "start": 400, "end": 500, "first": 0} | more
+    return Change(action=action, rows=list(rows), ordinals=ordinals, transaction_end=end, **fields)
 
 
 def values(records: Sequence[Record]) -> list[str]:
@@ -45,13 +46,13 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
     return Column(name="c", type=kind, raw_type=raw_type or kind, **more)
 
 
-def test_rows_are_the_samples_of_the_documentation() -> None:
-    made = [
+def test_rows_are_the_samples_in_maxwells_documentation() -> None:
+    records_of_each = [
         maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1))),
         maxwell().change(change(Action.UPDATE, ANNE, NOBODY, end=TransactionEnd(40, 600, 1))),
         maxwell().change(change(Action.DELETE, NOBODY, end=TransactionEnd(41, 600, 1))),
     ]
-    assert [value for records in made for value in values(list(records))] == [
+    assert [value for records in records_of_each for value in values(list(records))] == [
         '{"database":"test","table":"t1","type":"insert","ts":1700000000,"xid":39,"commit":true,'
         '"data":{"id":1,"name":"Anne"}}',
         '{"database":"test","table":"t1","type":"update","ts":1700000000,"xid":40,"commit":true,'
@@ -61,7 +62,7 @@ def test_rows_are_the_samples_of_the_documentation() -> None:
     ]
 
 
-def test_only_the_last_row_of_a_transaction_commits_and_the_others_are_numbered() -> None:
+def test_the_last_row_of_a_transaction_has_commit_and_the_others_xoffset() -> None:
     encoder, end = maxwell(output_xoffset=True), TransactionEnd(39, 900, 3)
     encoder.begin(BEGIN)
     two = encoder.change(change(Action.INSERT, [b"1", None], [b"2", None], end=end))
@@ -72,67 +73,67 @@ def test_only_the_last_row_of_a_transaction_commits_and_the_others_are_numbered(
     assert list(two) == list(again)
 
 
-def test_a_transaction_without_an_xid_still_commits() -> None:
-    (told,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(None, 600, 1)))))
-    assert '"ts":1700000000,"commit":true,"data"' in told
+def test_a_transaction_without_an_xid_has_commit() -> None:
+    (message,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(None, 600, 1)))))
+    assert '"ts":1700000000,"commit":true,"data"' in message
 
 
-def test_without_commit_info_nothing_is_told_of_the_transaction() -> None:
+def test_without_commit_info_there_is_no_transaction_member() -> None:
     encoder = maxwell(output_commit_info=False, output_xoffset=True)
-    (told,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1)))))
-    assert '"ts":1700000000,"data"' in told
+    (message,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1)))))
+    assert '"ts":1700000000,"data"' in message
 
 
 def test_an_update_that_changes_nothing_has_no_old() -> None:
-    (told,) = values(list(maxwell().change(change(Action.UPDATE, ANNE, ANNE, end=None))))
-    assert told.endswith('"data":{"id":1,"name":"Anne"}}')
+    (message,) = values(list(maxwell().change(change(Action.UPDATE, ANNE, ANNE, end=None))))
+    assert message.endswith('"data":{"id":1,"name":"Anne"}}')
 
 
 def test_options_add_members_in_maxwells_order() -> None:
     wanted = ("row_query", "binlog_position", "gtid_position", "server_id", "thread_id", "primary_keys")
     encoder = maxwell(output_primary_key_columns=True, **{f"output_{name}": True for name in wanted})
-    told = change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 2), query=b"insert into t1 values (1, '100% Anne')")
-    assert values(list(encoder.change(told))) == [
+    event = change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 2), query=b"insert into t1 values (1, '100% Anne')")
+    assert values(list(encoder.change(event))) == [
         '{"database":"test","table":"t1","query":"insert into t1 values (1, \'100% Anne\')","type":"insert",'
         '"ts":1700000000,"xid":39,"position":"mariadb-bin.000003:400","gtid":"0-1-5","server_id":1,"thread_id":42,'
         '"primary_key":[1],"primary_key_columns":["id"],"data":{"id":1,"name":"Anne"}}'
     ]
 
 
-def test_the_query_stands_with_all_rows_of_its_statement_and_no_others() -> None:
+def test_all_rows_of_a_statement_have_its_query_and_no_others() -> None:
     encoder = maxwell(output_row_query=True)
     encoder.begin(BEGIN)
     events = [
         change(Action.INSERT, ANNE, end=None, query=b"one"),
         change(Action.INSERT, ANNE, end=None, first=1, start=500),
     ]
-    told = [values(list(encoder.change(event)))[0] for event in events]
-    assert ['"query":"one"' in value for value in told] == [True, True]
-    (behind_a_gap,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=None, first=2, start=900))))
-    assert "query" not in behind_a_gap
+    messages = [values(list(encoder.change(event)))[0] for event in events]
+    assert ['"query":"one"' in value for value in messages] == [True, True]
+    (after_a_gap,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=None, first=2, start=900))))
+    assert "query" not in after_a_gap
 
 
 def test_nulls_can_be_left_out() -> None:
     encoder = maxwell(output_nulls=False)
-    (told,) = values(list(encoder.change(change(Action.UPDATE, NOBODY, ANNE, end=None))))
-    assert told.endswith('"data":{"id":1,"name":"Anne"},"old":{}}')
-    (told,) = values(list(encoder.change(change(Action.INSERT, NOBODY, end=None))))
-    assert told.endswith('"data":{"id":1}}')
+    (message,) = values(list(encoder.change(change(Action.UPDATE, NOBODY, ANNE, end=None))))
+    assert message.endswith('"data":{"id":1,"name":"Anne"},"old":{}}')
+    (message,) = values(list(encoder.change(change(Action.INSERT, NOBODY, end=None))))
+    assert message.endswith('"data":{"id":1}}')
 
 
 def test_keys_are_hashes_or_arrays_with_lower_case_names() -> None:
     upper = Column(name="Näme%", type="varchar", raw_type="varchar(9)", charset="utf8mb4")
     table = Table(schema="test", name="t1", columns=(ID, upper), primary_key=(1, 0))
-    told = change(Action.INSERT, [b"1", b'"x"'], end=None, table=table)
-    (record,) = maxwell().change(told)
+    event = change(Action.INSERT, [b"1", b'"x"'], end=None, table=table)
+    (record,) = maxwell().change(event)
     assert (record.key or b"").decode() == '{"database":"test","table":"t1","pk.näme%":"\\"x\\"","pk.id":1}'
-    (record,) = maxwell(kafka_key_format="array").change(told)
+    (record,) = maxwell(kafka_key_format="array").change(event)
     assert (record.key or b"").decode() == '["test","t1",[{"näme%":"\\"x\\""},{"id":1}]]'
     (record,) = maxwell(kafka_key_format="array").change(change(Action.INSERT, ANNE, end=None))
     assert record.key == b'["test","t1",[{"id":1}]]'
 
 
-def test_without_a_primary_key_each_row_has_a_uuid_that_a_repetition_keeps() -> None:
+def test_without_a_primary_key_the_key_is_a_reproducible_uuid() -> None:
     table = Table(schema="test", name="t1", columns=(ID,))
     first, second = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
     again, _ = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
@@ -144,7 +145,7 @@ def test_without_a_primary_key_each_row_has_a_uuid_that_a_repetition_keeps() -> 
 
 
 @pytest.mark.parametrize(
-    ("of", "value", "told"),
+    ("kind", "value", "json_text"),
     [
         (column("bigint", "bigint unsigned", unsigned=True), b"18446744073709551615", "18446744073709551615"),
         (column("tinyint"), b"-128", "-128"),
@@ -179,8 +180,8 @@ def test_without_a_primary_key_each_row_has_a_uuid_that_a_repetition_keeps() -> 
         (column("int"), None, "null"),
     ],
 )
-def test_values_are_exact(of: Column, value: bytes | None, told: str) -> None:
-    assert one_cell(of, value) == told
+def test_values_are_exact(kind: Column, value: bytes | None, json_text: str) -> None:
+    assert one_cell(kind, value) == json_text
 
 
 def test_zero_dates_can_be_null() -> None:
@@ -189,7 +190,7 @@ def test_zero_dates_can_be_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "value"),
+    ("kind", "value"),
     [
         (column("varchar", charset="utf8mb4"), b"\xff"),
         (column("point"), b"\0\0\0\0\x01"),
@@ -197,22 +198,22 @@ def test_zero_dates_can_be_null() -> None:
         (column("set"), b"1"),
     ],
 )
-def test_what_is_no_value_of_its_column_is_poison_and_not_shown(of: Column, value: bytes) -> None:
+def test_an_invalid_value_is_rejected_without_quoting_it(kind: Column, value: bytes) -> None:
     with pytest.raises(PoisonError, match=r"^a row of s\.t has a value that does not fit its column \(\w+\)$"):
-        one_cell(of, value)
+        one_cell(kind, value)
 
 
 def alter(**more: Any) -> DdlStatement:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "action": Action.ALTER,
         "query": b"alter table `test`.t1 add c int",
         "start": 812,
         "end": 930,
     }
-    return DdlStatement(table=TABLE, begin=BEGIN, **{**told, **more})
+    return DdlStatement(table=TABLE, begin=BEGIN, **{**fields, **more})
 
 
-def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
+def test_ddl_has_both_definitions_and_goes_to_its_topic() -> None:
     kinds = (
         column("bigint", "bigint(20) unsigned", unsigned=True),
         column("datetime", "datetime(6)"),
@@ -235,13 +236,13 @@ def test_ddl_tells_the_definitions_and_goes_to_its_own_topic() -> None:
     ]
 
 
-def test_ddl_is_told_of_tables_that_are_made_and_dropped_if_it_is_wanted() -> None:
+def test_output_ddl_publishes_creates_and_drops() -> None:
     encoder = maxwell(output_ddl=True)
-    (made,) = encoder.statement(alter(action=Action.CREATE))
+    (created,) = encoder.statement(alter(action=Action.CREATE))
     (dropped,) = encoder.statement(alter(action=Action.DROP))
-    assert list(json.loads(made.value or b"")) == ["type", "database", "table", "def", "ts", "sql"]
+    assert list(json.loads(created.value or b"")) == ["type", "database", "table", "def", "ts", "sql"]
     assert list(json.loads(dropped.value or b"")) == ["type", "database", "table", "ts", "sql"]
-    assert made.topic is None
+    assert created.topic is None
     assert list(encoder.topics()) == []
     assert not list(encoder.statement(alter(action=Action.TRUNCATE)))
     assert not list(maxwell().statement(alter()))
@@ -249,9 +250,9 @@ def test_ddl_is_told_of_tables_that_are_made_and_dropped_if_it_is_wanted() -> No
 
 def test_a_dump_is_a_bootstrap() -> None:
     encoder = maxwell()
-    place = Position(file="f.000001", offset=4)
-    first = SnapshotRows(TABLE, place, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)
-    last = SnapshotRows(TABLE, place, 1_700_000_003_000_000, [[b"2", None]], last_of_table=True)
+    position = Position(file="f.000001", offset=4)
+    first = SnapshotRows(TABLE, position, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)
+    last = SnapshotRows(TABLE, position, 1_700_000_003_000_000, [[b"2", None]], last_of_table=True)
     records = [*encoder.snapshot(first), *encoder.snapshot(last)]
     assert values(records) == [
         '{"database":"test","table":"t1","type":"bootstrap-start","ts":1700000003,"data":{}}',

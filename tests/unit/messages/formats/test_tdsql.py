@@ -1,4 +1,4 @@
-"""The `tdsql` format, by the samples of the subscription's documentation."""
+"""The `tdsql` format, against the samples in TDSQL's documentation."""
 
 import json
 from collections.abc import Iterable
@@ -32,8 +32,8 @@ def begin(flavor: Flavor = "mariadb", gtid: str | None = None) -> Begin:
 
 
 def change(action: Action, *rows: Row, flavor: Flavor = "mariadb", **more: Any) -> Change:
-    told = {"table": TABLE, "start": 400, "end": 500, "first": 0} | more
-    return Change(action=action, rows=list(rows), begin=begin(flavor), ordinals=range(len(rows)), **told)
+    fields = {"table": TABLE, "start": 400, "end": 500, "first": 0} | more
+    return Change(action=action, rows=list(rows), begin=begin(flavor), ordinals=range(len(rows)), **fields)
 
 
 def values(records: Iterable[Record]) -> list[str]:
@@ -45,10 +45,10 @@ def indexes(records: Iterable[Record]) -> list[str]:
 
 
 def test_an_update_is_the_sample() -> None:
-    told = change(Action.UPDATE, [b"1", b"name1"], [b"1", b"name2"], query=b"update testtable set name = 'name2'")
+    event = change(Action.UPDATE, [b"1", b"name1"], [b"1", b"name2"], query=b"update testtable set name = 'name2'")
     encoder = tdsql()
     encoder.begin(begin())
-    assert values(encoder.change(told)) == [
+    assert values(encoder.change(event)) == [
         '{"logtype":"mysqlbinlog","eventtype":24,"eventtypestr":"update","db":"testdb","table":"testtable",'
         '"localip":"10.0.0.1","localport":3306,"begintime":1511350073,"gtid":"0-2670193178-726233561",'
         '"event_index":"4","where":["1","\'name1\'"],"field":["1","\'name2\'"]}'
@@ -56,7 +56,7 @@ def test_an_update_is_the_sample() -> None:
 
 
 @pytest.mark.parametrize(("flavor", "kinds"), [("mariadb", (162, 23, 25, 16)), ("mysql", (33, 30, 32, 16))])
-def test_a_transaction_has_messages_for_its_gtid_its_rows_and_its_xid(flavor: Flavor, kinds: tuple[int, ...]) -> None:
+def test_a_transaction_has_messages_for_its_gtid_rows_and_xid(flavor: Flavor, kinds: tuple[int, ...]) -> None:
     encoder = tdsql(flavor)
     records = [
         *encoder.begin(begin(flavor)),
@@ -64,26 +64,29 @@ def test_a_transaction_has_messages_for_its_gtid_its_rows_and_its_xid(flavor: Fl
         *encoder.change(change(Action.DELETE, [b"1", b""], flavor=flavor, first=1, start=500, end=600)),
         *encoder.end(begin(flavor), TransactionEnd(39, 700, 2)),
     ]
-    told = [json.loads(value) for value in values(records)]
-    assert tuple(message["eventtype"] for message in told) == kinds
-    assert [message["eventtypestr"] for message in told] == ["gtid", "insert", "delete", "xid"]
-    assert [(message["where"], message["field"]) for message in told[1:3]] == [([], ["1", "NULL"]), (["1", "''"], [])]
-    assert {message["gtid"] for message in told} == {GTIDS[flavor]}
+    messages = [json.loads(value) for value in values(records)]
+    assert tuple(message["eventtype"] for message in messages) == kinds
+    assert [message["eventtypestr"] for message in messages] == ["gtid", "insert", "delete", "xid"]
+    assert [(message["where"], message["field"]) for message in messages[1:3]] == [
+        ([], ["1", "NULL"]),
+        (["1", "''"], []),
+    ]
+    assert {message["gtid"] for message in messages} == {GTIDS[flavor]}
     assert values(records)[-1].endswith('"xid":"39"}')
-    assert (told[-1]["db"], told[-1]["table"]) == ("testdb", "testtable")
+    assert (messages[-1]["db"], messages[-1]["table"]) == ("testdb", "testtable")
 
 
-def test_the_index_counts_the_events_of_mysqls_transactions() -> None:
+def test_the_index_counts_mysqls_begin() -> None:
     encoder, row = tdsql("mysql"), [b"1", None]
-    told = [
+    records = [
         *encoder.begin(begin("mysql")),
         *encoder.change(change(Action.INSERT, row, row, flavor="mysql")),
         *encoder.end(begin("mysql"), TransactionEnd(39, 531, 1)),
     ]
-    assert indexes(told) == ["1", "4", "4", "5"]
+    assert indexes(records) == ["1", "4", "4", "5"]
 
 
-def test_the_index_counts_table_maps_and_statements_between_rows_and_an_event_in_parts_once() -> None:
+def test_the_index_counts_table_maps_and_statements_and_a_split_event_once() -> None:
     encoder, row = tdsql(), [b"1", None]
     encoder.begin(begin())
     events = [
@@ -96,7 +99,7 @@ def test_the_index_counts_table_maps_and_statements_between_rows_and_an_event_in
     assert [indexes(encoder.change(event))[0] for event in events] == ["3", "3", "4", "6", "9"]
 
 
-def test_a_statement_stands_behind_its_gtid() -> None:
+def test_a_statement_follows_its_gtid() -> None:
     statement = DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table t(a\nint)", 300, 400)
     gtid, query = tdsql("mysql").statement(statement)
     assert values([query]) == [
@@ -107,15 +110,15 @@ def test_a_statement_stands_behind_its_gtid() -> None:
     assert indexes([gtid]) == ["1"]
 
 
-def test_what_the_log_does_not_have_has_no_message() -> None:
+def test_a_transaction_without_gtid_or_xid_has_no_message_for_them() -> None:
     assert not list(tdsql().begin(begin(gtid="")))
     assert not list(tdsql().end(begin(), TransactionEnd(None, 700, 1)))
 
 
 def test_rows_of_a_dump_are_inserts() -> None:
     snapshot = SnapshotRows(TABLE, Position(file="f.000001", offset=4), 1_511_350_073_000_000, [[b"1", b"a"]])
-    (told,) = values(tdsql().snapshot(snapshot))
-    assert told.endswith('"gtid":"","event_index":"0","where":[],"field":["1","\'a\'"]}')
+    (message,) = values(tdsql().snapshot(snapshot))
+    assert message.endswith('"gtid":"","event_index":"0","where":[],"field":["1","\'a\'"]}')
 
 
 def column(kind: str, raw_type: str = "", **more: Any) -> Column:
@@ -123,7 +126,7 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
 
 
 @pytest.mark.parametrize(
-    ("of", "value", "tool", "mysql"),
+    ("kind", "value", "mysqlbinlog", "mysql"),
     [
         (column("bigint"), b"18446744073709551615", "18446744073709551615", "18446744073709551615"),
         (column("decimal"), b"-0.10", "-0.10", "-0.10"),
@@ -142,19 +145,19 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
         (column("uuid"), bytes(16), *2 * ("'00000000-0000-0000-0000-000000000000'",)),
     ],
 )
-def test_values_are_sql_literals(of: Column, value: bytes, tool: str, mysql: str) -> None:
-    told = change(Action.DELETE, [value], table=Table(schema="s", name="t", columns=(of,)))
-    for encoder, literal in ((tdsql(), tool), (tdsql(dialect="mysql"), mysql)):
-        (record,) = values(encoder.change(told))
+def test_values_are_sql_literals(kind: Column, value: bytes, mysqlbinlog: str, mysql: str) -> None:
+    event = change(Action.DELETE, [value], table=Table(schema="s", name="t", columns=(kind,)))
+    for encoder, literal in ((tdsql(), mysqlbinlog), (tdsql(dialect="mysql"), mysql)):
+        (record,) = values(encoder.change(event))
         assert json.loads(record)["where"] == [literal]
 
 
-def test_text_that_is_none_is_poison_and_not_shown() -> None:
+def test_text_that_is_not_utf8_is_rejected_without_quoting_it() -> None:
     with pytest.raises(PoisonError, match=r"^a row of testdb\.testtable has a value that does not fit its column"):
         list(tdsql().change(change(Action.INSERT, [b"1", b"\xff"])))
 
 
-def test_a_statement_that_is_not_utf8_is_poison_before_its_gtid_is_told() -> None:
+def test_a_statement_that_is_not_utf8_is_rejected_before_its_gtid() -> None:
     with pytest.raises(PoisonError, match=r"^a statement on testdb\.testtable is not in UTF-8$"):
         next(
             iter(tdsql().statement(DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table \xff", 300, 400)))

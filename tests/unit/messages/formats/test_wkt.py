@@ -1,4 +1,4 @@
-"""Geometries as well-known text, as JTS lays it out."""
+"""Geometries as well-known text in JTS's layout."""
 
 import struct
 
@@ -43,17 +43,17 @@ POLYGON = wkb(3, listed(RING, RING))
         (wkb(7, listed()), "GEOMETRYCOLLECTION EMPTY"),
     ],
 )
-def test_every_type_is_written(geometry: bytes, text: str) -> None:
+def test_every_geometry_type_has_its_text(geometry: bytes, text: str) -> None:
     assert well_known_text(struct.pack("<I", 4326) + geometry) == text
 
 
 @pytest.mark.parametrize("broken", [b"", POINT[:-1], POINT + b"\0", wkb(8, b""), wkb(7, listed())[:-1] + b"\x7f"])
-def test_what_is_no_geometry_is_refused(broken: bytes) -> None:
-    with pytest.raises(ValueError, match="no geometry"):
+def test_a_malformed_geometry_is_rejected(broken: bytes) -> None:
+    with pytest.raises(ValueError, match="not a geometry"):
         well_known_text(b"\0\0\0\0" + broken)
 
 
-def test_collections_in_collections_without_end_are_refused() -> None:
+def test_too_deeply_nested_collections_are_rejected() -> None:
     deep = struct.pack("<BII", 1, 7, 1) * 100_000 + POINT
-    with pytest.raises(ValueError, match="no geometry"):
+    with pytest.raises(ValueError, match="not a geometry"):
         well_known_text(b"\0\0\0\0" + deep)

@@ -1,6 +1,6 @@
-"""Message formats, one module each, found by their name through the entry-point group `databus_messages.formats`.
+"""Message formats, found by name through the entry-point group `databus.formats`.
 
-A package of anybody's adds one: its entry point names a subclass of `databus_messages.formats.base.Format`.
+Any package can add one: its entry point names a subclass of `databus_messages.formats.base.Format`.
 """
 
 from importlib.metadata import entry_points
@@ -19,17 +19,17 @@ _GROUP = "databus.formats"
 
 
 def known() -> list[str]:
-    """List the names of all formats that are installed."""
+    """List the names of all installed formats."""
     return sorted(entry_points(group=_GROUP).names)
 
 
 def find(name: str) -> type[AnyFormat]:
-    """Give the class of a format. Raises InvalidSettings for one that is not installed or cannot be used."""
+    """Return a format's class. Raises InvalidSettings for a format that is not installed or cannot be imported."""
     found = entry_points(group=_GROUP, name=name)
     if not found:
         raise InvalidSettings(f"format {name} is not known: use one of {', '.join(known())}")
     try:
         loaded: type[AnyFormat] = next(iter(found)).load()
     except (ImportError, AttributeError) as error:
-        raise InvalidSettings(f"format {name} cannot be used: {error}") from error
+        raise InvalidSettings(f"format {name} cannot be imported: {error}") from error
     return loaded

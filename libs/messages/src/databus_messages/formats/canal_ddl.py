@@ -1,8 +1,9 @@
-"""What canal calls a DDL statement, told by its leading words and, for ALTER TABLE, by those of its items.
+"""DDL statements in canal's formats: their type, and the flat message.
 
-A statement is told once for each captured table that it names, by that table's name: RENAME TABLE for the old name and
-for the new one. Canal tells it once, for the new name or the first table. CREATE INDEX and DROP INDEX, which are no
-statements on tables to the reader, are not told.
+Canal derives the type from a statement's first words and, for ALTER TABLE, from the first words of its clauses. A
+statement has one message for each captured table that it names: RENAME TABLE has one for the old and one for the new
+name. (Canal itself publishes one message, for the new name or the first table.) CREATE INDEX and DROP INDEX have none:
+the reader does not report them as statements on a table.
 """
 
 import re
@@ -21,21 +22,22 @@ _WORD = re.compile(
     re.DOTALL,
 )
 _INDEXES = {"UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL"}
+#: first words of ALTER TABLE clauses that say how to execute it, not what to change
+_EXECUTION_OPTIONS = {"ALGORITHM", "LOCK", "WAIT", "NOWAIT"}
+
 _json = msgspec.json.Encoder().encode
-#: items of ALTER TABLE that change nothing
-_HOW = {"ALGORITHM", "LOCK", "WAIT", "NOWAIT"}
 
 
-class Ddl(NamedTuple):
-    """What canal tells of a statement."""
+class CanalDdl(NamedTuple):
+    """A DDL statement as canal describes it."""
 
     type: str
-    #: empty for a statement about a whole schema
+    #: empty for a statement on a whole schema
     table: str
     sql: str
 
 
-class _Flat(msgspec.Struct, rename="camel", kw_only=True, gc=False):
+class _DdlMessage(msgspec.Struct, rename="camel", kw_only=True, gc=False):
     data: None = None
     database: str
     es: int
@@ -52,13 +54,13 @@ class _Flat(msgspec.Struct, rename="camel", kw_only=True, gc=False):
     type: str
 
 
-def flat_message(
+def ddl_message(
     statement: DdlStatement, *, ts: int | None = None, number: int = 0, gtid: str | msgspec.UnsetType = msgspec.UNSET
 ) -> bytes:
-    """Write a statement's flat message; `ts` is the commit's time if it is not given. Raises PoisonError."""
+    """Encode a statement's flat message. `ts` is in ms; its default is the commit time. Raises PoisonError."""
     ddl, es = describe(statement), statement.begin.time_us // 1000
     return _json(
-        _Flat(
+        _DdlMessage(
             database=statement.table.schema,
             es=es,
             gtid=gtid,
@@ -71,64 +73,64 @@ def flat_message(
     )
 
 
-def describe(statement: DdlStatement) -> Ddl:
-    """Classify a statement. Raises PoisonError for one that is not UTF-8."""
+def describe(statement: DdlStatement) -> CanalDdl:
+    """Classify a statement. Raises PoisonError if it is not UTF-8."""
     name, sql = statement.table.name, statement.sql
     words = list(_words(sql))
     match statement.action:
         case Action.CREATE:
-            return Ddl("CREATE", name, sql)
+            return CanalDdl("CREATE", name, sql)
         case Action.TRUNCATE:
-            return Ddl("TRUNCATE", name, sql)
+            return CanalDdl("TRUNCATE", name, sql)
         case Action.DROP if words[1:2] in (["DATABASE"], ["SCHEMA"]):
-            return Ddl("QUERY", "", sql)
+            return CanalDdl("QUERY", "", sql)
         case Action.DROP:
-            return Ddl("ERASE", name, sql)
+            return CanalDdl("ERASE", name, sql)
         case Action.ALTER:
-            return Ddl(_alteration(words), name, sql)
+            return CanalDdl(_alter_type(words), name, sql)
         case _:
-            return Ddl("QUERY", name, sql)
+            return CanalDdl("QUERY", name, sql)
 
 
 def _words(sql: str) -> Iterator[str]:
-    """Give words and signs in upper case, `?` for what is quoted; comments are left out, but not executed ones."""
+    """Yield upper-case words and punctuation, `?` for anything quoted. Executable comments are read, others skipped."""
     for found in _WORD.finditer(sql):
         if not found["comment"]:
             yield "?" if found["quoted"] else found[0].upper()
 
 
-def _alteration(words: list[str]) -> str:
+def _alter_type(words: list[str]) -> str:
     if words[:1] == ["RENAME"]:
         return "RENAME"
-    types = {_item_type(item) for item in _items(words) if item and item[0] not in _HOW}
+    types = {_clause_type(clause) for clause in _alter_clauses(words) if clause and clause[0] not in _EXECUTION_OPTIONS}
     if "RENAME" in types:
         return "RENAME"
     return types.pop() if len(types) == 1 else "ALTER"
 
 
-def _items(words: list[str]) -> Iterator[list[str]]:
-    """Cut what stands behind the table's name at the commas that are not in parentheses."""
-    place = words.index("TABLE") + 1 if "TABLE" in words else len(words)
-    place += 2 * (words[place : place + 2] == ["IF", "EXISTS"])
-    place += 3 if words[place + 1 : place + 2] == ["."] else 1
-    if words[place : place + 1] == ["WAIT"]:
-        place += 2
-    elif words[place : place + 1] == ["NOWAIT"]:
-        place += 1
-    item: list[str] = []
+def _alter_clauses(words: list[str]) -> Iterator[list[str]]:
+    """Split what follows the table's name at the commas outside parentheses."""
+    start = words.index("TABLE") + 1 if "TABLE" in words else len(words)
+    start += 2 * (words[start : start + 2] == ["IF", "EXISTS"])
+    start += 3 if words[start + 1 : start + 2] == ["."] else 1
+    if words[start : start + 1] == ["WAIT"]:
+        start += 2
+    elif words[start : start + 1] == ["NOWAIT"]:
+        start += 1
+    clause: list[str] = []
     depth = 0
-    for word in words[place:]:
+    for word in words[start:]:
         depth += (word == "(") - (word == ")")
         if word == "," and not depth:
-            yield item
-            item = []
+            yield clause
+            clause = []
         else:
-            item.append(word)
-    yield item
+            clause.append(word)
+    yield clause
 
 
-def _item_type(item: list[str]) -> str:
-    verb, *rest = item
+def _clause_type(clause: list[str]) -> str:
+    verb, *rest = clause
     if verb == "ADD":
         if rest[:1] == ["CONSTRAINT"]:
             rest = rest[1:] if rest[1:2] == ["UNIQUE"] else rest[2:]

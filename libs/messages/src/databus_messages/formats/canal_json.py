@@ -1,16 +1,16 @@
-"""The `canal-json` format: canal's flat message, one for the rows of an event that go to one partition.
+"""The `canal-json` format: canal's flat message, one for the rows of a binlog event that go to one partition.
 
-All members stand in every message, in alphabetical order; records have no key. Where canal leaves a choice:
+Every message has all members, in alphabetical order; records have no key. Where canal leaves a choice:
 
-* `id` is the ordinal of the source transaction in its pipeline, 0 for the rows of a dump.
-* `gtid` is the transaction's own GTID, for rows of a dump the set that it holds; empty where the source has none.
-* `es` is the commit's time in ms, as exact as the source gives it; `ts` is the clock's, and all that differs when a
-  message is made again.
-* `sqlType` is that of the last row's values: unsigned ones above the signed range have another.
-* `old` has the columns that the update changed in its own row (canal adds those of the rows before).
-* A dump's rows are INSERTs. Statements that made rows (`binlog_rows_query_log_events`) have no message of their own.
+* `id` is the ordinal of the source transaction in its pipeline, and 0 for rows of a dump.
+* `gtid` is the transaction's own GTID; for rows of a dump, the GTID set of its position; empty if the source has none.
+* `es` is the commit time in ms, as exact as the source gives it. `ts` is the time of encoding, and the only member that
+  differs when a message is encoded again.
+* `sqlType` follows the values of the last row: unsigned values above the signed range have another type.
+* `old` has the columns that the update changed in its own row (canal adds those of the preceding rows).
+* Rows of a dump are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
-Values: see `databus_messages.formats.canal`; types of statements: `databus_messages.formats.canal_ddl`.
+Values: see `databus_messages.formats.canal_values`. Types of statements: see `databus_messages.formats.canal_ddl`.
 """
 
 import time
@@ -21,72 +21,71 @@ import msgspec
 
 from databus.events import Action, Row, Table
 from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Record, SnapshotRows
-from databus_messages.formats.canal import EVENT_TYPES, CanalOptions, SqlType, converter, pk_names, sql_type
-from databus_messages.formats.canal_ddl import flat_message
-from databus_messages.formats.columns import misfit
-from databus_messages.formats.row_texts import row_writer
+from databus_messages.formats.canal import EVENT_TYPES, CanalOptions, SqlType, pk_names, sql_type
+from databus_messages.formats.canal_ddl import ddl_message
+from databus_messages.formats.canal_values import row_writer
+from databus_messages.formats.columns import invalid_value
+from databus_messages.formats.table_cache import TableCache
 
 _json = msgspec.json.Encoder().encode
 
 
 class CanalJson(Format[CanalOptions]):
-    """Makes flat messages; `clock` gives seconds since the epoch."""
+    """Encodes flat messages. `clock` returns seconds since the epoch."""
 
     options_type = CanalOptions
 
     def __init__(self, source: MessageSource, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(source, options)
         self._clock = clock
-        self._tables: dict[str, _Rows] = {}
+        self._encoders = TableCache(lambda table: _FlatMessageEncoder(table, options.time_zone))
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Make one message of the rows."""
-        begin, rows = change.begin, self._rows(change.table)
-        about = begin.time_us // 1000, begin.gtid, begin.transaction, self._now()
-        return (Record(None, rows.message(change.action, change.rows, *about)),)
+        """Encode the rows as one message."""
+        begin = change.begin
+        value = self._encoders[change.table].encode(
+            change.action, change.rows, begin.time_us // 1000, begin.gtid, begin.transaction, self._now_ms()
+        )
+        return (Record(None, value),)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the message of a statement."""
+        """Encode the statement as one message."""
         begin = statement.begin
-        return (Record(None, flat_message(statement, ts=self._now(), number=begin.transaction, gtid=begin.gtid)),)
+        return (Record(None, ddl_message(statement, ts=self._now_ms(), number=begin.transaction, gtid=begin.gtid)),)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make one message of the rows, as of an INSERT."""
+        """Encode the rows as one INSERT."""
         if not snapshot.rows:
             return ()
-        about = snapshot.time_us // 1000, snapshot.position.gtid_set, 0, self._now()
-        return (Record(None, self._rows(snapshot.table).message(Action.INSERT, snapshot.rows, *about)),)
+        value = self._encoders[snapshot.table].encode(
+            Action.INSERT, snapshot.rows, snapshot.time_us // 1000, snapshot.position.gtid_set, 0, self._now_ms()
+        )
+        return (Record(None, value),)
 
-    def _now(self) -> int:
+    def _now_ms(self) -> int:
         return int(self._clock() * 1000)
 
-    def _rows(self, table: Table) -> "_Rows":
-        rows = self._tables.get(table.fingerprint)
-        if rows is None:
-            rows = self._tables[table.fingerprint] = _Rows(table, self.options.time_zone)
-        return rows
 
-
-class _Rows:
-    """The rows of one table; what their messages have in common is encoded once."""
+class _FlatMessageEncoder:
+    """Encodes the messages of one table. What they have in common is encoded once."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table
-        self._writer = row_writer(table.columns, [converter(column, time_zone) for column in table.columns])
+        self._writer = row_writer(table, time_zone)
         self._types = [sql_type(column) for column in table.columns]
-        #: places of those that vary, how many digits take another type at the earliest, and what `SqlType` tells
+        #: of columns whose type varies: index, the fewest digits a widened value has, and the fields of `SqlType`
         self._varying = [
-            (place, len(str(kind.limit)) if kind.limit else maxsize, *kind)
-            for place, kind in enumerate(self._types)
+            (index, len(str(kind.limit)) if kind.limit else maxsize, *kind)
+            for index, kind in enumerate(self._types)
             if kind.varies
         ]
-        #: `sqlType`, by the types of those that vary
+        #: encoded `sqlType` by the types of those columns
         self._sql_types: dict[tuple[int, ...], bytes] = {}
-        self._messages = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
+        self._templates = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
 
     def _template(self, kind: str) -> bytes:
-        """Make a message with gaps for what is not the table's."""
-        common = (
+        """Return a message with placeholders for everything that varies from event to event."""
+        constants = (
             self._table.schema,
             {column.name: column.raw_type for column in self._table.columns},
             pk_names(self._table),
@@ -96,19 +95,19 @@ class _Rows:
         return (
             b'{"data":%%b,"database":%b,"es":%%d,"gtid":%%b,"id":%%d,"isDdl":false,"mysqlType":%b,"old":%%b,'
             b'"pkNames":%b,"sql":"","sqlType":%%b,"table":%b,"ts":%%d,"type":%b}'
-        ) % tuple(_json(value).replace(b"%", b"%%") for value in common)
+        ) % tuple(_json(value).replace(b"%", b"%%") for value in constants)
 
-    def message(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
-        """Make the message of some rows, at least one. Raises PoisonError for values that do not fit their columns."""
+    def encode(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
+        """Encode a message of one row or more. Raises PoisonError for a value that does not fit its column."""
         try:
-            after, old = self._images(action, rows)
+            data, old = self._images(action, rows)
             types = self._sql_type(rows[-1])
         except ValueError as error:
-            raise misfit(self._table, error) from None  # it could show the value
-        return self._messages[action] % (after, es, _json(gtid), number, old, types, ts)
+            raise invalid_value(self._table, error) from None  # the cause quotes the value
+        return self._templates[action] % (data, es, _json(gtid), number, old, types, ts)
 
     def _images(self, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
-        """Give `data` and `old`."""
+        """Encode `data` and `old`."""
         if action is not Action.UPDATE:
             return self._writer.array(rows), b"null"
         before, after = rows[::2], rows[1::2]
@@ -117,13 +116,14 @@ class _Rows:
     def _sql_type(self, row: Row) -> bytes:
         key = tuple(
             [
-                null if (cell := row[place]) is None else above if len(cell) >= digits and int(cell) >= limit else usual
-                for place, digits, usual, null, limit, above in self._varying  # SqlType.of, without the call
+                null if cell is None else widened if len(cell) >= digits and int(cell) >= limit else default
+                for index, digits, default, null, limit, widened in self._varying  # SqlType.of without a call per cell
+                for cell in (row[index],)
             ]
         )
-        known = self._sql_types.get(key)
-        if known is None:
+        encoded = self._sql_types.get(key)
+        if encoded is None:
             names = [column.name for column in self._table.columns]
             types = map(SqlType.of, self._types, row)
-            known = self._sql_types[key] = _json(dict(zip(names, types, strict=True)))
-        return known
+            encoded = self._sql_types[key] = _json(dict(zip(names, types, strict=True)))
+        return encoded

@@ -1,4 +1,4 @@
-"""What formats ask of a column and of a value's canonical text (docs/reference/values.md)."""
+"""Column types as formats group them, and what a value's canonical text (docs/reference/values.md) stands for."""
 
 import re
 import socket
@@ -10,7 +10,7 @@ from uuid import UUID
 from databus.errors import PoisonError
 from databus.events import Column, Table
 
-Written = TypeVar("Written")
+Encoded = TypeVar("Encoded")
 
 INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 FLOATS = frozenset({"float", "double"})
@@ -18,7 +18,7 @@ BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 LABELLED = frozenset({"enum", "set"})
 TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
-#: MariaDB's types whose values are bytes to the binlog, and how the server prints them
+#: MariaDB's types whose canonical text is raw bytes, and how the server prints them
 PACKED: Mapping[str, Callable[[bytes], str]] = {
     "uuid": lambda value: str(UUID(bytes=value)),
     "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
@@ -31,48 +31,46 @@ SPATIAL = frozenset(
     }
 )
 
-#: SETs whose labels are kept ready
-_KNOWN_SETS = 1024
-_ARGUMENTS = re.compile(r"\w+\s*\(([\d,\s]+)\)")
+#: a SET of n labels has 2^n values: only the latest ones are cached
+_CACHED_SETS = 1024
+_TYPE_ARGUMENTS = re.compile(r"\w+\s*\(([\d,\s]+)\)")
 
 
-def arguments(column: Column) -> tuple[int, ...]:
-    """Give the numbers behind the name of a column's type: `(18, 4)` for `decimal(18,4)`."""
-    found = _ARGUMENTS.match(column.raw_type)
+def type_arguments(column: Column) -> tuple[int, ...]:
+    """Return the numbers in parentheses after a column's type: `(18, 4)` for `decimal(18,4)`."""
+    found = _TYPE_ARGUMENTS.match(column.raw_type)
     return tuple(map(int, found[1].split(","))) if found else ()
 
 
 def fraction_digits(column: Column) -> int:
-    """Give the digits of a second's fraction that a TIME, DATETIME or TIMESTAMP has."""
-    return next(iter(arguments(column)), 0)
+    """Return the number of fractional-second digits of a TIME, DATETIME or TIMESTAMP column."""
+    return next(iter(type_arguments(column)), 0)
 
 
-def label(column: Column, text: bytes) -> str:
-    """Give the label of an ENUM's value; the one of index 0, which stands for a value that was refused, is empty."""
+def enum_label(column: Column, text: bytes) -> str:
+    """Return the label of an ENUM value. Index 0, which MySQL stores for an invalid value, is the empty string."""
     index = int(text)
     return column.values[index - 1] if index else ""
 
 
-def labels(column: Column, text: bytes) -> list[str]:
-    """Give the labels of a SET's value, in the order of the column's. Raises LookupError for a bit without one."""
+def set_labels(column: Column, text: bytes) -> list[str]:
+    """Return the labels of a SET value in the column's order. Raises LookupError for a bit without a label."""
     mask = int(text)
     if mask >> len(column.values):
-        raise LookupError("a SET has a value without a label")
-    return [name for place, name in enumerate(column.values) if mask >> place & 1]
+        raise LookupError("a SET value has a bit without a label")
+    return [label for bit, label in enumerate(column.values) if mask >> bit & 1]
 
 
-def labelled(
-    column: Column, one: Callable[[str], Written], several: Callable[[list[str]], Written]
-) -> Callable[[bytes], Written]:
-    """Give what writes an ENUM's label or a SET's labels, and remembers it. That raises LookupError or ValueError."""
+def label_encoder(
+    column: Column, encode_label: Callable[[str], Encoded], encode_labels: Callable[[list[str]], Encoded]
+) -> Callable[[bytes], Encoded]:
+    """Return a caching encoder of an ENUM's or a SET's values. It raises LookupError or ValueError."""
     if column.type == "set":
-        return lru_cache(_KNOWN_SETS)(lambda text: several(labels(column, text)))
+        return lru_cache(_CACHED_SETS)(lambda text: encode_labels(set_labels(column, text)))
     numbers = [b"%d" % index for index in range(len(column.values) + 1)]
-    return {number: one(label(column, number)) for number in numbers}.__getitem__
+    return {number: encode_label(enum_label(column, number)) for number in numbers}.__getitem__
 
 
-def misfit(table: Table, error: Exception) -> PoisonError:
-    """Make the error for rows that are not what their table tells. It does not quote them: raise it from None."""
-    return PoisonError(
-        f"a row of {table.schema}.{table.name} has a value that does not fit its column ({type(error).__name__})"
-    )
+def invalid_value(table: Table, error: Exception) -> PoisonError:
+    """Make the error for a row that does not fit its table's schema. Raise it `from None`: the cause quotes values."""
+    return PoisonError(f"a row of {table.full_name} has a value that does not fit its column ({type(error).__name__})")

@@ -1,15 +1,21 @@
-"""The value text of the original Go server, for consumers that depend on it (`compat: strict`).
+"""Value text as the original Go server wrote it, for consumers that depend on it (`compat: strict`).
 
-It loses some of what there is. Reproduced is all that follows from a value's exact text: unsigned numbers become
-signed; FLOAT, DOUBLE and DECIMAL have four decimals; BIT(64) and SETs of 64 labels are signed; ENUMs and SETs of more
-than one byte have their bytes swapped; YEAR 0000 is 1900; BINARY has no zero bytes at its end; DATETIME has six digits
-of a second, or none if they are zero; TIMESTAMP is in the time zone of this process, to the second; TIME(1), (3), (5)
-and (6) are always 00:00:00, and so is TIME(2) or (4) below a second; text is in its column's character set, by the
-first of a character's codes; JSON is what Go's encoder makes of it.
+The conversion loses information:
 
-Not reproduced is what the exact text does not tell: strings of 128 bytes and more in JSON are not cut; dates and times
-in JSON, which its text does not tell from strings, stay as MySQL prints them; columns in the binary format of before
-MySQL 5.6.
+* Unsigned integers become signed, and so do BIT(64) and SETs of 64 labels.
+* FLOAT, DOUBLE and DECIMAL have four decimals.
+* ENUMs and SETs of more than one byte have their bytes swapped.
+* YEAR 0000 is 1900.
+* BINARY loses its trailing zero bytes.
+* DATETIME has six fractional digits, or none if they are all zero.
+* TIMESTAMP is in this process's time zone, without fractional digits.
+* TIME(1), (3), (5) and (6) are always 00:00:00, and so is a TIME(2) or (4) below one second.
+* Text is in its column's character set. Where several codes stand for one character, the first is used.
+* JSON is rewritten as Go's encoder writes it.
+
+Three properties of the original are not reproduced, because canonical text does not carry what they depend on: JSON
+strings of 128 bytes and more are not cut, dates and times in JSON stay as MySQL prints them, and columns in the binary
+format from before MySQL 5.6 get no special treatment.
 """
 
 import struct
@@ -24,7 +30,7 @@ from databus_binlog import charsets
 from databus_messages.formats.columns import PACKED, TEXT, fraction_digits
 from databus_messages.formats.go_json import marshal
 
-#: makes the original's text of a value's text; None: they are the same
+#: converts canonical text to the original's; None: the two are the same
 Text: TypeAlias = Callable[[bytes], bytes] | None
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -32,7 +38,7 @@ _MIDNIGHT = b"00:00:00"
 
 
 def strict_columns(table: Table) -> tuple[Text, ...]:
-    """Choose what makes the original's text of each column's values. It raises PoisonError for what cannot be told."""
+    """Return each column's converter. It raises PoisonError for a value that the original cannot express."""
     return tuple(_guarded(table, column, _text(column)) for column in table.columns)
 
 
@@ -40,14 +46,16 @@ def _guarded(table: Table, column: Column, text: Text) -> Text:
     if text is None:
         return None
 
-    def guarded(value: bytes) -> bytes:
+    def convert(value: bytes) -> bytes:
         try:
             return text(value)
-        except (ValueError, LookupError):  # not chained: it could show the value
-            name = f"{table.schema}.{table.name}.{column.name}"
-            raise PoisonError(f"a value of {name} has no text in the original's form") from None
+        except (ValueError, LookupError):  # not chained: the cause quotes the value
+            name = f"{table.full_name}.{column.name}"
+            raise PoisonError(
+                f"column {name} has a value that `compat: strict` cannot express; use `compat: exact`"
+            ) from None
 
-    return guarded
+    return convert
 
 
 def _text(column: Column) -> Text:
@@ -76,7 +84,7 @@ def _set_size(labels: int) -> int:
 
 
 def _swapped(size: int, text: bytes) -> bytes:
-    """Read what is little endian as big endian; eight bytes are signed."""
+    """Reverse the byte order; the original reads eight bytes as signed."""
     return b"%d" % int.from_bytes(int(text).to_bytes(size, "little"), "big", signed=size == 8)
 
 
@@ -111,7 +119,7 @@ def _midnight(_: bytes) -> bytes:
 
 
 def _time(text: bytes) -> bytes:
-    """Drop what is below a second of a time that has no seconds, with its sign."""
+    """Write a TIME below one second as midnight: the original drops its fraction and sign."""
     return _MIDNIGHT if text.lstrip(b"-").startswith(_MIDNIGHT) else _datetime(text)
 
 
@@ -119,7 +127,7 @@ def _in_charset(charset: str, text: bytes) -> bytes:
     return charsets.to_bytes(text.decode(), charset)
 
 
-#: by digits of a second; at all others it is always midnight
+#: by number of fractional digits; with any other number the original writes midnight
 _TIMES: Mapping[int, Text] = {0: None, 2: _time, 4: _time}
 _TEXTS: Mapping[str, Text] = {
     "year": _year,

@@ -1,12 +1,12 @@
-"""The `dip` format: "official format one" of CKafka's data integration for rows, and canal's object for DDL.
+"""The `dip` format: CKafka data integration's "official format one" for rows, and canal's flat message for DDL.
 
-One message for each row, members in alphabetical order, records without a key. All values are strings, or null; whole
-images. Their text is not defined there; ours is what the server prints, with the labels of ENUM and SET, TIMESTAMP in
-UTC, and bytes (BINARY, BLOB, geometries, MariaDB's UUID and INET types) in base64.
+One message for each row, with members in alphabetical order and without a key. All values are strings or null, and
+images are complete. CKafka does not define the text of values; here it is what the server prints, with labels for ENUM
+and SET, TIMESTAMP in UTC, and bytes (BINARY, BLOB, geometries, MariaDB's UUID and INET types) in base64.
 
-`BINLOG_POS` is where the rows' binlog event starts, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit's in
-UTC+8. A dump's rows are inserts (`I`) at its position. In a statement's message `es` and `ts` both are the commit's
-time in ms; `id` is 0.
+`BINLOG_POS` is the start of the rows' binlog event, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit time
+in UTC+8. Rows of a dump are inserts (`I`) at its position. In DDL messages `es` and `ts` are both the commit time in
+ms, and `id` is 0.
 """
 
 import time
@@ -19,17 +19,20 @@ from databus.events import Action, Column, Row, Table
 from databus_binlog.json_rows import BASE64, RowWriter
 from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Options, Record, SnapshotRows
 from databus_messages.formats.canal import is_binary
-from databus_messages.formats.canal_ddl import flat_message
-from databus_messages.formats.columns import LABELLED, labelled, misfit
-from databus_messages.formats.row_texts import json_text
+from databus_messages.formats.canal_ddl import ddl_message
+from databus_messages.formats.canal_values import json_string
+from databus_messages.formats.columns import LABELLED, invalid_value, label_encoder
+from databus_messages.formats.table_cache import TableCache
 
 _json = msgspec.json.Encoder().encode
-_OLD = b',"OLD_VALUES":'
-_EIGHT_HOURS = 8 * 3600
+_OLD_VALUES = b',"OLD_VALUES":'
+_EIGHT_HOURS_S = 8 * 3600
 _TYPES = {Action.INSERT: b"I", Action.UPDATE: b"U", Action.DELETE: b"D"}
 
 
-class _Place(NamedTuple):
+class _Origin(NamedTuple):
+    """Where rows come from."""
+
     file: str
     offset: int
     gtid: str | None
@@ -37,61 +40,57 @@ class _Place(NamedTuple):
 
 
 class Dip(Format[Options]):
-    """Makes a message of each row."""
+    """Encodes one message a row."""
 
     def __init__(self, source: MessageSource, options: Options) -> None:
         super().__init__(source, options)
-        self._writers: dict[str, RowWriter] = {}
+        self._writers = TableCache(_row_writer)
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Make a message of each row change."""
+        """Encode each row change."""
         begin = change.begin
-        place = _Place(begin.file, change.start, begin.gtid or None, begin.time_us)
-        return self._records(change.table, change.action, change.rows, place)
+        origin = _Origin(begin.file, change.start, begin.gtid or None, begin.time_us)
+        return self._records(change.table, change.action, change.rows, origin)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the message of a statement."""
-        return (Record(None, flat_message(statement)),)
+        """Encode the statement as one message."""
+        return (Record(None, ddl_message(statement)),)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make a message of each row, as of an insert."""
+        """Encode each row as an insert."""
         position = snapshot.position
-        place = _Place(position.file, position.offset, None, snapshot.time_us)
-        return self._records(snapshot.table, Action.INSERT, snapshot.rows, place)
+        origin = _Origin(position.file, position.offset, None, snapshot.time_us)
+        return self._records(snapshot.table, Action.INSERT, snapshot.rows, origin)
 
-    def _records(self, table: Table, action: Action, rows: Sequence[Row], place: _Place) -> list[Record]:
-        moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(place.time_us // 1_000_000 + _EIGHT_HOURS))
-        schema, name = _json(table.schema), _json(table.name)
+    def _records(self, table: Table, action: Action, rows: Sequence[Row], origin: _Origin) -> list[Record]:
+        moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(origin.time_us // 1_000_000 + _EIGHT_HOURS_S))
         head = (
             b'{"BINLOG_NAME":%b,"BINLOG_POS":%d,"DATABASE":%b,"EVENT_SERVER_ID":null,"GLOBAL_ID":%b,"GROUP_ID":null,'
             b'"NEW_VALUES":'
-        ) % (_json(place.file), place.offset, schema, _json(place.gtid))
-        tail = b',"TABLE":%b,"TIME":"%b","TYPE":"%b"}' % (name, moment.encode(), _TYPES[action])
+        ) % (_json(origin.file), origin.offset, _json(table.schema), _json(origin.gtid))
+        tail = b',"TABLE":%b,"TIME":"%b","TYPE":"%b"}' % (_json(table.name), moment.encode(), _TYPES[action])
         try:
-            return [Record(None, value) for value in self._values(self._writer(table), action, rows, head, tail)]
+            return [Record(None, value) for value in _messages(self._writers[table], action, rows, head, tail)]
         except (ValueError, LookupError) as error:
-            raise misfit(table, error) from None  # it could show the value
-
-    @staticmethod
-    def _values(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:
-        """Write new and old values between head and tail."""
-        match action:
-            case Action.INSERT:
-                return (writer.row(row, head=head, tail=_OLD + b"null" + tail) for row in rows)
-            case Action.DELETE:
-                return (writer.row(row, head=head + b"null" + _OLD, tail=tail) for row in rows)
-        pairs = zip(rows[::2], rows[1::2], strict=True)
-        return (writer.row(old, head=writer.row(new, head=head, tail=_OLD), tail=tail) for old, new in pairs)
-
-    def _writer(self, table: Table) -> RowWriter:
-        writer = self._writers.get(table.fingerprint)
-        if writer is None:
-            names = [column.name for column in table.columns]
-            writer = self._writers[table.fingerprint] = RowWriter(names, map(_convert, table.columns))
-        return writer
+            raise invalid_value(table, error) from None  # the cause quotes the value
 
 
-def _convert(column: Column) -> int | Callable[[bytes], str]:
+def _messages(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:
+    """Encode new and old values between head and tail."""
+    match action:
+        case Action.INSERT:
+            return (writer.row(row, head=head, tail=_OLD_VALUES + b"null" + tail) for row in rows)
+        case Action.DELETE:
+            return (writer.row(row, head=head + b"null" + _OLD_VALUES, tail=tail) for row in rows)
+    pairs = zip(rows[::2], rows[1::2], strict=True)
+    return (writer.row(old, head=writer.row(new, head=head, tail=_OLD_VALUES), tail=tail) for old, new in pairs)
+
+
+def _row_writer(table: Table) -> RowWriter:
+    return RowWriter([column.name for column in table.columns], map(_converter, table.columns))
+
+
+def _converter(column: Column) -> int | Callable[[bytes], str]:
     if column.type in LABELLED:
-        return labelled(column, str, ",".join)
-    return BASE64 if is_binary(column) else json_text(column)
+        return label_encoder(column, str, ",".join)
+    return BASE64 if is_binary(column) else json_string(column)

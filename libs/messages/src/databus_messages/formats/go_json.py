@@ -1,4 +1,4 @@
-"""JSON as Go's encoding/json writes it: sorted keys, no white space, floats by magnitude, HTML escaped."""
+"""JSON as Go's encoding/json writes it: keys sorted, no white space, HTML characters escaped."""
 
 import re
 from decimal import Decimal
@@ -8,15 +8,15 @@ import msgspec
 
 _INTEGERS = range(-(2**63), 2**64)
 _ESCAPED = re.compile(r'[\x00-\x1f"\\<>&\u2028\u2029]')
-_SHORT = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
+_SHORT_ESCAPES = {'"': r"\"", "\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def marshal(text: bytes) -> bytes:
-    """Write the document anew that this is the text of. Raises ValueError if it is none."""
+    """Rewrite a JSON document. Raises ValueError if the text is not JSON."""
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        raise ValueError("no JSON document") from None
+        raise ValueError("not a JSON document") from None
     return _value(document).encode()
 
 
@@ -34,7 +34,7 @@ def _value(value: Any) -> str:
 
 
 def _float(number: float) -> str:
-    """Write the shortest digits that read back to the same; with an exponent if very small or large."""
+    """Write the shortest digits that read back to the same number; very small and large ones with an exponent."""
     if number == 0 or 1e-6 <= abs(number) < 1e21:
         return format(Decimal(repr(number)), "f").removesuffix(".0")
     digits, _, exponent = repr(number).partition("e")
@@ -46,4 +46,4 @@ def _string(text: str) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
+    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}"

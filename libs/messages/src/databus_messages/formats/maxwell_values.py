@@ -1,8 +1,8 @@
-"""Values as Maxwell's JSON has them.
+"""Value encoding of Maxwell's JSON.
 
-Where Maxwell's own are wrong these are right: TIME below zero or above 24 hours, YEAR 0000, labels with quotes. An ENUM
-that refused its value is "". What Maxwell does not know: MariaDB's JSON is the text it is to the server, UUID and INET
-are what the server prints, VECTOR is base64.
+Where Maxwell's own values are wrong, these are right: negative TIME or TIME above 24 hours, YEAR 0000, labels with
+quotes. An invalid ENUM value is "". Types that Maxwell does not know: MariaDB's JSON is a string, as on the server;
+UUID and INET types are what the server prints; VECTOR is base64.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from databus_binlog.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 from databus_messages.formats import columns
 from databus_messages.formats.wkt import well_known_text
 
-_Convert: TypeAlias = int | Callable[[bytes], bytes | None]
+_Converter: TypeAlias = int | Callable[[bytes], bytes | None]
 
 encode = msgspec.json.Encoder().encode
 
@@ -24,17 +24,17 @@ _DATES = columns.TEMPORAL - {"time"}
 
 
 def row_writer(table: Table, *, null_zerodates: bool) -> RowWriter:
-    """Make the writer of a table's rows. It raises ValueError or LookupError for a value that is none."""
+    """Return the writer of a table's rows. It raises ValueError or LookupError for an invalid value."""
     names = [column.name for column in table.columns]
-    return RowWriter(names, [_convert(column, null_zerodates) for column in table.columns])
+    return RowWriter(names, [_converter(column, null_zerodates) for column in table.columns])
 
 
-def _convert(column: Column, null_zerodates: bool) -> _Convert:
+def _converter(column: Column, null_zerodates: bool) -> _Converter:
     if column.type in columns.LABELLED:
-        return columns.labelled(column, encode, encode)
+        return columns.label_encoder(column, encode, encode)
     if column.type in _DATES and null_zerodates:
         return _date_or_null
-    return _CONVERTS.get(column.type, BASE64)
+    return _CONVERTERS.get(column.type, BASE64)
 
 
 def _date_or_null(text: bytes) -> bytes | None:
@@ -53,7 +53,7 @@ def _packed(printed: Callable[[bytes], str], value: bytes) -> bytes:
     return encode(printed(value))
 
 
-_CONVERTS: Mapping[str, _Convert] = {
+_CONVERTERS: Mapping[str, _Converter] = {
     **dict.fromkeys(columns.INTEGERS | columns.FLOATS | {"decimal", "bit", "json"}, RAW),
     **dict.fromkeys(columns.TEXT, TEXT),
     **dict.fromkeys(columns.TEMPORAL, PLAIN),

@@ -1,8 +1,9 @@
 r"""Values as SQL literals, in one of two dialects.
 
-Both write numbers bare, ENUM and SET as numbers, BIT as `b'0101'`, dates and times in quotes, and text in single quotes
-with a backslash before a quote or a backslash and with `\n`. `mysqlbinlog` writes bytes as text, and all in it that
-cannot be printed as `\xNN`, like that tool; `mysql` writes what MySQL reads: `x'00ff'`, `\r`, `\Z`.
+Both write numbers, ENUM and SET unquoted (ENUM and SET by number), BIT as `b'0101'`, and dates, times and text in
+single quotes, with a backslash before a quote or a backslash and with `\n`. They differ in the rest: `mysqlbinlog`
+writes bytes as text with unprintable characters as `\xNN`, as that tool does; `mysql` writes what MySQL itself can
+read (`x'00ff'`, `\r`, `\Z`).
 """
 
 import re
@@ -13,44 +14,44 @@ from databus.events import Column
 from databus_messages.formats import columns
 
 Dialect = Literal["mysqlbinlog", "mysql"]
-#: writes a value's text
-LiteralOf: TypeAlias = Callable[[bytes], str]
+#: converts a value's canonical text to a literal
+LiteralEncoder: TypeAlias = Callable[[bytes], str]
 
-_BARE = columns.INTEGERS | columns.FLOATS | {"decimal", "year", "enum", "set"}
+_UNQUOTED = columns.INTEGERS | columns.FLOATS | {"decimal", "year", "enum", "set"}
 
 
-def literal_of(column: Column, dialect: Dialect) -> LiteralOf:
-    """Choose how values of a column are written. What it gives raises ValueError for text that is not UTF-8."""
-    if column.type in _BARE:
+def literal_encoder(column: Column, dialect: Dialect) -> LiteralEncoder:
+    """Return the encoder of a column's values. It raises ValueError for text that is not UTF-8."""
+    if column.type in _UNQUOTED:
         return bytes.decode
     if column.type == "bit":
-        width = next(iter(columns.arguments(column)), 1)
+        width = next(iter(columns.type_arguments(column)), 1)
         return lambda value: f"b'{int(value):0{width}b}'"
     if column.type in columns.TEMPORAL:
         return lambda value: f"'{value.decode()}'"
     if printed := columns.PACKED.get(column.type):
         return lambda value: f"'{printed(value)}'"
-    as_tool = dialect == "mysqlbinlog"
+    for_tool = dialect == "mysqlbinlog"
     if column.type == "json" or column.type in columns.TEXT:
-        return _text_of_tool if as_tool else _text
-    return _bytes_of_tool if as_tool else (lambda value: f"x'{value.hex()}'")
+        return _mysqlbinlog_text if for_tool else _mysql_text
+    return _mysqlbinlog_bytes if for_tool else (lambda value: f"x'{value.hex()}'")
 
 
-_QUOTED = {"'": r"\'", "\\": r"\\", "\n": r"\n"}
-_FOR_MYSQL = str.maketrans({**_QUOTED, "\r": r"\r", "\t": r"\t", "\0": r"\0", "\b": r"\b", "\x1a": r"\Z"})
+_ESCAPES = {"'": r"\'", "\\": r"\\", "\n": r"\n"}
+_MYSQL_ESCAPES = str.maketrans({**_ESCAPES, "\r": r"\r", "\t": r"\t", "\0": r"\0", "\b": r"\b", "\x1a": r"\Z"})
 
 
-def _text(value: bytes) -> str:
-    return "'" + value.decode().translate(_FOR_MYSQL) + "'"
+def _mysql_text(value: bytes) -> str:
+    return "'" + value.decode().translate(_MYSQL_ESCAPES) + "'"
 
 
-def _text_of_tool(value: bytes) -> str:
+def _mysqlbinlog_text(value: bytes) -> str:
     return "'" + re.sub(r"['\\\x00-\x1f\x7f]", _escape, value.decode()) + "'"
 
 
-def _bytes_of_tool(value: bytes) -> str:
+def _mysqlbinlog_bytes(value: bytes) -> str:
     return "'" + re.sub(r"['\\\x00-\x1f\x7f-\xff]", _escape, value.decode("latin-1")) + "'"
 
 
 def _escape(found: re.Match[str]) -> str:
-    return _QUOTED.get(found[0]) or f"\\x{ord(found[0]):02x}"
+    return _ESCAPES.get(found[0]) or f"\\x{ord(found[0]):02x}"

@@ -1,16 +1,17 @@
-"""The `tdsql` format: messages of the subscription of TDSQL and TencentDB for MariaDB.
+"""The `tdsql` format: messages of the data subscription of TDSQL and TencentDB for MariaDB.
 
-Each row, GTID, XID and statement is a message. What its documentation leaves open is chosen so:
+Each row, GTID, XID and statement is a message without a key. Where TDSQL's documentation is silent:
 
-* `event_index` counts the events of the transaction that its messages let us know of: the GTID, MySQL's BEGIN, the
-  statement that made the rows where the server logs it, their table map where there is room for one before them, the
-  rows, the XID. All rows of an event share its index. Events of tables that are not captured are not counted, and
-  of a statement on several tables one table map only; in a compressed transaction each event is taken to have one.
-* `db` and `table` of a GTID are empty, of an XID those of the last rows, of a statement its table's; the original gives
-  whatever its last table map was.
-* A transaction without an XID, of an engine without transactions, ends without a message.
-* `begintime` is the commit time. There is no key.
-* Values are SQL literals, see `sql_literals`. Rows of a dump are inserts without a GTID, their index is 0.
+* `event_index` numbers those events of a transaction that can be derived from what is captured: the GTID, MySQL's
+  BEGIN, the logged statement, a table map if there is a gap before the rows event, the rows event, the XID. All rows
+  of an event share its index. Events of tables that are not captured are not counted, a statement on several tables
+  counts one table map, and in a compressed transaction every rows event counts one.
+* `db` and `table` are empty for a GTID, those of the last rows for an XID, and those of its table for a statement.
+  (The original repeats its last table map.)
+* A transaction without an XID (of a non-transactional engine) has no message at its end.
+* `begintime` is the commit time.
+* Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and
+  with index 0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +19,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from databus.events import Action, Begin, Row, Table
+from databus.events import Action, Begin, Row
 from databus_messages.formats.base import (
     Change,
     DdlStatement,
@@ -29,97 +30,104 @@ from databus_messages.formats.base import (
     SnapshotRows,
     TransactionEnd,
 )
-from databus_messages.formats.columns import misfit
-from databus_messages.formats.sql_literals import Dialect, LiteralOf, literal_of
+from databus_messages.formats.columns import invalid_value
+from databus_messages.formats.sql_literals import Dialect, LiteralEncoder, literal_encoder
+from databus_messages.formats.table_cache import TableCache
 
-_encode = msgspec.json.Encoder().encode
+_json = msgspec.json.Encoder().encode
 
-#: events that write, update and delete rows: MariaDB's, and MySQL's
+#: binlog event types of the rows events, per server
 _ROWS = {
     "mariadb": {Action.INSERT: 23, Action.UPDATE: 24, Action.DELETE: 25},
     "mysql": {Action.INSERT: 30, Action.UPDATE: 31, Action.DELETE: 32},
 }
 _GTID = {"mariadb": 162, "mysql": 33}
 _QUERY, _XID = 2, 16
+_NO_EVENT = (-1, -1)
+_NO_TABLE = ("", "")
 
 
 class TdsqlOptions(Options):
-    """What a route may set."""
+    """Options of the format."""
 
-    #: how values are written
+    #: SQL dialect of values
     dialect: Dialect = "mysqlbinlog"
 
 
 class Tdsql(Format[TdsqlOptions]):
-    """Makes the messages of a subscription."""
+    """Encodes the messages of a subscription."""
 
     options_type = TdsqlOptions
 
     def __init__(self, source: MessageSource, options: TdsqlOptions) -> None:
         super().__init__(source, options)
-        self._literals: dict[str, list[LiteralOf]] = {}
-        #: of the transaction's last event that had messages: its number, first row and end, and its table
+        self._encoders: TableCache[list[LiteralEncoder]] = TableCache(
+            lambda table: [literal_encoder(column, options.dialect) for column in table.columns]
+        )
+        #: of the transaction's latest rows event: its index, its first row and end, its schema and table
         self._index = 1
-        self._event = (-1, -1)
-        self._table: tuple[str, str] = ("", "")
+        self._event = _NO_EVENT
+        self._table = _NO_TABLE
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Make the message of the GTID."""
-        self._index, self._event, self._table = 1, (-1, -1), ("", "")
+        """Encode the GTID."""
+        self._index, self._event, self._table = 1, _NO_EVENT, _NO_TABLE
         return self._gtid(begin)
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Make one message of each row."""
-        table, flavor = change.table, self.source.flavor
+        """Encode each row change."""
+        table, rows, encoders = change.table, change.rows, self._encoders[change.table]
         self._count(change)
         self._table = (table.schema, table.name)
-        head = self._head(_ROWS[flavor][change.action], change.action, self._table, change.begin, self._index)
-        rows = change.rows
-        nothing: list[str] = []
+        kind = _ROWS[self.source.flavor][change.action]
+        head = self._head(kind, change.action, self._table, change.begin, self._index)
         step = 2 if change.action is Action.UPDATE else 1
+        before_rows = [] if change.action is Action.INSERT else rows[::step]
+        after_rows = [] if change.action is Action.DELETE else rows[step - 1 :: step]
         try:
-            before = [] if change.action is Action.INSERT else [self._row(table, row) for row in rows[::step]]
-            after = [] if change.action is Action.DELETE else [self._row(table, row) for row in rows[step - 1 :: step]]
+            before = [_literals(encoders, row) for row in before_rows]
+            after = [_literals(encoders, row) for row in after_rows]
         except (ValueError, LookupError) as error:
-            raise misfit(table, error) from None  # it could show the value
-        pairs = zip_longest(before, after, fillvalue=nothing)
+            raise invalid_value(table, error) from None  # the cause quotes the value
+        no_image: list[str] = []
+        pairs = zip_longest(before, after, fillvalue=no_image)
         return [_record(head, where=where, field=field) for where, field in pairs]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the messages of a statement, which is a transaction of its own, and of its GTID."""
-        sql, name = statement.sql, (statement.table.schema, statement.table.name)
+        """Encode the statement's GTID and the statement: a DDL statement is a transaction of its own."""
+        sql, table = statement.sql, (statement.table.schema, statement.table.name)
         yield from self._gtid(statement.begin)
-        yield _record(self._head(_QUERY, "query", name, statement.begin, 2), sql=sql)
+        yield _record(self._head(_QUERY, "query", table, statement.begin, 2), sql=sql)
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Make the message of the XID."""
+        """Encode the XID."""
         if end.xid is None:
             return []
         return [_record(self._head(_XID, "xid", self._table, begin, self._index + 1), xid=str(end.xid))]
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make an insert of each row, of a transaction without a GTID."""
-        table = snapshot.table
+        """Encode each row as an insert in a transaction without a GTID."""
+        table, encoders = snapshot.table, self._encoders[snapshot.table]
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
         kind = _ROWS[self.source.flavor][Action.INSERT]
         head = self._head(kind, Action.INSERT, (table.schema, table.name), begin, 0)
         try:
             for row in snapshot.rows:
-                yield _record(head, where=[], field=self._row(table, row))
+                yield _record(head, where=[], field=_literals(encoders, row))
         except (ValueError, LookupError) as error:
-            raise misfit(table, error) from None
+            raise invalid_value(table, error) from None
 
     def _gtid(self, begin: Begin) -> list[Record]:
         if not begin.gtid:
             return []
-        return [_record(self._head(_GTID[self.source.flavor], "gtid", ("", ""), begin, 1))]
+        return [_record(self._head(_GTID[self.source.flavor], "gtid", _NO_TABLE, begin, 1))]
 
     def _count(self, change: Change) -> None:
-        """Move the index on to the event of a change; one that is told in parts is counted once."""
+        """Advance the index to the change's event. An event that is split by partition counts once."""
         event = (change.first, change.end)
         if event == self._event:
             return
-        if self._event == (-1, -1) and self.source.flavor == "mysql":
+        if self._event == _NO_EVENT and self.source.flavor == "mysql":
             self._index += 1  # BEGIN
         if change.query is not None:
             self._index += 1
@@ -129,7 +137,8 @@ class Tdsql(Format[TdsqlOptions]):
         self._event = event
 
     def _head(self, kind: int, name: str, table: tuple[str, str], begin: Begin, index: int) -> bytes:
-        head = {
+        """Encode the members that all messages have, without the closing brace."""
+        members = {
             "logtype": "mysqlbinlog",
             "eventtype": kind,
             "eventtypestr": name,
@@ -141,15 +150,12 @@ class Tdsql(Format[TdsqlOptions]):
             "gtid": begin.gtid,
             "event_index": str(index),
         }
-        return _encode(head)[:-1]
+        return _json(members)[:-1]
 
-    def _row(self, table: Table, row: Row) -> list[str]:
-        literals = self._literals.get(table.fingerprint)
-        if literals is None:
-            literals = [literal_of(column, self.options.dialect) for column in table.columns]
-            self._literals[table.fingerprint] = literals
-        return ["NULL" if cell is None else literal(cell) for cell, literal in zip(row, literals, strict=True)]
+
+def _literals(encoders: Sequence[LiteralEncoder], row: Row) -> list[str]:
+    return ["NULL" if cell is None else encode(cell) for cell, encode in zip(row, encoders, strict=True)]
 
 
 def _record(head: bytes, **members: str | Sequence[str]) -> Record:
-    return Record(None, b"%b,%b" % (head, _encode(members)[1:]) if members else head + b"}")
+    return Record(None, b"%b,%b" % (head, _json(members)[1:]) if members else head + b"}")

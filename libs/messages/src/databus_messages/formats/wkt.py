@@ -14,31 +14,31 @@ _NAMES = {
     7: "GEOMETRYCOLLECTION",
 }
 _POINT, _LINESTRING, _POLYGON, _COLLECTION = 1, 2, 3, 7
-_SRID = 4
+_SRID_BYTES = 4
 
 
 def well_known_text(value: bytes) -> str:
-    """Read a geometry's value text, which is SRID and WKB; the SRID is dropped. Raises ValueError."""
-    reader = _Reader(value)
+    """Convert a geometry's value (SRID and WKB); the SRID is dropped. Raises ValueError for malformed WKB."""
+    reader = _WkbReader(value)
     try:
         text = reader.geometry(named=True)
     except (struct.error, KeyError, RecursionError):
         text = ""
     if not text or reader.offset != len(value):
-        raise ValueError("no geometry that is known")
+        raise ValueError("not a geometry in WKB")
     return text
 
 
-class _Reader:
-    """Reads WKB (OGC 06-103r4, section 8): byte order, type, then coordinates or a number of parts."""
+class _WkbReader:
+    """Reads WKB (OGC 06-103r4, section 8): byte order, type, then coordinates, or a count and that many parts."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._order = "<"
-        self.offset = _SRID
+        self.offset = _SRID_BYTES
 
     def geometry(self, *, named: bool) -> str:
-        """Read a geometry; the parts of MULTIPOINT, MULTILINESTRING and MULTIPOLYGON are written without a name."""
+        """Read one geometry. JTS omits the type name of the parts of a MULTIPOINT, MULTILINESTRING or MULTIPOLYGON."""
         self._order = "<" if self._read("B")[0] else ">"
         kind = self._count()
         name = _NAMES[kind]
@@ -47,9 +47,9 @@ class _Reader:
         elif kind == _LINESTRING:
             body = self._line()
         elif kind == _POLYGON:
-            body = _listed([self._line() for _ in range(self._count())])
+            body = _parts([self._line() for _ in range(self._count())])
         else:
-            body = _listed([self.geometry(named=kind == _COLLECTION) for _ in range(self._count())])
+            body = _parts([self.geometry(named=kind == _COLLECTION) for _ in range(self._count())])
         return f"{name} {body}" if named else body
 
     def _line(self) -> str:
@@ -66,15 +66,15 @@ class _Reader:
 
     def _read(self, layout: str) -> tuple[Any, ...]:
         packed = struct.Struct(self._order + layout)
-        found = packed.unpack_from(self._data, self.offset)
+        values = packed.unpack_from(self._data, self.offset)
         self.offset += packed.size
-        return found
+        return values
 
 
-def _listed(parts: list[str]) -> str:
+def _parts(parts: list[str]) -> str:
     return f"({', '.join(parts)})" if parts else "EMPTY"
 
 
 def _number(number: float) -> str:
-    """Write the shortest digits that read back to the same, never with an exponent."""
+    """Write the shortest digits that read back to the same number, never with an exponent."""
     return format(Decimal(repr(number)), "f").removesuffix(".0")

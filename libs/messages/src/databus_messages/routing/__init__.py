@@ -1,1 +1,1 @@
-"""Which changes go where, and how much of them is told: `publisher.routes`."""
+"""Routing rules (`publisher.routes`): which rows and columns an output publishes."""

@@ -1,7 +1,7 @@
-"""The columns that a rule names.
+"""Columns that a rule names.
 
-A column that is named has to be there, or nothing of its table is published: a name that is misspelt, or that DDL has
-changed, must not lay open what was to be hidden. A pattern (`*`, `?`) means the columns it matches, be it none.
+A name must exist, or nothing of its table is published: neither a typo nor DDL may expose a column that was meant to be
+hidden. A pattern (`*`, `?`) stands for the columns it matches, which may be none.
 """
 
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from databus.errors import InvalidSettings
 from databus.events import Table
 
 
-def place_of(table: Table, name: str) -> int:
-    """Find a column by its name. Raises InvalidSettings."""
-    for place, column in enumerate(table.columns):
+def column_index(table: Table, name: str) -> int:
+    """Return the index of a column. Raises InvalidSettings if there is none of this name."""
+    for index, column in enumerate(table.columns):
         if column.name == name:
-            return place
+            return index
     raise InvalidSettings(f"there is no column {name}")
 
 
-def places_of(table: Table, names: Iterable[str]) -> set[int]:
-    """Find columns by names and patterns. Raises InvalidSettings for a name that is not there."""
+def column_indexes(table: Table, names: Iterable[str]) -> set[int]:
+    """Return the indexes of columns by name or pattern. Raises InvalidSettings for a name that does not exist."""
     found: set[int] = set()
     for name in names:
         if "*" in name or "?" in name:
-            found |= {place for place, column in enumerate(table.columns) if fnmatchcase(column.name, name)}
+            found |= {index for index, column in enumerate(table.columns) if fnmatchcase(column.name, name)}
         else:
-            found.add(place_of(table, name))
+            found.add(column_index(table, name))
     return found

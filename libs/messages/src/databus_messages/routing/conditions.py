@@ -1,4 +1,4 @@
-"""Which rows a rule lets through: conditions on the exact texts of values (docs/reference/values.md)."""
+"""The rows that a rule publishes: conditions on canonical value text (docs/reference/values.md)."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -7,53 +7,54 @@ from typing import TypeAlias
 from databus.errors import InvalidSettings
 from databus.events import Column, Row, Table
 from databus.settings.rules import Condition, Value
-from databus_messages.formats.columns import INTEGERS, arguments
-from databus_messages.routing.columns import place_of
+from databus_messages.formats.columns import INTEGERS, type_arguments
+from databus_messages.routing.columns import column_index
 
-Passes: TypeAlias = Callable[[Row], bool]
+#: whether a row meets the conditions
+RowTest: TypeAlias = Callable[[Row], bool]
 
-#: no row's text: those of ENUM and SET are numbers
-_NO_LABEL = b"-"
+#: matches no row: the canonical text of ENUM and SET is digits
+_UNKNOWN_LABEL = b"-"
 
 
-def conditions(where: Sequence[Condition], table: Table) -> Passes:
-    """Make the test of a table's rows; all conditions have to be met. Raises InvalidSettings."""
+def conditions(where: Sequence[Condition], table: Table) -> RowTest:
+    """Return a test for rows that meet all conditions. Raises InvalidSettings if a condition does not fit the table."""
     tests = [_test(condition, table) for condition in where]
     return lambda row: all(test(row) for test in tests)
 
 
-def _test(condition: Condition, table: Table) -> Passes:
-    place = place_of(table, condition.column)
+def _test(condition: Condition, table: Table) -> RowTest:
+    index = column_index(table, condition.column)
     if condition.is_null is not None:
-        return lambda row: (row[place] is None) is condition.is_null
+        return lambda row: (row[index] is None) is condition.is_null
     values = (condition.equals, *condition.in_, *condition.not_in)
-    wanted = {_text(table.columns[place], value) for value in values if value is not None}
+    texts = {_text(table.columns[index], value) for value in values if value is not None}
     if condition.not_in:
-        return lambda row: row[place] not in wanted
-    return lambda row: row[place] in wanted
+        return lambda row: row[index] not in texts
+    return lambda row: row[index] in texts
 
 
 def _text(column: Column, value: Value) -> bytes:
-    """Give the text that stands for a value. A label that an ENUM or SET does not have (yet) is no row's."""
+    """Return a value's canonical text. A label that an ENUM or SET does not have (yet) matches no row."""
     try:
         if column.type in INTEGERS or column.type in {"year", "bit"}:
             return b"%d" % int(value)
         if column.type == "decimal":
             return _decimal(column, value)
     except (ValueError, InvalidOperation):
-        raise InvalidSettings(f"{value!r} is no value of column {column.name}, {column.raw_type}") from None
+        raise InvalidSettings(f"{value!r} is not a value of column {column.name}, {column.raw_type}") from None
     text, labels = str(value), column.values
     if column.type == "enum":
-        return b"%d" % (labels.index(text) + 1) if text in labels else _NO_LABEL
+        return b"%d" % (labels.index(text) + 1) if text in labels else _UNKNOWN_LABEL
     if column.type == "set":
         chosen = set(text.split(",")) if text else set()
-        return b"%d" % sum(1 << labels.index(label) for label in chosen) if chosen <= {*labels} else _NO_LABEL
+        return b"%d" % sum(1 << labels.index(label) for label in chosen) if chosen <= {*labels} else _UNKNOWN_LABEL
     return text.encode()
 
 
 def _decimal(column: Column, value: Value) -> bytes:
-    """Write a number with all digits of the column's scale."""
-    scale = (*arguments(column), 0, 0)[1]
+    """Write a number with all digits of the column's scale. Raises ValueError if it has more."""
+    scale = (*type_arguments(column), 0, 0)[1]
     number = Decimal(value)
     exact = number.quantize(Decimal(1).scaleb(-scale))
     if exact != number:

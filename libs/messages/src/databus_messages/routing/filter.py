@@ -1,6 +1,7 @@
-"""What of a table's changes a rule lets through, and as what. Made once for each version of a table.
+"""What a rule publishes of a table's changes: which rows, and which columns of them.
 
-A rule that does not fit a table stops what would publish it: a filter must never let more through than it was told to.
+A filter is made for one version of a table. A rule that does not fit the table stops the publisher: a filter must never
+publish more than it was configured to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,44 +9,46 @@ from collections.abc import Iterator, Sequence
 from databus.errors import InvalidSettings
 from databus.events import Action, Row, Table
 from databus.settings.rules import Rule
-from databus_messages.routing.conditions import Passes, conditions
+from databus_messages.routing.conditions import RowTest, conditions
 from databus_messages.routing.projection import project
 
+#: consecutive changes with the same action: the action, their ordinals and their row images
 Run = tuple[Action, Sequence[int], Sequence[Row]]
 
 
 class Filter:
-    """Tests and projects the rows of one table. Raises InvalidSettings if the rule does not fit it."""
+    """Selects and projects the rows of one table. Raises InvalidSettings if the rule does not fit it."""
 
     def __init__(self, rule: Rule, table: Table, salt: bytes) -> None:
         try:
             self._passes = conditions(rule.where, table) if rule.where else None
             self._projection = project(rule, table, salt)
         except InvalidSettings as error:
-            raise InvalidSettings(f"{rule} does not fit table {table.schema}.{table.name}: {error}") from error
-        #: as messages tell it
+            raise InvalidSettings(f"{rule} does not fit table {table.full_name}: {error}") from error
+        #: the table as it is published
         self.table = self._projection.table
 
-    def place_of(self, name: str) -> int:
-        """Find a column, by its name in the table, in what is told of a row. Raises InvalidSettings."""
-        return self._projection.place_of(name)
+    def column_index(self, name: str) -> int:
+        """Return the index in published rows of a column, by its name in the source. Raises InvalidSettings."""
+        return self._projection.column_index(name)
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Give what is told of rows."""
+        """Return the rows that pass, projected."""
         passes, project_row = self._passes, self._projection.row
         return [project_row(row) for row in rows if passes is None or passes(row)]
 
     def changes(self, action: Action, first: int, rows: Sequence[Row]) -> Iterator[Run]:
-        """Give what is told of changes, of which the first has this ordinal: action, ordinals and images.
+        """Yield the changes that pass, projected; the first change of `rows` has ordinal `first`.
 
-        An update into what is let through is an insert for those who see only that, one out of it a delete.
+        For consumers of the filtered rows, an update is an insert if only its after image passes, and a delete if only
+        its before image does.
         """
         if self._passes is None:
             changes = len(rows) // (2 if action is Action.UPDATE else 1)
             yield action, range(first, first + changes), self.rows(rows)
             return
         run: tuple[Action, list[int], list[Row]] | None = None
-        for ordinal, (kind, images) in enumerate(_seen(self._passes, action, rows), first):
+        for ordinal, (kind, images) in enumerate(_filtered(self._passes, action, rows), first):
             if not images:
                 continue
             if run is None or run[0] is not kind:
@@ -59,12 +62,12 @@ class Filter:
 
 
 def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
-    """Make a rule's filter of a table, if there is something to filter; a table that is gone has no columns."""
+    """Return the rule's filter for a table; None if the rule publishes all of it, or if the table was dropped."""
     return Filter(rule, table, salt) if rule.filters and table.columns else None
 
 
-def _seen(passes: Passes, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:
-    """Give what each change is to those who see only rows that pass: its action and images, or none."""
+def _filtered(passes: RowTest, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:
+    """Yield for each change what remains of it: its action and its images, or no images."""
     if action is not Action.UPDATE:
         for row in rows:
             yield action, [row] if passes(row) else ()

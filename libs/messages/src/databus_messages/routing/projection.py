@@ -1,7 +1,7 @@
-"""What a rule leaves of a row and its table: columns left out, masked, hashed, cut, renamed.
+"""The columns that a rule publishes: some left out, masked, hashed, truncated or renamed.
 
-What is masked or hashed is told as text, whatever the column's type; NULL stays NULL. Of several rules for one column
-the strictest counts: mask before hash before truncate.
+Masked and hashed values are text, whatever the column's type; NULL stays NULL. If several settings name a column, the
+strictest applies: mask before hash before truncate.
 """
 
 import hmac
@@ -13,95 +13,101 @@ from msgspec.structs import replace
 from databus.errors import InvalidSettings
 from databus.events import Column, Index, Row, Table
 from databus.settings.rules import Rule
-from databus_messages.formats.columns import BINARY
-from databus_messages.routing.columns import place_of, places_of
+from databus_messages.formats.columns import BINARY, TEXT
+from databus_messages.routing.columns import column_index, column_indexes
 
 _MASK = b"***"
-_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 
 Rewrite: TypeAlias = Callable[[bytes], bytes]
 
 
 class Projection(NamedTuple):
-    """What messages tell instead of a table and its rows."""
+    """Converts the rows of one version of a table to the rows that are published."""
 
     source: Table
-    #: as messages tell it
+    #: the table as it is published
     table: Table
-    #: of the row, in the order of the columns that are left
-    places: list[int]
-    #: place among those → what its values become
+    #: index in the source table of each published column
+    indexes: list[int]
+    #: index among the published columns, and how their values are rewritten
     rewrites: list[tuple[int, Rewrite]]
 
-    def place_of(self, name: str) -> int:
-        """Find a column, by its name in the table, among those that are left. Raises InvalidSettings."""
-        place = place_of(self.source, name)
-        if place not in self.places:
+    def column_index(self, name: str) -> int:
+        """Return the index in published rows of a column, by its name in the source. Raises InvalidSettings."""
+        index = column_index(self.source, name)
+        if index not in self.indexes:
             raise InvalidSettings(f"column {name} is left out")
-        return self.places.index(place)
+        return self.indexes.index(index)
 
     def row(self, row: Row) -> Row:
         """Project a row."""
-        left = [row[place] for place in self.places]
-        for place, rewrite in self.rewrites:
-            if (cell := left[place]) is not None:
-                left[place] = rewrite(cell)
-        return left
+        projected = [row[index] for index in self.indexes]
+        for index, rewrite in self.rewrites:
+            if (cell := projected[index]) is not None:
+                projected[index] = rewrite(cell)
+        return projected
 
 
 def project(rule: Rule, table: Table, salt: bytes) -> Projection:
-    """Make the projection of a version of a table. Raises InvalidSettings if the rule does not fit it."""
-    places = _kept(rule, table)
-    masked, hashed = places_of(table, rule.mask), places_of(table, rule.hash)
-    names = {table.columns[place_of(table, old)].name: new for old, new in rule.rename.items()}
-    cuts = {place: size for name, size in rule.truncate.items() for place in places_of(table, [name])}
+    """Return a rule's projection of a table. Raises InvalidSettings if the rule does not fit the table."""
+    indexes = _published(rule, table)
+    masked, hashed = column_indexes(table, rule.mask), column_indexes(table, rule.hash)
+    names = {table.columns[column_index(table, old)].name: new for old, new in rule.rename.items()}
+    sizes = {index: size for name, size in rule.truncate.items() for index in column_indexes(table, [name])}
     columns: list[Column] = []
     rewrites: list[tuple[int, Rewrite]] = []
-    for place in places:
-        column = table.columns[place]
+    for index in indexes:
+        column = table.columns[index]
         rewrite: Rewrite | None = None
-        if place in table.primary_key and (place in masked or (place in cuts and place not in hashed)):
-            raise InvalidSettings(f"column {column.name} is of the primary key, which would tell rows apart no longer")
-        if place in masked:
+        if index in table.primary_key and (index in masked or (index in sizes and index not in hashed)):
+            raise InvalidSettings(
+                f"column {column.name} is part of the primary key: masked or truncated it no longer identifies a row"
+            )
+        if index in masked:
             column, rewrite = _as_text(column, f"varchar({len(_MASK)})"), _mask
-        elif place in hashed:
+        elif index in hashed:
             column, rewrite = _as_text(column, "char(64)"), _hash(salt)
-        elif place in cuts:
-            rewrite = _cut(column, cuts[place])
+        elif index in sizes:
+            rewrite = _truncate(column, sizes[index])
         if rewrite is not None:
             rewrites.append((len(columns), rewrite))
         columns.append(replace(column, name=names.get(column.name, column.name)))
-    return Projection(table, _table(table, places, tuple(columns)), places, rewrites)
+    return Projection(table, _published_table(table, indexes, tuple(columns)), indexes, rewrites)
 
 
-def _kept(rule: Rule, table: Table) -> list[int]:
+def _published(rule: Rule, table: Table) -> list[int]:
+    """Return the indexes of the columns that are not left out."""
     everything = range(len(table.columns))
     if rule.columns is None:
         return list(everything)
-    included, excluded = places_of(table, rule.columns.include), places_of(table, rule.columns.exclude)
-    kept = [place for place in everything if (place in included if rule.columns.include else place not in excluded)]
-    for place in table.primary_key:
-        if place not in kept:
-            raise InvalidSettings(f"columns: {table.columns[place].name} is of the primary key: keep it, or hash it")
-    if not kept:
+    included, excluded = column_indexes(table, rule.columns.include), column_indexes(table, rule.columns.exclude)
+    published = [
+        index for index in everything if (index in included if rule.columns.include else index not in excluded)
+    ]
+    for index in table.primary_key:
+        if index not in published:
+            raise InvalidSettings(
+                f"columns: {table.columns[index].name} is part of the primary key: keep it, or hash it"
+            )
+    if not published:
         raise InvalidSettings("columns: no column is left")
-    return kept
+    return published
 
 
-def _table(table: Table, places: list[int], columns: tuple[Column, ...]) -> Table:
+def _published_table(table: Table, indexes: list[int], columns: tuple[Column, ...]) -> Table:
     names = [column.name for column in columns]
     if len({name.lower() for name in names}) < len(names):
         raise InvalidSettings("rename: two columns would have the same name")
-    new = {table.columns[place].name: name for place, name in zip(places, names, strict=True)}
-    gone = {column.name for column in table.columns} - new.keys()
+    new_names = {table.columns[index].name: name for index, name in zip(indexes, names, strict=True)}
+    left_out = {column.name for column in table.columns} - new_names.keys()
     return replace(
         table,
         columns=columns,
-        primary_key=tuple(places.index(place) for place in table.primary_key),
+        primary_key=tuple(indexes.index(index) for index in table.primary_key),
         indexes=tuple(
-            Index(index.name, tuple(new.get(name, name) for name in index.columns))
+            Index(index.name, tuple(new_names.get(name, name) for name in index.columns))
             for index in table.indexes
-            if not gone & {*index.columns}
+            if not left_out & {*index.columns}
         ),
     )
 
@@ -119,10 +125,10 @@ def _hash(salt: bytes) -> Rewrite:
     return lambda text: hmac.digest(salt, text, "sha256").hex().encode()
 
 
-def _cut(column: Column, size: int) -> Rewrite:
+def _truncate(column: Column, size: int) -> Rewrite:
     if column.type in BINARY:
         return lambda value: value[:size]
-    if column.type in _TEXT:
-        # of `size` characters none takes more than 4 bytes
+    if column.type in TEXT:
+        # a character has at most 4 bytes
         return lambda text: text[: 4 * size].decode(errors="ignore")[:size].encode()
     raise InvalidSettings(f"truncate: column {column.name} is {column.raw_type}, neither text nor bytes")

@@ -17,7 +17,7 @@ from databus_binlog.json_base64 import count_rows
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output
-from databus_messages.routing.columns import place_of
+from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
 
@@ -124,6 +124,6 @@ def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ..
     if not table.columns:
         return ()
     try:
-        return tuple(table_filter.place_of(name) if table_filter else place_of(table, name) for name in rule.key)
+        return tuple(table_filter.column_index(name) if table_filter else column_index(table, name) for name in rule.key)
     except InvalidSettings as error:
         raise InvalidSettings(f"{rule} does not fit table {table.full_name}: key: {error}") from error

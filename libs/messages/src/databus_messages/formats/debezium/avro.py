@@ -1,6 +1,6 @@
-"""`debezium-avro`: as Confluent's AvroConverter writes, with a schema registry.
+"""`debezium-avro`: messages as Confluent's AvroConverter writes them, with a schema registry.
 
-A record is a zero byte, the schema's id in four bytes, big endian, and Avro's binary encoding.
+Confluent's wire format: a zero byte, the schema id as a big-endian 32-bit integer, the data in Avro's binary encoding.
 """
 
 import struct as binary
@@ -12,10 +12,10 @@ from typing import Any
 from databus.errors import PoisonError
 from databus.events import Table
 from databus_messages.formats.base import MessageSource
-from databus_messages.formats.debezium.avro_rows import AvroRows, EncodeCell
+from databus_messages.formats.debezium.avro_rows import AvroRows, CellEncoder
 from databus_messages.formats.debezium.avro_schemas import avro_name, avro_schema
 from databus_messages.formats.debezium.codec import Codec, RowEncoder
-from databus_messages.formats.debezium.events import Debezium
+from databus_messages.formats.debezium.format import Debezium
 from databus_messages.formats.debezium.options import AvroOptions
 from databus_messages.formats.debezium.registry import SchemaRegistry
 from databus_messages.formats.debezium.schemas import Schema
@@ -23,7 +23,7 @@ from databus_messages.formats.debezium.types import ColumnType
 
 
 class DebeziumAvro(Debezium[AvroOptions]):
-    """Keys and values as Avro."""
+    """Encodes keys and values as Avro."""
 
     options_type = AvroOptions
     calls_services = True
@@ -33,12 +33,12 @@ class DebeziumAvro(Debezium[AvroOptions]):
 
     @classmethod
     def check(cls, options: AvroOptions) -> None:
-        """Ask the registry."""
+        """Check that the schema registry answers and accepts our credentials."""
         _registry(options).check()
 
     def may_block(self, table: Table) -> bool:
-        """Whether the table's schemas may have to be registered."""
-        return table.fingerprint not in self._plans
+        """Whether the table's schemas may have to be registered first."""
+        return table not in self._tables
 
 
 def _registry(options: AvroOptions) -> SchemaRegistry:
@@ -47,49 +47,51 @@ def _registry(options: AvroOptions) -> SchemaRegistry:
 
 
 class AvroCodec(Codec):
-    """Connect's data as Avro's; in a union null is the first type, unless the other has a default."""
+    """Connect data as Avro. An optional field is a union with null as its first type, unless it has a default."""
 
     null = b"\x00"
     present = b"\x02"
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
-        self.integer = _integer  # an int and a long look the same
+        self.integer = _integer  # int and long have the same encoding
 
-    def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
-        """Register the schema for the topic, and put its id before the data."""
+    def wrapper(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
+        """Register the schema under the topic's subject; its id precedes the data."""
         _require_distinct_names(topic, schema)
         return binary.pack(">bI", 0, self._registry.register(f"{topic}-{part}", avro_schema(schema))), b""
 
-    def joints(self, schema: Schema) -> Sequence[bytes]:
-        """Give nothing: fields follow one another."""
+    def separators(self, schema: Schema) -> Sequence[bytes]:
+        """Return empty bytes: fields follow each other directly."""
         return [b""] * (len(schema.fields) + 1)
 
-    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
-        """Encode column by column."""
-        return AvroRows([(_cell(column), column.schema.optional) for column in columns], self.null, self.integer)
+    def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
+        """Encode rows column by column."""
+        return AvroRows(
+            [(_cell_encoder(column), column.schema.optional) for column in columns], self.null, self.integer
+        )
 
-    def data(self, schema: Schema) -> Callable[[Any], bytes]:
-        """Encode the value."""
+    def encoder(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Return the encoder of a schema's values."""
         return _encoder(schema)
 
 
-def _cell(column: ColumnType) -> EncodeCell:
+def _cell_encoder(column: ColumnType) -> CellEncoder:
     convert, encode = column.convert, _encoder(column.schema)
-    if column.few:
+    if column.cacheable:
         return lru_cache(4096)(lambda text: encode(convert(text)))
     return lambda text: encode(convert(text))
 
 
 def _encoder(schema: Schema) -> Callable[[Any], bytes]:
-    plain = _plain_encoder(schema)
+    encode = _required_encoder(schema)
     if not schema.optional:
-        return plain
+        return encode
     null, present = (b"\x00", b"\x02") if schema.default is None else (b"\x02", b"\x00")
-    return lambda value: null if value is None else present + plain(value)
+    return lambda value: null if value is None else present + encode(value)
 
 
-def _plain_encoder(schema: Schema) -> Callable[[Any], bytes]:
+def _required_encoder(schema: Schema) -> Callable[[Any], bytes]:
     if schema.type == "struct":
         fields = [(name, _encoder(field)) for name, field in schema.fields]
         return lambda value: b"".join([encode(value[name]) for name, encode in fields])
@@ -100,9 +102,9 @@ def _plain_encoder(schema: Schema) -> Callable[[Any], bytes]:
 
 
 def _integer(number: int) -> bytes:
-    """Encode a number, its sign in the lowest bit, in groups of seven bits, the lowest first."""
+    """Encode an integer in Avro's zigzag, variable-length form."""
     if not -(2**63) <= number < 2**63:
-        raise PoisonError("Avro's long does not hold a BIGINT UNSIGNED above 2^63-1: set bigint_unsigned=precise")
+        raise PoisonError("a BIGINT UNSIGNED above 2^63-1 does not fit Avro's long: set bigint_unsigned=precise")
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -134,5 +136,5 @@ def _require_distinct_names(topic: str, schema: Schema) -> None:
     names = Counter(avro_name(name) for name, _ in schema.fields)
     for name, field in schema.fields:
         if names[avro_name(name)] > 1:
-            raise PoisonError(f"{topic}: column {name} has the name of another one in Avro: rename or exclude it")
+            raise PoisonError(f"{topic}: column {name} gets the same Avro name as another column: rename or exclude it")
         _require_distinct_names(topic, field)

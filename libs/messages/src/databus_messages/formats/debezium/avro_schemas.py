@@ -1,4 +1,4 @@
-"""Avro's schemas of Connect's, as Confluent's AvroConverter makes them."""
+"""Connect schemas as Avro schemas, converted as Confluent's AvroConverter does."""
 
 import re
 from typing import Any
@@ -18,39 +18,39 @@ _LOGICAL = {
 
 
 def avro_schema(schema: Schema) -> Any:
-    """Make Avro's schema, ready for JSON. A record that is used again is referred to by its name."""
-    return _Writer().write(schema)
+    """Return the Avro schema as JSON data. Later uses of a record refer to it by name."""
+    return _AvroSchemaWriter().write(schema)
 
 
 def avro_name(name: str) -> str:
-    """Make a field's name that Avro allows, or one part of a schema's."""
+    """Return a valid Avro name for a field, or for one part of a schema's name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[:1].isdigit() else name
 
 
 def avro_full_name(name: str) -> str:
-    """Make a schema's name, with dots between its parts, that Avro allows."""
+    """Return a valid Avro name for a schema; its parts are separated by dots."""
     return ".".join(map(avro_name, name.split(".")))
 
 
-class _Writer:
+class _AvroSchemaWriter:
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     def write(self, schema: Schema, namespace: str = "") -> Any:
-        """Write a schema within a namespace; one that allows null is a union, whose first type its default has."""
-        written = self._plain(schema, namespace)
+        """Convert a schema. An optional one is a union; Avro requires its default to be of the first type."""
+        written = self._required(schema, namespace)
         if not schema.optional:
             return written
         return ["null", written] if schema.default is None else [written, "null"]
 
-    def _plain(self, schema: Schema, namespace: str) -> Any:
+    def _required(self, schema: Schema, namespace: str) -> Any:
         if schema.type == "struct":
             return self._record(schema, namespace)
         if schema.items:
-            return {"type": "array", "items": self.write(schema.items, namespace), **_qualities(schema)}
-        plain, qualities = _PRIMITIVES[schema.type], _qualities(schema)
-        return {"type": plain, **qualities} if qualities else plain
+            return {"type": "array", "items": self.write(schema.items, namespace), **_attributes(schema)}
+        primitive, attributes = _PRIMITIVES[schema.type], _attributes(schema)
+        return {"type": primitive, **attributes} if attributes else primitive
 
     def _record(self, schema: Schema, namespace: str) -> Any:
         full_name = avro_full_name(schema.name or "")
@@ -58,9 +58,9 @@ class _Writer:
         if full_name in self._known:
             return name if own == namespace else full_name
         self._known.add(full_name)
-        place = {} if own == namespace else {"namespace": own}
+        namespace_attribute = {} if own == namespace else {"namespace": own}
         fields = [self._field(field, of, own) for field, of in schema.fields]
-        return {"type": "record", "name": name, **place, "fields": fields, **_qualities(schema)}
+        return {"type": "record", "name": name, **namespace_attribute, "fields": fields, **_attributes(schema)}
 
     def _field(self, name: str, schema: Schema, namespace: str) -> dict[str, Any]:
         field = {"name": avro_name(name), "type": self.write(schema, namespace)}
@@ -69,11 +69,11 @@ class _Writer:
         return field
 
 
-def _qualities(schema: Schema) -> dict[str, Any]:
-    """Give what Connect knows and Avro does not, and Avro's own names for it."""
+def _attributes(schema: Schema) -> dict[str, Any]:
+    """Return Connect's attributes, and Avro's logical type with its own attributes."""
     logical = _LOGICAL.get(schema.name or "")
     parameters = schema.parameters or {}
-    qualities = {
+    attributes = {
         "scale": int(parameters["scale"]) if logical == "decimal" else None,
         "precision": int(parameters["connect.decimal.precision"]) if logical == "decimal" else None,
         "connect.doc": schema.doc,
@@ -84,4 +84,4 @@ def _qualities(schema: Schema) -> dict[str, Any]:
         "connect.type": schema.type if schema.type in {"int8", "int16"} else None,
         "logicalType": logical,
     }
-    return {quality: value for quality, value in qualities.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}

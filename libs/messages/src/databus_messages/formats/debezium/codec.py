@@ -1,4 +1,7 @@
-"""How Connect's data becomes bytes: a converter in its words, but in pieces, so that what stays is encoded once."""
+"""What Kafka Connect calls a converter: it turns Connect data into bytes.
+
+A codec encodes piecewise, so that what many records share is encoded once.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -10,72 +13,74 @@ from databus_messages.formats.debezium.schemas import Schema
 from databus_messages.formats.debezium.types import ColumnType
 
 #: encoded fields of some rows, column by column
-Columns: TypeAlias = Sequence[Sequence[bytes]]
+EncodedColumns: TypeAlias = Sequence[Sequence[bytes]]
 
 
-class Around(NamedTuple):
-    """What stands around the image of a row, or the images of an update."""
+class ImageTemplate(NamedTuple):
+    """The bytes around the row image of a change, or around the two images of an update."""
 
+    #: before the first image
     head: bytes
-    #: between an update's images
-    joint: bytes | None
-    #: before the number
+    #: between an update's images; None if there is one image
+    separator: bytes | None
+    #: between the last image and the row number
     middle: bytes
 
 
 class RowEncoder(ABC):
-    """Encodes rows of a table as structs; it is given one row or more."""
+    """Encodes one row or more of a table as structs."""
 
     @abstractmethod
-    def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
-        """Encode some columns of rows, with what stands before and behind them."""
+    def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
+        """Encode some columns of each row, between `head` and `tail`."""
 
     @abstractmethod
-    def numbered(
-        self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
+    def images(
+        self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
-        """Encode rows, or pairs of them, with what stands around them, their numbers, and what stands behind those."""
+        """Encode each row, or each pair of rows, in the template, followed by its number and its tail."""
 
 
 class Codec(ABC):
-    """One wire format."""
+    """A wire format."""
 
-    #: an optional value that is null, and what stands before one that is not
+    #: null in an optional field
     null: ClassVar[bytes]
+    #: prefix of any other value in an optional field
     present: ClassVar[bytes]
-    #: encodes an integer that must not be null
+    #: encodes an integer of a required field
     integer: Callable[[int], bytes]
 
     @abstractmethod
-    def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
-        """Give what stands before and behind a record's `key` or `value`."""
+    def wrapper(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
+        """Return the bytes before and after the data of a record's `key` or `value`; they carry its schema."""
 
     @abstractmethod
-    def joints(self, schema: Schema) -> Sequence[bytes]:
-        """Give what stands before the first field of a struct, before each other one, and behind the last."""
+    def separators(self, schema: Schema) -> Sequence[bytes]:
+        """Return the bytes before a struct's first field, before each further field, and after the last."""
 
     @abstractmethod
-    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
-        """Make the encoder of rows of these columns."""
+    def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
+        """Return the encoder of rows with these columns."""
 
     @abstractmethod
-    def data(self, schema: Schema) -> Callable[[Any], bytes]:
-        """Make the encoder of a schema's values; a struct is a dict."""
+    def encoder(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Return the encoder of a schema's values; a struct is a dict."""
 
 
-def joined(joints: Sequence[bytes], columns: Columns) -> list[bytes]:
-    """Join the fields of structs, which stand column by column, by what stands around and between them.
+def interleave(separators: Sequence[bytes], columns: EncodedColumns) -> list[bytes]:
+    """Join the fields of structs, given column by column, with the bytes before, between and after them.
 
     Raises ValueError for columns of different lengths.
     """
-    if len(columns[0]) == 1:  # a third of the time that the general way takes
-        one = [b""] * (2 * len(joints) - 1)
-        one[::2] = joints
-        one[1::2] = [field for (field,) in columns]
-        return [b"".join(one)]
+    if len(columns[0]) == 1:  # takes a third of the general case's time
+        pieces = [b""] * (2 * len(separators) - 1)
+        pieces[::2] = separators
+        pieces[1::2] = [field for (field,) in columns]
+        return [b"".join(pieces)]
     if len(set(map(len, columns))) > 1:
-        raise ValueError("each column must have as many fields")
-    pieces: list[Iterable[bytes]] = [()] * (2 * len(joints) - 1)
-    pieces[::2] = map(repeat, joints)
-    pieces[1::2] = columns
-    return list(map(b"".join, zip(*pieces, strict=False)))
+        raise ValueError("all columns must have the same number of fields")
+    streams: list[Iterable[bytes]] = [()] * (2 * len(separators) - 1)
+    streams[::2] = map(repeat, separators)
+    streams[1::2] = columns
+    return list(map(b"".join, zip(*streams, strict=False)))

@@ -1,4 +1,4 @@
-"""`debezium-json`: as Connect's JsonConverter writes, with schemas and without."""
+"""`debezium-json`: messages as Connect's JsonConverter writes them, with or without schemas."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -21,17 +21,17 @@ from databus_binlog.json_rows import (
     RowWriter,
 )
 from databus_messages.formats.base import MessageSource
-from databus_messages.formats.debezium.codec import Around, Codec, RowEncoder
-from databus_messages.formats.debezium.events import Debezium
+from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
+from databus_messages.formats.debezium.format import Debezium
 from databus_messages.formats.debezium.options import JsonOptions
 from databus_messages.formats.debezium.schemas import Schema
 from databus_messages.formats.debezium.types import ColumnType
 
 _json = msgspec.json.Encoder().encode
 
-_Cell: TypeAlias = "int | Callable[[bytes], bytes] | tuple[int, Callable[[bytes], bytes]]"
-#: how the compiled writer has usual values of a schema
-_USUAL = {
+_CellConverter: TypeAlias = "int | Callable[[bytes], bytes] | tuple[int, Callable[[bytes], bytes]]"
+#: schema → the compiled writer's fast path for its values
+_FAST_PATHS = {
     "org.apache.kafka.connect.data.Decimal": DECIMAL,
     "org.apache.kafka.connect.data.Date": DAYS,
     "org.apache.kafka.connect.data.Timestamp": MILLISECONDS,
@@ -45,7 +45,7 @@ _USUAL = {
 
 
 class DebeziumJson(Debezium[JsonOptions]):
-    """Keys and values as JSON."""
+    """Encodes keys and values as JSON."""
 
     options_type = JsonOptions
     accepts_packed_rows = True
@@ -55,7 +55,7 @@ class DebeziumJson(Debezium[JsonOptions]):
 
 
 class JsonCodec(Codec):
-    """Connect's data as JSON; bytes become base64."""
+    """Connect data as JSON; bytes become base64."""
 
     null = b"null"
     present = b""
@@ -64,54 +64,54 @@ class JsonCodec(Codec):
     def __init__(self, schemas_enable: bool) -> None:
         self._schemas_enable = schemas_enable
 
-    def frame(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
-        """Put the schema before the data, if it is wanted."""
+    def wrapper(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
+        """Wrap data in an object with its schema, if schemas are enabled."""
         if not self._schemas_enable:
             return b"", b""
         return b'{"schema":%b,"payload":' % _json(schema.json()), b"}"
 
-    def joints(self, schema: Schema) -> Sequence[bytes]:
-        """Give the names and what is between them."""
+    def separators(self, schema: Schema) -> Sequence[bytes]:
+        """Return the punctuation and names of an object's members."""
         names = [_json(name) + b":" for name, _ in schema.fields]
         return [b"{" + names[0], *(b"," + name for name in names[1:]), b"}"]
 
-    def rows(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
-        """Write them with the compiled writer."""
-        return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell, columns)))
+    def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
+        """Encode rows with the compiled writer."""
+        return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell_converter, columns)))
 
-    def data(self, schema: Schema) -> Callable[[Any], bytes]:
-        """Encode as it is."""
+    def encoder(self, schema: Schema) -> Callable[[Any], bytes]:
+        """Encode any value: JSON needs no schema."""
         return _json
 
 
 class JsonRows(RowEncoder):
-    """Encodes rows as objects."""
+    """Encodes rows as JSON objects."""
 
     def __init__(self, writer: RowWriter) -> None:
         self._writer = writer
 
-    def some(self, rows: Sequence[Row], places: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
-        """Encode some columns."""
-        return self._writer.some(_packed(rows), places, head, tail)
+    def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
+        """Encode some columns of each row."""
+        return self._writer.some(_packed(rows), indexes, head, tail)
 
-    def numbered(
-        self, rows: Sequence[Row], numbers: Sequence[int], around: Around, tails: bytes | Sequence[bytes]
+    def images(
+        self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
-        """Encode rows with all around them."""
-        return self._writer.numbered(_packed(rows), numbers, *around, tails)
+        """Encode rows in the template."""
+        return self._writer.numbered(_packed(rows), numbers, *template, tails)
 
 
 def _packed(rows: Sequence[Row]) -> Sequence[Row] | msgspec.Raw:
     return rows.packed if isinstance(rows, PackedRows) else rows
 
 
-def _cell(column: ColumnType) -> _Cell:
-    """Tell how a value becomes JSON: where the writer knows how, and else, by Connect's value."""
+def _cell_converter(column: ColumnType) -> _CellConverter:
+    """Choose how a value becomes JSON: the compiled writer's own conversions first, else through Connect's value."""
     convert = column.convert
     if convert is int:
         return RAW
     if convert is float:
-        return RAW, _real
+        return RAW, _float
     if convert is bytes:
         return BASE64
     if convert == bytes.decode:
@@ -120,10 +120,12 @@ def _cell(column: ColumnType) -> _Cell:
     def encode(text: bytes) -> bytes:
         return _json(convert(text))
 
-    usual = _USUAL.get(column.schema.name or "")
-    return (usual, encode) if usual is not None else lru_cache(4096)(encode) if column.few else encode
+    fast_path = _FAST_PATHS.get(column.schema.name or "")
+    if fast_path is not None:
+        return fast_path, encode
+    return lru_cache(4096)(encode) if column.cacheable else encode
 
 
-def _real(text: bytes) -> bytes:
-    """Write a number that nobody takes for an integer."""
+def _float(text: bytes) -> bytes:
+    """Write a whole number with a decimal point, so that no consumer reads it as an integer."""
     return text if b"." in text or b"e" in text else text + b".0"

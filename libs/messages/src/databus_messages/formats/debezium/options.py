@@ -1,18 +1,18 @@
-"""What a route may set for a Debezium format, in the words of the connectors' own settings."""
+"""Options of the Debezium formats, named after the connectors' own settings."""
 
 from typing import Literal
 
 from pydantic import Field, HttpUrl, SecretStr
 
-from databus_messages.formats import base
+from databus_messages.formats.base import Options
 
 TimeMode = Literal["adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
 
 
-class Options(base.Options):
-    """Of both formats."""
+class DebeziumOptions(Options):
+    """Options of both formats."""
 
-    #: first part of the names of schemas and of the format's own topics; empty: the pipeline's name
+    #: first part of the names of schemas and metadata topics; empty: the pipeline's name
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
     #: `source.version`
     version: str = "3.6.1.Final"
@@ -21,25 +21,25 @@ class Options(base.Options):
     binary: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
     time: TimeMode = "adaptive_time_microseconds"
     tombstones_on_delete: bool = True
-    #: TRUNCATE (`t`) is left out unless this list lacks it
+    #: TRUNCATE (`t`) is skipped by default
     skipped_operations: frozenset[Literal["c", "u", "d", "t"]] = frozenset({"t"})
-    #: the statement, where the server logs it
+    #: publish the statement in `source.query`, where the server logs it
     include_query: bool = False
     include_schema_changes: bool = True
     provide_transaction_metadata: bool = False
-    #: at most one heartbeat in this time; 0: none
+    #: minimum time between heartbeats; 0: no heartbeats
     heartbeat_interval_ms: int = Field(0, ge=0)
 
 
-class JsonOptions(Options):
-    """Of `debezium-json`."""
+class JsonOptions(DebeziumOptions):
+    """Options of `debezium-json`."""
 
-    #: each key and value brings its schema
+    #: each key and value carries its schema
     schemas_enable: bool = True
 
 
-class AvroOptions(Options):
-    """Of `debezium-avro`."""
+class AvroOptions(DebeziumOptions):
+    """Options of `debezium-avro`."""
 
     schema_registry_url: HttpUrl
     schema_registry_user: str = ""

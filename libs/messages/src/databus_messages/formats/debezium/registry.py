@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's API: it gives each schema of a subject a number."""
+"""Client of a schema registry with Confluent's API."""
 
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -9,12 +9,12 @@ import msgspec
 from databus.errors import RegistryUnavailable, SchemaRefused
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
-_Told = TypeVar("_Told")
+Answer = TypeVar("Answer")
 _json = msgspec.json.Encoder().encode
 
 
 class SchemaRegistry:
-    """Registers schemas, each once; a call waits for the answer."""
+    """Registers schemas, each once. All calls block."""
 
     def __init__(self, url: str, user: str = "", password: str = "", timeout_s: float = 10) -> None:
         self._url = url.rstrip("/")
@@ -23,60 +23,63 @@ class SchemaRegistry:
         self._ids: dict[tuple[str, bytes], int] = {}
 
     def register(self, subject: str, schema: Any) -> int:
-        """Give the id of an Avro schema, which the registry knows from then on.
+        """Register an Avro schema under a subject and return its id.
 
-        Raises RegistryUnavailable, and SchemaRefused for what trying again cannot help.
+        Raises RegistryUnavailable, or SchemaRefused if retrying cannot help.
         """
         text = _json(schema)
-        known = self._ids.get((subject, text))
-        if known is None:
-            known = self._ids[subject, text] = self._post(subject, text)
-        return known
+        schema_id = self._ids.get((subject, text))
+        if schema_id is None:
+            schema_id = self._ids[subject, text] = self._post(subject, text)
+        return schema_id
 
     def check(self) -> None:
-        """Ask whether it serves, and us; old ones do not know the question, and say so. Raises as `register` does."""
+        """Check that the registry answers and accepts our credentials. Raises as `register` does.
+
+        A registry too old for this request still answers with an error document, which is good enough.
+        """
         close = {"Connection": "close"}
-        answer = self._ask("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        answer = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
         if not _problem(answer):
-            self._told(answer, list[str])
+            self._decode(answer, list[str])
 
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
         request = self._http.build_request("POST", url, content=_json({"schema": schema.decode()}))
-        answer = self._ask(f"write subject {subject}", request)
+        answer = self._send(f"write subject {subject}", request)
         if answer.is_success:
-            return self._told(answer, _Registered).id
+            return self._decode(answer, _Registered).id
         if answer.status_code == httpx.codes.CONFLICT:
             raise SchemaRefused(
-                f"schema registry: a table's new schema does not suit subject {subject}: {_reason(answer)}; "
-                "change its compatibility, e.g. to NONE"
+                f"schema registry {self._url}: a table's new schema is incompatible with subject {subject}: "
+                f"{_reason(answer)}; set the subject's compatibility to NONE or FORWARD"
             )
         raise SchemaRefused(
-            f"schema registry {self._url} refuses subject {subject} ({answer.status_code}): {_reason(answer)}; "
+            f"schema registry {self._url} rejects subject {subject} ({answer.status_code}): {_reason(answer)}; "
             "check schema_registry_url"
         )
 
-    def _ask(self, what: str, request: httpx.Request) -> httpx.Response:
-        """Send a request. Raises RegistryUnavailable, and SchemaRefused where we are not let in."""
+    def _send(self, action: str, request: httpx.Request) -> httpx.Response:
+        """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are not accepted."""
         try:
             answer = self._http.send(request)
         except httpx.TransportError as error:
             raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
         if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise SchemaRefused(
-                f"schema registry {self._url} lets us not {what} ({answer.status_code}): "
+                f"schema registry {self._url} does not let us {action} ({answer.status_code}): "
                 "set schema_registry_user and schema_registry_password"
             )
         if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
         return answer
 
-    def _told(self, answer: httpx.Response, kind: type[_Told]) -> _Told:
-        """Read what only a registry answers."""
+    def _decode(self, answer: httpx.Response, kind: type[Answer]) -> Answer:
+        """Decode a successful answer. Raises SchemaRefused if it does not come from a schema registry."""
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except msgspec.DecodeError as error:
-            raise SchemaRefused(f"{self._url} is no schema registry, check schema_registry_url: {error}") from error
+            raise SchemaRefused(f"{self._url} is not a schema registry, check schema_registry_url: {error}") from error
 
 
 class _Registered(msgspec.Struct):
@@ -89,7 +92,7 @@ class _Problem(msgspec.Struct):
 
 
 def _problem(answer: httpx.Response) -> _Problem | None:
-    """Read what a registry says of a request that it refuses."""
+    """Decode a registry's error document; None if the answer is something else."""
     try:
         return msgspec.json.decode(answer.content, type=_Problem)
     except msgspec.DecodeError:

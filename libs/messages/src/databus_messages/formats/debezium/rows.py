@@ -1,57 +1,59 @@
-"""Rows become records: inserts, updates, deletes with their tombstones, and what another key makes of an update."""
+"""Records of row changes: inserts, updates, deletes with their tombstones, and updates that change the key."""
 
 from collections.abc import Sequence
 
 from databus.events import Action, Row
 from databus_messages.formats.base import Change, KeyValueRecords, Record
-from databus_messages.formats.debezium.envelope import EnvelopeEncoder, Event
-from databus_messages.formats.debezium.tables import TablePlan
+from databus_messages.formats.debezium.envelope import EnvelopeEncoder, EventContext
+from databus_messages.formats.debezium.table_encoder import TableEncoder
 
 _NEW_KEY, _OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 
 class RowRecords:
-    """Makes the records of rows events."""
+    """Encodes the records of rows events."""
 
     def __init__(self, envelope: EnvelopeEncoder, *, tombstones: bool) -> None:
         self._envelope = envelope
         self._tombstones = tombstones
 
-    def of(self, plan: TablePlan, event: Event, change: Change, blocks: Sequence[bytes] | None) -> Sequence[Record]:
-        """Make the records of a change; `blocks` are its places in the transaction, if they are told."""
-        numbers = [place - change.first for place in change.ordinals]
+    def of(
+        self, table: TableEncoder, context: EventContext, change: Change, blocks: Sequence[bytes] | None
+    ) -> Sequence[Record]:
+        """Encode the records of a change; `blocks` are its encoded transaction blocks, None without metadata."""
+        numbers = [ordinal - change.first for ordinal in change.ordinals]
         if change.action is Action.UPDATE:
-            return self._updates(plan, event, change.rows, numbers, blocks)
+            return self._updates(table, context, change.rows, numbers, blocks)
         operation = "c" if change.action is Action.INSERT else "d"
-        values = self._envelope.values(plan.images, operation, event, change.rows, numbers, blocks)
-        keys = plan.keys(change.rows)
-        if change.action is Action.INSERT or not (self._tombstones and plan.keyed):
+        values = self._envelope.values(table.images, operation, context, change.rows, numbers, blocks)
+        keys = table.keys(change.rows)
+        if change.action is Action.INSERT or not (self._tombstones and table.has_key):
             return KeyValueRecords(keys, values)
-        twice = [key for key in keys for _ in range(2)]
-        return KeyValueRecords(twice, [each for value in values for each in (value, None)])
+        keys_twice = [key for key in keys for _ in range(2)]
+        return KeyValueRecords(keys_twice, [each for value in values for each in (value, None)])
 
     def _updates(
         self,
-        plan: TablePlan,
-        event: Event,
+        table: TableEncoder,
+        context: EventContext,
         rows: Sequence[Row],
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None,
     ) -> Sequence[Record]:
-        keys = plan.keys(rows)
+        keys = table.keys(rows)
         old_keys, new_keys = keys[::2], keys[1::2]
         if old_keys == new_keys:
-            return KeyValueRecords(new_keys, self._envelope.values(plan.images, "u", event, rows, numbers, blocks))
-        if len(numbers) > 1:  # one at a time, some may keep their key
+            return KeyValueRecords(new_keys, self._envelope.values(table.images, "u", context, rows, numbers, blocks))
+        if len(numbers) > 1:  # one at a time: some may keep their key
             singles = (
-                (rows[2 * place : 2 * place + 2], numbers[place : place + 1], blocks and blocks[place : place + 1])
-                for place in range(len(numbers))
+                (rows[2 * index : 2 * index + 2], numbers[index : index + 1], blocks and blocks[index : index + 1])
+                for index in range(len(numbers))
             )
-            return [record for single in singles for record in self._updates(plan, event, *single)]
+            return [record for single in singles for record in self._updates(table, context, *single)]
         (old_key,), (new_key,) = old_keys, new_keys
-        (deleted,) = self._envelope.values(plan.images, "d", event, rows[:1], numbers, blocks)
-        (created,) = self._envelope.values(plan.images, "c", event, rows[1:], numbers, blocks)
-        tombstone = [Record(old_key, None)] if self._tombstones and plan.keyed else []
+        (deleted,) = self._envelope.values(table.images, "d", context, rows[:1], numbers, blocks)
+        (created,) = self._envelope.values(table.images, "c", context, rows[1:], numbers, blocks)
+        tombstone = [Record(old_key, None)] if self._tombstones and table.has_key else []
         return [
             Record(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
             *tombstone,

@@ -1,4 +1,4 @@
-"""Schemas of Kafka Connect, as objects and as its JsonConverter writes them."""
+"""Kafka Connect schemas, and their form in JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,9 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """A type of Connect with what names and qualifies it."""
+    """A Connect schema."""
 
-    #: as JSON has it: `float` has 32 bits, `double` 64
+    #: JsonConverter's name of the type: `float` has 32 bits, `double` 64
     type: str
     optional: bool = False
     name: str | None = None
@@ -17,25 +17,25 @@ class Schema:
     doc: str | None = None
     parameters: Mapping[str, str] | None = None
     default: Any = None
-    #: of a struct
+    #: name and schema of each field, for a struct
     fields: tuple[tuple[str, "Schema"], ...] = ()
-    #: of an array
+    #: schema of the items, for an array
     items: "Schema | None" = None
 
-    def maybe(self) -> "Schema":
-        """Give the schema that allows null."""
+    def nullable(self) -> "Schema":
+        """Return the same schema, optional."""
         return replace(self, optional=True)
 
     def json(self) -> dict[str, Any]:
-        """Give the object that JsonConverter puts beside the payload; what is not set is left out."""
+        """Return JsonConverter's form of the schema; attributes that are not set are left out."""
         out: dict[str, Any] = {"type": self.type}
         if self.type == "struct":
             out["fields"] = [field.json() | {"field": name} for name, field in self.fields]
         if self.items:
             out["items"] = self.items.json()
         out["optional"] = self.optional
-        qualities = ("name", "version", "doc", "parameters", "default")
-        return out | {quality: value for quality in qualities if (value := getattr(self, quality)) is not None}
+        attributes = ("name", "version", "doc", "parameters", "default")
+        return out | {name: value for name in attributes if (value := getattr(self, name)) is not None}
 
 
 BOOLEAN = Schema(type="boolean")
@@ -49,15 +49,15 @@ BYTES = Schema(type="bytes")
 
 
 def semantic(base: Schema, name: str, **parameters: str) -> Schema:
-    """Give a type its meaning, as version 1."""
+    """Return a semantic type in version 1: a base type with a name and parameters."""
     return replace(base, name=name, version=1, parameters=parameters or None)
 
 
 def struct(name: str, fields: Mapping[str, Schema], version: int | None = 1) -> Schema:
-    """Make a struct of fields in order."""
+    """Return the schema of a struct with its fields in this order."""
     return Schema(type="struct", name=name, version=version, fields=tuple(fields.items()))
 
 
 def array(items: Schema) -> Schema:
-    """Make an array."""
+    """Return the schema of an array."""
     return Schema(type="array", items=items)

@@ -1,6 +1,6 @@
 """DATE, TIME, DATETIME and TIMESTAMP in the modes of `time.precision.mode`.
 
-A zero or impossible date is null in a column that may be null, else the type's epoch.
+A zero or impossible date is null in a nullable column, and the type's epoch in any other.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,8 @@ from databus_messages.formats.columns import fraction_digits
 from databus_messages.formats.debezium.options import TimeMode
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, semantic
 
-Convert: TypeAlias = Callable[[bytes], Any]
+#: raises PoisonError for a value that the mode cannot express
+Converter: TypeAlias = Callable[[bytes], Any]
 
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
@@ -23,23 +24,24 @@ _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
 
 
-def temporal(column: Column, mode: TimeMode) -> tuple[Schema, Convert]:
-    """Give the schema and the converter of a column of such a type. The latter raises PoisonError."""
-    schema, convert, epoch = _KINDS[column.type](column, mode)
+def temporal(column: Column, mode: TimeMode) -> tuple[Schema, Converter]:
+    """Return the schema and the converter of a column of one of these types."""
+    schema, convert, epoch = _TYPES[column.type](column, mode)
     return schema, convert if column.nullable or epoch is None else _or_epoch(convert, epoch)
 
 
-_Kind: TypeAlias = tuple[Schema, Convert, Any]
+#: the last item is the epoch, None for a type that can express every value
+_TemporalType: TypeAlias = tuple[Schema, Converter, Any]
 
 
-def _date(_: Column, mode: TimeMode) -> _Kind:
+def _date(_: Column, mode: TimeMode) -> _TemporalType:
     if mode == "isostring":
         return semantic(STRING, "io.debezium.time.IsoDate"), _iso_date, "1970-01-01Z"
     name = "org.apache.kafka.connect.data.Date" if mode == "connect" else "io.debezium.time.Date"
     return semantic(INT32, name), days, 0
 
 
-def _time(column: Column, mode: TimeMode) -> _Kind:
+def _time(column: Column, mode: TimeMode) -> _TemporalType:
     match mode:
         case "connect":
             return semantic(INT32, "org.apache.kafka.connect.data.Time"), partial(_connect_time, column.name), None
@@ -50,7 +52,7 @@ def _time(column: Column, mode: TimeMode) -> _Kind:
     return semantic(INT64, "io.debezium.time.MicroTime"), time_us, None
 
 
-def _datetime(column: Column, mode: TimeMode) -> _Kind:
+def _datetime(column: Column, mode: TimeMode) -> _TemporalType:
     match mode:
         case "connect":
             return semantic(INT64, "org.apache.kafka.connect.data.Timestamp"), _milliseconds, 0
@@ -63,30 +65,30 @@ def _datetime(column: Column, mode: TimeMode) -> _Kind:
     return semantic(INT64, "io.debezium.time.MicroTimestamp"), datetime_us, 0
 
 
-def _timestamp(column: Column, _: TimeMode) -> _Kind:
+def _timestamp(column: Column, _: TimeMode) -> _TemporalType:
     digits = fraction_digits(column)
     epoch = f"1970-01-01T00:00:00{'.' if digits else ''}{'0' * digits}Z"
     return semantic(STRING, "io.debezium.time.ZonedTimestamp"), _zoned, epoch
 
 
-_KINDS: dict[str, Callable[[Column, TimeMode], _Kind]] = {
+_TYPES: dict[str, Callable[[Column, TimeMode], _TemporalType]] = {
     "date": _date, "time": _time, "datetime": _datetime, "timestamp": _timestamp
 }  # fmt: skip
 
 
-def _or_epoch(convert: Convert, epoch: Any) -> Convert:
-    def converted(text: bytes) -> Any:
+def _or_epoch(convert: Converter, epoch: Any) -> Converter:
+    def convert_or_epoch(text: bytes) -> Any:
         value = convert(text)
         return epoch if value is None else value
 
-    return converted
+    return convert_or_epoch
 
 
 def days(text: bytes) -> int | None:
-    """Count the days since 1970 of a date; None if there is no such date."""
+    """Return the days since 1970 of a date; None if there is no such date."""
     year, rest = text[:4].decode(), text[4:].decode()
     try:
-        if year == "0000":  # Python has no year 0; the calendar repeats itself
+        if year == "0000":  # Python has no year 0; the calendar repeats every 400 years
             return date.fromisoformat(f"0400{rest}").toordinal() - _DAYS_OF_400_YEARS - _EPOCH_DAY
         return date.fromisoformat(year + rest).toordinal() - _EPOCH_DAY
     except ValueError:
@@ -94,7 +96,7 @@ def days(text: bytes) -> int | None:
 
 
 def datetime_us(text: bytes) -> int | None:
-    """Count the microseconds since 1970 of a date and time, taken as UTC; None if there is no such date."""
+    """Return the microseconds since 1970 of a DATETIME, read as UTC; None if there is no such date."""
     try:
         return (datetime.fromisoformat(text.decode()) - _EPOCH) // _MICROSECOND
     except ValueError:
@@ -103,7 +105,7 @@ def datetime_us(text: bytes) -> int | None:
 
 
 def time_us(text: bytes) -> int:
-    """Count the microseconds of a TIME: it may be negative and longer than a day."""
+    """Return the microseconds of a TIME, which may be negative or longer than a day."""
     hours, minutes, seconds = text.lstrip(b"-").split(b":")
     whole, _, fraction = seconds.partition(b".")
     count = ((int(hours) * 60 + int(minutes)) * 60 + int(whole)) * 1_000_000 + int(fraction.ljust(6, b"0"))
@@ -120,14 +122,20 @@ def _nanoseconds(column: str, text: bytes) -> int | None:
     if microseconds is None:
         return None
     if not -(2**63) <= microseconds * 1000 < 2**63:
-        raise PoisonError(f"column {column}: no 64 bits hold the nanoseconds of a date before 1678 or after 2262")
+        raise PoisonError(
+            f"column {column}: with time=nanoseconds a DATETIME before 1678 or after 2262 does not fit 64 bits; "
+            "use another time mode"
+        )
     return microseconds * 1000
 
 
 def _connect_time(column: str, text: bytes) -> int:
     microseconds = time_us(text)
     if not 0 <= microseconds < _DAY:
-        raise PoisonError(f"column {column}: time=connect knows no TIME that is negative or of 24 hours and more")
+        raise PoisonError(
+            f"column {column}: time=connect cannot express a negative TIME or one of 24 hours and more; "
+            "use another time mode"
+        )
     return microseconds // 1000
 
 

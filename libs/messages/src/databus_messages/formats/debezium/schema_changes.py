@@ -1,4 +1,4 @@
-"""The topic of schema changes: what a statement made of its table."""
+"""Schema change messages: the schemas of their topic, and the table after a statement."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from databus.events import Action, Column, Table
 from databus_binlog import Flavor
 from databus_messages.formats.base import DdlStatement
-from databus_messages.formats.columns import BINARY, SPATIAL, arguments
+from databus_messages.formats.columns import BINARY, SPATIAL, type_arguments
 from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
 
 _COLUMN = struct(
@@ -14,33 +14,33 @@ _COLUMN = struct(
     {
         "name": STRING,
         "jdbcType": INT32,
-        "nativeType": INT32.maybe(),
+        "nativeType": INT32.nullable(),
         "typeName": STRING,
-        "typeExpression": STRING.maybe(),
-        "charsetName": STRING.maybe(),
-        "length": INT32.maybe(),
-        "scale": INT32.maybe(),
+        "typeExpression": STRING.nullable(),
+        "charsetName": STRING.nullable(),
+        "length": INT32.nullable(),
+        "scale": INT32.nullable(),
         "position": INT32,
-        "optional": BOOLEAN.maybe(),
-        "autoIncremented": BOOLEAN.maybe(),
-        "generated": BOOLEAN.maybe(),
-        "comment": STRING.maybe(),
-        "defaultValueExpression": STRING.maybe(),
-        "enumValues": array(STRING).maybe(),
+        "optional": BOOLEAN.nullable(),
+        "autoIncremented": BOOLEAN.nullable(),
+        "generated": BOOLEAN.nullable(),
+        "comment": STRING.nullable(),
+        "defaultValueExpression": STRING.nullable(),
+        "enumValues": array(STRING).nullable(),
     },
 )
 _TABLE = struct(
     "io.debezium.connector.schema.Table",
     {
-        "defaultCharsetName": STRING.maybe(),
-        "primaryKeyColumnNames": array(STRING).maybe(),
+        "defaultCharsetName": STRING.nullable(),
+        "primaryKeyColumnNames": array(STRING).nullable(),
         "columns": array(_COLUMN),
-        "comment": STRING.maybe(),
+        "comment": STRING.nullable(),
     },
-).maybe()
+).nullable()
 _CHANGE = struct("io.debezium.connector.schema.Change", {"type": STRING, "id": STRING, "table": _TABLE})
 
-#: java.sql.Types as the connectors' parsers give them; a TINYINT is a SMALLINT, text is VARCHAR, a YEAR is INTEGER
+#: java.sql.Types as the connectors' parsers report them: TINYINT as SMALLINT, TEXT as VARCHAR, YEAR as INTEGER
 _JDBC = {
     **{"tinyint": 5, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 6, "double": 8, "decimal": 3},
     **{"bit": -7, "year": 4, "date": 91, "time": 92, "datetime": 93, "timestamp": 2014, "char": 1, "enum": 1, "set": 1},
@@ -50,30 +50,30 @@ _JDBC = {
     **{"binary": -2, "varbinary": -3},
 }
 _OTHER = 1111
-_CHANGES = {Action.CREATE: "CREATE", Action.ALTER: "ALTER", Action.DROP: "DROP"}
+_CHANGE_TYPES = {Action.CREATE: "CREATE", Action.ALTER: "ALTER", Action.DROP: "DROP"}
 
 
 def key_schema(flavor: Flavor) -> Schema:
-    """Describe the key."""
+    """Return the schema of keys."""
     return struct(f"io.debezium.connector.{flavor}.SchemaChangeKey", {"databaseName": STRING})
 
 
 def value_schema(flavor: Flavor, source: Schema) -> Schema:
-    """Describe the value."""
+    """Return the schema of values; `source` is the schema of their `source`."""
     fields = {
         "source": source,
         "ts_ms": INT64,
-        "databaseName": STRING.maybe(),
-        "schemaName": STRING.maybe(),
-        "ddl": STRING.maybe(),
+        "databaseName": STRING.nullable(),
+        "schemaName": STRING.nullable(),
+        "ddl": STRING.nullable(),
         "tableChanges": array(_CHANGE),
     }
     return struct(f"io.debezium.connector.{flavor}.SchemaChangeValue", fields)
 
 
 def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
-    """Tell what became of the table; a TRUNCATE changes no table."""
-    kind, table = _CHANGES.get(statement.action), statement.table
+    """Return `tableChanges`; empty for a TRUNCATE, which changes no schema."""
+    kind, table = _CHANGE_TYPES.get(statement.action), statement.table
     if kind is None:
         return []
     name = f'"{table.schema}"."{table.name}"'
@@ -83,7 +83,7 @@ def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
 def _table(table: Table) -> dict[str, Any]:
     return {
         "defaultCharsetName": table.charset or None,
-        "primaryKeyColumnNames": [table.columns[place].name for place in table.primary_key],
+        "primaryKeyColumnNames": [table.columns[index].name for index in table.primary_key],
         "columns": [_column(position, column) for position, column in enumerate(table.columns, 1)],
         "comment": None,
     }
@@ -104,7 +104,7 @@ def _column(position: int, column: Column) -> dict[str, Any]:
         "position": position,
         "optional": column.nullable,
         "autoIncremented": column.auto_increment,
-        # the connectors count AUTO_INCREMENT as generated
+        # the connectors report AUTO_INCREMENT columns as generated
         "generated": column.generated or column.auto_increment,
         "comment": None,
         "defaultValueExpression": None,
@@ -117,5 +117,5 @@ def _size(column: Column) -> tuple[int | None, int | None]:
         return 1, None
     if column.type == "set":
         return max(0, 2 * len(column.values) - 1), None
-    length, scale, *_ = (*arguments(column), None, None)
+    length, scale, *_ = (*type_arguments(column), None, None)
     return length, scale

@@ -1,0 +1,31 @@
+"""The parts of Maxwell's messages about one table. What all messages of a table share is encoded once."""
+
+from collections.abc import Iterable
+
+from databus.events import Table
+from databus_messages.formats.maxwell_keys import MaxwellKeyEncoder
+from databus_messages.formats.maxwell_options import MaxwellOptions
+from databus_messages.formats.maxwell_values import encode, row_writer
+
+
+class MaxwellTableEncoder:
+    """Encodes messages piecewise: `head`, members about the commit, `data`, then the row by `rows`."""
+
+    def __init__(self, table: Table, options: MaxwellOptions) -> None:
+        self.rows = row_writer(table, null_zerodates=options.output_null_zerodates)
+        self.keys = MaxwellKeyEncoder(table, options.kafka_key_format)
+        #: indexes of the primary key's columns
+        self.key_columns = table.primary_key
+        self._table = b'{"database":%b,"table":%b' % (encode(table.schema), encode(table.name))
+        names = encode([table.columns[index].name for index in table.primary_key])
+        names = b',"primary_key_columns":%b' % names if options.output_primary_key_columns else b""
+        self._has_primary_key = options.output_primary_keys
+        self._data = names + b',"data":'
+
+    def head(self, kind: str, time_us: int, query: bytes = b"", xid: bytes = b"") -> bytes:
+        """Encode the start of a message; `query` and `xid` are encoded members, each with its leading comma."""
+        return b'%b%b,"type":"%b","ts":%d%b' % (self._table, query, kind.encode(), time_us // 1_000_000, xid)
+
+    def data(self, key: Iterable[bytes]) -> bytes:
+        """Encode what precedes a row, from the primary key's values on."""
+        return b',"primary_key":[%b]%b' % (b",".join(key), self._data) if self._has_primary_key else self._data

@@ -1,0 +1,25 @@
+"""What an encoder derives from a table's schema, once for each version of it."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from databus.events import Table
+
+Derived = TypeVar("Derived")
+
+
+class TableCache(Generic[Derived]):
+    """Derives a value for a table on first use. An ALTER changes the table's fingerprint, so it derives a new one."""
+
+    def __init__(self, derive: Callable[[Table], Derived]) -> None:
+        self._derive = derive
+        self._derived: dict[str, Derived] = {}
+
+    def __getitem__(self, table: Table) -> Derived:
+        derived = self._derived.get(table.fingerprint)
+        if derived is None:
+            derived = self._derived[table.fingerprint] = self._derive(table)
+        return derived
+
+    def __contains__(self, table: Table) -> bool:
+        return table.fingerprint in self._derived
