@@ -9,7 +9,7 @@ import msgspec
 from databus.errors import RegistryUnavailable, SchemaRefused
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
-Answer = TypeVar("Answer")
+Body = TypeVar("Body")
 _json = msgspec.json.Encoder().encode
 
 
@@ -39,45 +39,47 @@ class SchemaRegistry:
         A registry too old for this request still answers with an error document, which is good enough.
         """
         close = {"Connection": "close"}
-        answer = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
-        if not _problem(answer):
-            self._decode(answer, list[str])
+        response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        if not _problem(response):
+            self._decode(response, list[str])
 
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
         request = self._http.build_request("POST", url, content=_json({"schema": schema.decode()}))
-        answer = self._send(f"write subject {subject}", request)
-        if answer.is_success:
-            return self._decode(answer, _Registered).id
-        if answer.status_code == httpx.codes.CONFLICT:
+        response = self._send(f"write subject {subject}", request)
+        if response.is_success:
+            return self._decode(response, _Registered).id
+        if response.status_code == httpx.codes.CONFLICT:
             raise SchemaRefused(
                 f"schema registry {self._url}: a table's new schema is incompatible with subject {subject}: "
-                f"{_reason(answer)}; set the subject's compatibility to NONE or FORWARD"
+                f"{_reason(response)}; set the subject's compatibility to NONE or FORWARD"
             )
         raise SchemaRefused(
-            f"schema registry {self._url} rejects subject {subject} ({answer.status_code}): {_reason(answer)}; "
+            f"schema registry {self._url} rejects subject {subject} ({response.status_code}): {_reason(response)}; "
             "check schema_registry_url"
         )
 
     def _send(self, action: str, request: httpx.Request) -> httpx.Response:
         """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are not accepted."""
         try:
-            answer = self._http.send(request)
+            response = self._http.send(request)
         except httpx.TransportError as error:
             raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
-        if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+        if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise SchemaRefused(
-                f"schema registry {self._url} does not let us {action} ({answer.status_code}): "
+                f"schema registry {self._url} does not let us {action} ({response.status_code}): "
                 "set schema_registry_user and schema_registry_password"
             )
-        if answer.is_server_error or answer.status_code == httpx.codes.TOO_MANY_REQUESTS:
-            raise RegistryUnavailable(f"schema registry {self._url} answers {answer.status_code}: {_reason(answer)}")
-        return answer
+        if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            raise RegistryUnavailable(
+                f"schema registry {self._url} answers {response.status_code}: {_reason(response)}"
+            )
+        return response
 
-    def _decode(self, answer: httpx.Response, kind: type[Answer]) -> Answer:
-        """Decode a successful answer. Raises SchemaRefused if it does not come from a schema registry."""
+    def _decode(self, response: httpx.Response, kind: type[Body]) -> Body:
+        """Decode a successful response. Raises SchemaRefused if it does not come from a schema registry."""
         try:
-            return msgspec.json.decode(answer.content, type=kind)
+            return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
             raise SchemaRefused(f"{self._url} is not a schema registry, check schema_registry_url: {error}") from error
 
@@ -91,14 +93,14 @@ class _Problem(msgspec.Struct):
     message: str = ""
 
 
-def _problem(answer: httpx.Response) -> _Problem | None:
-    """Decode a registry's error document; None if the answer is something else."""
+def _problem(response: httpx.Response) -> _Problem | None:
+    """Decode a registry's error document; None if the body is something else."""
     try:
-        return msgspec.json.decode(answer.content, type=_Problem)
+        return msgspec.json.decode(response.content, type=_Problem)
     except msgspec.DecodeError:
         return None
 
 
-def _reason(answer: httpx.Response) -> str:
-    problem = _problem(answer)
-    return f"{problem.message} ({problem.error_code})" if problem else answer.reason_phrase
+def _reason(response: httpx.Response) -> str:
+    problem = _problem(response)
+    return f"{problem.message} ({problem.error_code})" if problem else response.reason_phrase
