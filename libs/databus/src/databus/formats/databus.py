@@ -16,7 +16,7 @@ import msgspec
 from databus.events import Action, Begin, Column, QueryEvent, Row, RowsEvent, Table, decode_rows
 from databus.formats.base import Change, ClaimCheck, Format, Options, Record, Snapshot, Source, Statement
 from databus.formats.databus_strict import strict_columns
-from databus_binlog.json_base64 import json_base64
+from databus_wire.json_base64 import json_base64
 
 _json = msgspec.json.Encoder().encode
 

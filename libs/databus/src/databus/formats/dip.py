@@ -21,7 +21,7 @@ from databus.formats.canal import is_binary
 from databus.formats.canal_ddl import flat_message
 from databus.formats.columns import LABELLED, labelled, misfit
 from databus.formats.row_texts import json_text
-from databus_binlog.json_rows import BASE64, RowWriter
+from databus_wire.json_rows import BASE64, RowWriter
 
 _json = msgspec.json.Encoder().encode
 _OLD = b',"OLD_VALUES":'

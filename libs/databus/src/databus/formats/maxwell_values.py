@@ -14,7 +14,7 @@ import msgspec
 from databus.events import Column, Table
 from databus.formats import columns
 from databus.formats.wkt import well_known_text
-from databus_binlog.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
+from databus_wire.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 
 _Convert: TypeAlias = int | Callable[[bytes], bytes | None]
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from databus.events import Column, Row
 from databus.formats.columns import TEXT as TEXTS
-from databus_binlog import json_rows
-from databus_binlog.json_rows import PLAIN, TEXT, RowWriter
+from databus_wire import json_rows
+from databus_wire.json_rows import PLAIN, TEXT, RowWriter
 
 #: Makes the text of a value from the canonical one. Raises ValueError for one that is none of its column's.
 Converter: TypeAlias = Callable[[bytes], str]

@@ -11,7 +11,7 @@ from databus.events import Action, Begin, Commit, QueryEvent, RowsEvent
 from databus.formats import AnyFormat
 from databus.formats.base import Change, End, Record, Statement
 from databus_binlog import AnyEvent, TableMap
-from databus_binlog.json_base64 import count_rows
+from databus_wire.json_base64 import count_rows
 
 #: bytes of a transaction in memory; more of it is held in a temporary file
 _IN_MEMORY = 1 << 26

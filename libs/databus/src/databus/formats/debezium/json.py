@@ -13,7 +13,7 @@ from databus.formats.debezium.events import Debezium
 from databus.formats.debezium.options import JsonOptions
 from databus.formats.debezium.schemas import Schema
 from databus.formats.debezium.types import ColumnType
-from databus_binlog.json_rows import (
+from databus_wire.json_rows import (
     BASE64,
     DAYS,
     DECIMAL,
