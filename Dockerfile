@@ -17,6 +17,8 @@ RUN pip wheel --no-build-isolation --require-hashes -r requirements/${SERVICE}.t
 FROM tools AS code
 COPY libs/binlog libs/binlog
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/binlog
+COPY libs/wire libs/wire
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/wire
 COPY libs/databus libs/databus
 COPY libs/changes libs/changes
 COPY libs/messages libs/messages

@@ -22,7 +22,15 @@ print(json.dumps([name for name in after - before - sys.stdlib_module_names if "
 """
 
 OURS = {"databus", "databus_cli"}
-READING = OURS | {"databus_binlog", "databus_changes", "databus_messages", "msgspec", "typing_extensions", "zstandard"}
+READING = OURS | {
+    "databus_binlog",
+    "databus_changes",
+    "databus_messages",
+    "databus_wire",
+    "msgspec",
+    "typing_extensions",
+    "zstandard",
+}
 
 
 def imported(*arguments: str) -> set[str]:

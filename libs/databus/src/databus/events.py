@@ -17,7 +17,7 @@ from typing import TypeAlias, overload
 import msgspec
 
 from databus_binlog import Flavor, Position
-from databus_binlog.json_base64 import count_rows
+from databus_wire.json_base64 import count_rows
 
 #: The values of one row image in table order: None is NULL, bytes are a value's exact text (docs/reference/values.md).
 Row: TypeAlias = list[bytes | None]

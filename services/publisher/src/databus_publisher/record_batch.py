@@ -8,8 +8,8 @@ from contextlib import suppress
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
-from databus_binlog.kafka_records import RecordPacker
 from databus_messages.formats.base import Headers, KeyValueRecords
+from databus_wire.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
 #: producerId, producerEpoch, baseSequence, records (https://kafka.apache.org/documentation/#recordbatch)

@@ -18,10 +18,10 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from databus.events import Column, Row, Table
-from databus_binlog import json_rows
-from databus_binlog.json_rows import PLAIN, TEXT, RowWriter
 from databus_messages.formats import columns
 from databus_messages.formats.canal import is_binary
+from databus_wire import json_rows
+from databus_wire.json_rows import PLAIN, TEXT, RowWriter
 
 #: Converts a value's canonical text to canal's. Raises ValueError for a value that does not fit its column.
 Converter: TypeAlias = Callable[[bytes], str]

@@ -14,7 +14,6 @@ from typing import ClassVar, Literal, TypeAlias
 import msgspec
 
 from databus.events import Action, Column, PackedRows, QueryEvent, Row, Table
-from databus_binlog.json_base64 import json_base64
 from databus_messages.formats.base import (
     Change,
     ClaimCheck,
@@ -27,6 +26,7 @@ from databus_messages.formats.base import (
     SnapshotRows,
 )
 from databus_messages.formats.databus_strict import strict_columns
+from databus_wire.json_base64 import json_base64
 
 _json = msgspec.json.Encoder().encode
 

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import msgspec
 
 from databus.events import Action, Column, Row, Table
-from databus_binlog.json_rows import BASE64, RowWriter
 from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Options, Record, SnapshotRows
 from databus_messages.formats.canal import is_binary
 from databus_messages.formats.canal_ddl import ddl_message
 from databus_messages.formats.canal_values import json_string
 from databus_messages.formats.columns import LABELLED, invalid_value, label_encoder
 from databus_messages.formats.table_cache import TableCache
+from databus_wire.json_rows import BASE64, RowWriter
 
 _json = msgspec.json.Encoder().encode
 _OLD_VALUES = b',"OLD_VALUES":'

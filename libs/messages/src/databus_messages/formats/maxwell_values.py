@@ -12,9 +12,9 @@ from typing import TypeAlias
 import msgspec
 
 from databus.events import Column, Table
-from databus_binlog.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 from databus_messages.formats import columns
 from databus_messages.formats.wkt import well_known_text
+from databus_wire.json_rows import BASE64, PLAIN, RAW, TEXT, RowWriter
 
 _Converter: TypeAlias = int | Callable[[bytes], bytes | None]
 

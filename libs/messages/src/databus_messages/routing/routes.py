@@ -13,13 +13,13 @@ from databus import names
 from databus.errors import InvalidSettings
 from databus.events import Action, Begin, RowsEvent, Table, decode_rows
 from databus.settings.rules import Rule, first_matches
-from databus_binlog.json_base64 import count_rows
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
+from databus_wire.json_base64 import count_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,6 +124,8 @@ def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ..
     if not table.columns:
         return ()
     try:
-        return tuple(table_filter.column_index(name) if table_filter else column_index(table, name) for name in rule.key)
+        return tuple(
+            table_filter.column_index(name) if table_filter else column_index(table, name) for name in rule.key
+        )
     except InvalidSettings as error:
         raise InvalidSettings(f"{rule} does not fit table {table.full_name}: key: {error}") from error

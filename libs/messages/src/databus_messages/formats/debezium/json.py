@@ -7,7 +7,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from databus.events import PackedRows, Row
-from databus_binlog.json_rows import (
+from databus_messages.formats.base import MessageSource
+from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
+from databus_messages.formats.debezium.format import Debezium
+from databus_messages.formats.debezium.options import JsonOptions
+from databus_messages.formats.debezium.schemas import Schema
+from databus_messages.formats.debezium.types import ColumnType
+from databus_wire.json_rows import (
     BASE64,
     DAYS,
     DECIMAL,
@@ -20,12 +26,6 @@ from databus_binlog.json_rows import (
     ZONED,
     RowWriter,
 )
-from databus_messages.formats.base import MessageSource
-from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
-from databus_messages.formats.debezium.format import Debezium
-from databus_messages.formats.debezium.options import JsonOptions
-from databus_messages.formats.debezium.schemas import Schema
-from databus_messages.formats.debezium.types import ColumnType
 
 _json = msgspec.json.Encoder().encode
 

@@ -5,8 +5,8 @@ import random
 import msgspec
 import pytest
 
-from databus_binlog.errors import CorruptEvent
-from databus_binlog.json_base64 import count_rows, json_base64
+from databus_wire.errors import MalformedRows
+from databus_wire.json_base64 import count_rows, json_base64
 
 pack = msgspec.msgpack.encode
 
@@ -32,14 +32,14 @@ def test_long_arrays_are_read() -> None:
 
 @pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
 def test_what_are_no_rows_is_refused(rows: object) -> None:
-    with pytest.raises(CorruptEvent, match=r"arrays of arrays|bytes or NULL"):
+    with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
 
 
 def test_cut_rows_are_refused() -> None:
     packed = pack([[b"abc", None], [b"d" * 300, b""]])
     for end in range(len(packed)):
-        with pytest.raises(CorruptEvent, match="cut off"):
+        with pytest.raises(MalformedRows, match="cut off"):
             json_base64(packed[:end])
-    with pytest.raises(CorruptEvent, match="behind"):
+    with pytest.raises(MalformedRows, match="behind"):
         json_base64(packed + b"\x90")

@@ -7,8 +7,8 @@ from base64 import b64encode
 import msgspec
 import pytest
 
-from databus_binlog.errors import CorruptEvent
-from databus_binlog.json_rows import (
+from databus_wire.errors import MalformedRows
+from databus_wire.json_rows import (
     BASE64,
     DAYS,
     DECIMAL,
@@ -194,9 +194,9 @@ def test_packed_rows_are_written_as_lists_are() -> None:
 )
 def test_what_are_no_packed_rows_is_refused(packed: bytes, why: str) -> None:
     writer = RowWriter(["a"], [RAW])
-    with pytest.raises(CorruptEvent, match=why):
+    with pytest.raises(MalformedRows, match=why):
         writer.array(packed)
-    with pytest.raises(CorruptEvent, match=why):
+    with pytest.raises(MalformedRows, match=why):
         writer.some(packed, (0,))
 
 

@@ -1,37 +1,36 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
-"""Records as Kafka's record batches have them, compiled: where there is one a row, packing them in Python costs most."""
+"""Records as in Kafka's record batches: with one record a row, packing them in Python would cost most of the time."""
 
-from cython cimport final
+cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 
-@final
+@cython.final
 cdef class RecordPacker:
-    cdef bytearray _data
-    cdef Py_ssize_t _capacity, _limit
+    cdef bytearray data
+    cdef Py_ssize_t capacity, limit
     cdef readonly Py_ssize_t size, count
     cdef readonly int64_t first_ms, last_ms
     cdef readonly bint closed
 
-    def __cinit__(self, Py_ssize_t head, Py_ssize_t limit):
-        self._data = bytearray(head)
-        self._capacity = self.size = head
-        self._limit = limit
+    def __cinit__(self, Py_ssize_t header, Py_ssize_t limit):
+        self.data = bytearray(header)
+        self.capacity = self.size = header
+        self.limit = limit
 
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
-        return self._append(time_ms, key, value, headers)
+        return self.pack(time_ms, key, value, headers)
 
     def extend(self, int64_t time_ms, list keys not None, list values not None, Py_ssize_t first=0):
         """See kafka_records.pyi."""
-        cdef Py_ssize_t before = self.count, place
+        cdef Py_ssize_t before = self.count, i
         if first < 0 or len(keys) != len(values):
-            raise ValueError("there must be as many keys as values, and a first one")
-        for place in range(first, len(values)):
-            if not self._append(time_ms, keys[place], values[place], ()):
+            raise ValueError("there must be as many keys as values, and a first one at index 0 or later")
+        for i in range(first, len(values)):
+            if not self.pack(time_ms, keys[i], values[i], ()):
                 break
         return self.count - before
 
@@ -42,40 +41,40 @@ cdef class RecordPacker:
     def packed(self):
         """See kafka_records.pyi."""
         self.closed = True
-        if self._capacity != self.size:
-            PyByteArray_Resize(self._data, self.size)
-            self._capacity = self.size
-        return self._data
+        if self.capacity != self.size:
+            PyByteArray_Resize(self.data, self.size)
+            self.capacity = self.size
+        return self.data
 
-    cdef bint _append(self, int64_t time_ms, bytes key, bytes value, headers) except -1:
+    cdef bint pack(self, int64_t time_ms, bytes key, bytes value, headers) except -1:
         cdef list encoded = [(title.encode(), content) for title, content in headers] if headers else []
         cdef int64_t delta_ms = time_ms - self.first_ms if self.count else 0
         cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value)
-        cdef bytes name, text
+        cdef bytes header_name, header_value
         cdef Py_ssize_t size, capacity
         cdef char* out
         if self.closed:
             return False
         body += width(len(encoded))
-        for name, text in encoded:
-            body += size_of(name) + size_of(text)
+        for header_name, header_value in encoded:
+            body += size_of(header_name) + size_of(header_value)
         size = self.size + width(body) + body
-        if size > self._limit and self.count:
+        if size > self.limit and self.count:
             return False
-        if size > self._capacity:
-            capacity = max(size, min(2 * size, self._limit))
-            PyByteArray_Resize(self._data, capacity)
-            self._capacity = capacity
-        out = put_varint(body, PyByteArray_AS_STRING(self._data) + self.size)
-        out[0] = 0  # attributes, of which there are none
+        if size > self.capacity:
+            capacity = max(size, min(2 * size, self.limit))
+            PyByteArray_Resize(self.data, capacity)
+            self.capacity = capacity
+        out = put_varint(body, PyByteArray_AS_STRING(self.data) + self.size)
+        out[0] = 0  # attributes: none are defined
         out = put_varint(delta_ms, out + 1)
         out = put_varint(self.count, out)
         out = put_bytes(key, out)
         out = put_bytes(value, out)
         out = put_varint(len(encoded), out)
-        for name, text in encoded:
-            out = put_bytes(name, out)
-            out = put_bytes(text, out)
+        for header_name, header_value in encoded:
+            out = put_bytes(header_name, out)
+            out = put_bytes(header_value, out)
         if not self.count:
             self.first_ms = self.last_ms = time_ms
         self.last_ms = max(self.last_ms, time_ms)
@@ -89,7 +88,7 @@ cdef inline uint64_t zigzag(int64_t number) noexcept:
 
 
 cdef inline Py_ssize_t width(int64_t number) noexcept:
-    """Count the bytes of a varint."""
+    """Return the bytes of a varint."""
     cdef uint64_t rest = zigzag(number) >> 7
     cdef Py_ssize_t count = 1
     while rest:

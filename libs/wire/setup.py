@@ -1,0 +1,27 @@
+"""Build the compiled modules; everything else is in pyproject.toml."""
+
+import os
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+PACKAGE = Path("src/databus_wire")
+#: sizes are checked before each access, and no index is negative
+DIRECTIVES = {"boundscheck": False, "wraparound": False}
+
+modules = [
+    Extension(
+        f"{PACKAGE.name}.{source.stem}",
+        [str(source)],
+        include_dirs=[str(PACKAGE)],
+        depends=[str(header) for header in PACKAGE.glob("*.hpp")],
+        language="c++",
+        extra_compile_args=["-O3", "-std=c++17"],
+    )
+    for source in sorted(PACKAGE.glob("*.pyx"))
+]
+setup(
+    ext_modules=cythonize(modules, language_level=3, compiler_directives=DIRECTIVES),
+    options={"build_ext": {"parallel": os.cpu_count()}},
+)

@@ -1,0 +1,5 @@
+"""What the compiled code refuses to write."""
+
+
+class MalformedRows(Exception):
+    """Packed rows are not a msgpack array of arrays of `bin` and nil, or they are cut off."""

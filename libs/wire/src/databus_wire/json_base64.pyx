@@ -1,0 +1,86 @@
+"""Packed rows as JSON arrays of base64: no Python object is made of a value."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from databus_wire.base64 cimport base64_size, put_base64
+from databus_wire.msgpack_rows cimport Cursor, read_array, read_value, refuse
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
+
+
+def json_base64(rows not None):
+    """See json_base64.pyi."""
+    cdef Py_buffer view
+    cdef bytes text
+    PyObject_GetBuffer(rows, &view, PyBUF_SIMPLE)
+    try:
+        text = PyBytes_FromStringAndSize(NULL, measure(cursor_of(&view)))
+        write(cursor_of(&view), PyBytes_AS_STRING(text))
+    finally:
+        PyBuffer_Release(&view)
+    return text
+
+
+def count_rows(rows not None):
+    """See json_base64.pyi."""
+    cdef Py_buffer view
+    cdef Cursor cursor
+    PyObject_GetBuffer(rows, &view, PyBUF_SIMPLE)
+    try:
+        cursor = cursor_of(&view)
+        return read_array(&cursor)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef Cursor cursor_of(const Py_buffer* view) noexcept:
+    cdef Cursor cursor
+    cursor.at = <const uint8_t*> view.buf
+    cursor.end = cursor.at + view.len
+    return cursor
+
+
+cdef Py_ssize_t measure(Cursor cursor) except -1:
+    """Return the size of the text. Raises MalformedRows, so that `write` need not check anything."""
+    cdef Py_ssize_t count = read_array(&cursor), values, size, length
+    size = 2 + max(count - 1, 0)
+    for _ in range(count):
+        values = read_array(&cursor)
+        size += 2 + max(values - 1, 0)
+        for _ in range(values):
+            length = read_value(&cursor)
+            size += 4 if length < 0 else 2 + base64_size(length)
+            cursor.at += max(length, 0)
+    if cursor.at != cursor.end:
+        refuse("there are bytes behind the rows")
+    return size
+
+
+cdef void write(Cursor cursor, char* out) noexcept:
+    cdef Py_ssize_t count = read_array(&cursor), values, length, row, column
+    out[0] = b"["
+    out += 1
+    for row in range(count):
+        if row:
+            out[0] = b","
+            out += 1
+        out[0] = b"["
+        out += 1
+        values = read_array(&cursor)
+        for column in range(values):
+            if column:
+                out[0] = b","
+                out += 1
+            length = read_value(&cursor)
+            if length < 0:
+                memcpy(out, b"null", 4)
+                out += 4
+            else:
+                out[0] = b'"'
+                out = put_base64(cursor.at, length, out + 1)
+                out[0] = b'"'
+                out += 1
+                cursor.at += length
+        out[0] = b"]"
+        out += 1
+    out[0] = b"]"

@@ -1,0 +1,58 @@
+"""Packed rows: a msgpack array of arrays, of `bin` for each value and nil for NULL."""
+
+from libc.stdint cimport uint8_t
+
+cdef enum Head:  # the first byte of a value
+    NIL = 0xC0
+    BIN8 = 0xC4
+    BIN32 = 0xC6
+    ARRAY16 = 0xDC
+    ARRAY32 = 0xDD
+    SMALL_ARRAY = 0x90  # the lower half is the number of elements
+
+
+cdef struct Cursor:
+    const uint8_t* at
+    const uint8_t* end
+
+
+cdef inline int refuse(str why) except -1:
+    from databus_wire.errors import MalformedRows
+    raise MalformedRows(why)
+
+
+cdef inline Py_ssize_t read_number(Cursor* cursor, int size) except -1:
+    """Read a big-endian number of `size` bytes."""
+    cdef Py_ssize_t value = 0
+    if cursor.end - cursor.at < size:
+        refuse("the rows are cut off")
+    for _ in range(size):
+        value = value << 8 | cursor.at[0]
+        cursor.at += 1
+    return value
+
+
+cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
+    """Read the header of an array; return how many elements follow."""
+    cdef uint8_t head = read_number(cursor, 1)
+    if head & 0xF0 == Head.SMALL_ARRAY:
+        return head & 0x0F
+    if head == Head.ARRAY16:
+        return read_number(cursor, 2)
+    if head == Head.ARRAY32:
+        return read_number(cursor, 4)
+    return refuse("rows are arrays of arrays")
+
+
+cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
+    """Read the header of a value; return how many bytes follow, all of which are there, or -1 for NULL."""
+    cdef uint8_t head = read_number(cursor, 1)
+    cdef Py_ssize_t length
+    if head == Head.NIL:
+        return -1
+    if not Head.BIN8 <= head <= Head.BIN32:
+        refuse("a value is bytes or NULL")
+    length = read_number(cursor, 1 << (head - Head.BIN8))
+    if length > cursor.end - cursor.at:
+        refuse("the rows are cut off")
+    return length

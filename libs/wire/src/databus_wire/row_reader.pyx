@@ -1,0 +1,66 @@
+"""The values of rows, one row after the other."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_Check
+from cpython.list cimport PyList_GET_ITEM
+from databus_wire.msgpack_rows cimport read_array, read_value, refuse
+from libc.stdint cimport uint8_t
+
+
+cdef class RowReader:
+    def __cinit__(self, rows):
+        if PyObject_CheckBuffer(rows):
+            PyObject_GetBuffer(rows, &self.view, PyBUF_SIMPLE)
+            self.cursor.at = <const uint8_t*> self.view.buf
+            self.cursor.end = self.cursor.at + self.view.len
+            self.count = read_array(&self.cursor)
+            self.require_end()
+        else:
+            self.lists = list(rows)
+            self.count = len(self.lists)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.view)
+
+    cdef int next(self, Value* values, Py_ssize_t width) except -1:
+        """Read the next row; its values are valid as long as this reader is."""
+        cdef Py_ssize_t size, i
+        self.read += 1
+        if self.lists is not None:
+            return read_list(<list?> self.lists[self.read - 1], values, width)
+        require_width(read_array(&self.cursor), width)
+        for i in range(width):
+            size = read_value(&self.cursor)
+            values[i].text = NULL
+            values[i].object = NULL
+            if size >= 0:
+                values[i].text, values[i].size = <const char*> self.cursor.at, size
+                self.cursor.at += size
+        return self.require_end()
+
+    cdef int require_end(self) except -1:
+        if self.read == self.count and self.cursor.at != self.cursor.end:
+            refuse("there are bytes behind the rows")
+        return 0
+
+
+cdef int read_list(list row, Value* values, Py_ssize_t width) except -1:
+    """Read the values of a list, which are valid as long as the list has them."""
+    cdef Py_ssize_t i
+    cdef PyObject* value
+    require_width(len(row), width)
+    for i in range(width):
+        value = PyList_GET_ITEM(row, i)
+        values[i].object = value
+        values[i].text = NULL
+        if <object> value is not None:
+            if not PyBytes_Check(<object> value):
+                raise TypeError("a value is bytes or None")
+            values[i].text, values[i].size = PyBytes_AS_STRING(<object> value), PyBytes_GET_SIZE(<object> value)
+    return 0
+
+
+cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1:
+    if count != width:
+        raise ValueError("a row has another number of values than its table has columns")
+    return 0
