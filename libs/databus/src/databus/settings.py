@@ -29,7 +29,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from databus.errors import InvalidSettings
 from databus.rules import PartitionBy, Rule, TablePattern, TopicTemplate
-from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, Tls, TlsFailed
+from databus_binlog import Engine, Flavor, GtidSet, InvalidPosition, Login, Tls, TlsFailed
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -222,6 +222,8 @@ class Reader(_Section):
     backlog_limit: Size = 256 * 2**20
     #: a row that takes more bytes in the binlog is not read, but told of: publisher.oversize says what becomes of it
     row_limit: Size = 8 * 2**20
+    #: what decodes the binlog: our own decoder, or the package mysql-replication (`databus-reader[mysql-replication]`)
+    engine: Engine = "native"
     election: Election = Election()
     listen: HostPort = "127.0.0.1:9101"
 
