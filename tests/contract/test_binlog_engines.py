@@ -16,6 +16,7 @@ from databus_binlog import (
     AnyEvent,
     BinlogError,
     CorruptEvent,
+    Engine,
     EngineUnavailable,
     FormatDescription,
     Gtid,
@@ -36,7 +37,8 @@ from databus_binlog import (
     Value,
     Xid,
 )
-from databus_binlog.session import Engine, Session
+from databus_binlog.mysql_replication import limits
+from databus_binlog.session import Session
 from devstack import Kind, Server
 from matrix import Column, tables
 from support import RESET, Connect, printing
@@ -49,7 +51,7 @@ WRONG_VALUES = [
     (r"TIME\(\d\)", r"-.*\.\d*[1-9]\d*", "a negative time with a fraction"),  # -00:00:00.1 is -00:00:00.9 to it
     (r"DATE(TIME\(\d\))?", r".*-00\b.*", "a date that the calendar does not have"),  # None to it
     (r".* latin1", ".*[\x81\x8d\x8f\x90\x9d].*", "UnicodeDecodeError"),  # its codec has holes
-    ("JSON", "NULL|null", "NULL from JSON's null"),  # None, both
+    ("JSON", "NULL|null", "either NULL or JSON's null"),  # None, both
     ("JSON", r'.*"(-?\d+:\d\d:|\d{4}-\d\d-|base64:).*', "the type of a value in its JSON|ValueError"),
 ]
 #: Types that it gets wrong as a whole
@@ -96,7 +98,7 @@ WRONG_EVENTS: dict[str, tuple[tuple[Kind, ...], list[str], str]] = {
     "statements in Latin-1": (
         EITHER,
         ["SET NAMES latin1", "ALTER TABLE t COMMENT 'é'"],
-        "does not say what the statement",
+        "can't read the statement",
     ),
     # It takes lengths above 127 for others.
     "long names": (
@@ -509,9 +511,73 @@ async def test_an_engine_that_is_missing_says_what_to_install(login, queries, mo
     for name in [name for name in sys.modules if name.startswith("databus_binlog.mysql_replication")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pymysqlreplication", None)
+    advice = r"pip install 'databus-binlog\[mysql-replication\]'"
     async with login() as session:
-        with pytest.raises(EngineUnavailable, match=r"pip install 'databus-binlog\[mysql-replication\]'"):
+        with pytest.raises(EngineUnavailable, match=advice):
             await session.dump(await queries.current_position(), server_id=replica(), engine=LIBRARY)
+        with pytest.raises(EngineUnavailable, match=advice):
+            await session.engine_faults(LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("own", "setting", "value", "usual"),
+    [
+        ("mariadb", "log_bin_compress", "ON", "OFF"),
+        ("mariadb", "binlog_alter_two_phase", "ON", "OFF"),
+        ("mariadb", "binlog_row_metadata", "MINIMAL", "FULL"),
+        ("mysql", "binlog_row_metadata", "MINIMAL", "FULL"),
+        ("mysql", "binlog_transaction_compression", "ON", "OFF"),
+        ("mysql", "binlog_row_value_options", "PARTIAL_JSON", ""),
+    ],
+    indirect=["own"],
+)
+async def test_a_setting_that_the_library_cannot_read_is_a_fault_of_the_server(
+    own, execute, login, setting, value, usual
+):
+    await execute(f"SET GLOBAL {setting} = '{value}'")
+    try:
+        async with login() as session:
+            [fault] = await session.engine_faults(LIBRARY, lambda *_: False)
+            assert re.match(rf"{setting} is {value}, with which mysql-replication .*: set it to '{usual}'", fault)
+            assert await session.engine_faults("native") == []
+    finally:
+        await execute(f"SET GLOBAL {setting} = '{usual}'")
+    async with login() as session:
+        assert await session.engine_faults(LIBRARY, lambda *_: False) == []
+
+
+async def test_columns_that_the_library_cannot_read_are_faults_of_wanted_tables(
+    own, schema, execute, login, monkeypatch
+):
+    matrix = [table for table in tables(own.kind) if table.name != "derived"]
+    refused = {
+        f"{schema}.{table.name}.c{place}"
+        for table in matrix
+        for place, column in enumerate(table.columns)
+        if any(re.fullmatch(pattern, column.type) for pattern, _ in WRONG_TYPES)
+    }
+    for table in matrix:
+        for statement in table.creation:
+            await execute(statement)
+    name, label = "日" * 50, "x" * 200
+    await execute(f"CREATE TABLE others ({name} INT, e ENUM('{label}'), f ENUM('a', ''), g SET('a', ''))")
+    await execute(f"CREATE TABLE swe ({', '.join(f'c{place} TEXT CHARACTER SET swe7' for place in range(7))})")
+    async with login() as session:
+
+        async def faults(*names: str) -> list[str]:
+            found = await session.engine_faults(LIBRARY, lambda *table: table in {(schema, name) for name in names})
+            return [fault.removeprefix("mysql-replication can't read ") for fault in found]
+
+        assert await faults("others") == [
+            f"column names of more than 127 bytes: exclude the tables of {schema}.others.{name}",
+            f"labels of more than 127 bytes: exclude the tables of {schema}.others.e",
+            f"empty labels: exclude the tables of {schema}.others.f",
+        ]
+        listed = ", ".join(f"{schema}.swe.c{place}" for place in range(5))
+        assert await faults("swe") == [f"text in swe7: exclude the tables of {listed} and 2 more"]
+        monkeypatch.setattr(limits, "_NAMED", 1000)
+        found = await faults(*(table.name for table in matrix))
+    assert {column for fault in found for column in re.findall(rf"{schema}\.\S+\.c\d+", fault)} == refused
 
 
 @pytest.mark.parametrize("own", ["mysql"], indirect=True)

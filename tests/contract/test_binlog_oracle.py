@@ -8,8 +8,7 @@ from datetime import date, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from databus_binlog import Position, Rows
-from databus_binlog.session import Engine
+from databus_binlog import Engine, Position, Rows
 from devstack import Server
 from support import session_on
 

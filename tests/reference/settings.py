@@ -17,6 +17,7 @@ _BEGIN, _END = "<!-- made by `make docs` from databus/settings -->\n", "<!-- end
 
 #: links to more about a setting
 LINKS = {
+    "reader.engine": "[the second engine](#the-second-engine)",
     "source.hosts": "[failover](../guide/failover.md)",
     "reader.start": "[where a pipeline begins](#where-a-pipeline-begins)",
     "reader.election.by": "[replicas](../guide/deploy.md#replicas)",

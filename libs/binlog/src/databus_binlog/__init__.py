@@ -5,6 +5,7 @@ and `databus_binlog.locate` finds positions; both need `databus-binlog[connect]`
 """
 
 from databus_binlog.decoder import Decoder, float_text
+from databus_binlog.engines import Engine
 from databus_binlog.errors import (
     AccessDenied,
     BinlogError,
@@ -65,6 +66,7 @@ __all__ = [
     "Decoder",
     "Disconnected",
     "DuplicateServerId",
+    "Engine",
     "EngineUnavailable",
     "Event",
     "EventStream",

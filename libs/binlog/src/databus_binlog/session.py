@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from asyncmy.errors import Error as DriverError
@@ -19,6 +18,7 @@ from asyncmy.errors import Error as DriverError
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
 from databus_binlog.driver import log_in, send, take_over, translated
+from databus_binlog.engines import Engine, library
 from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused, ServerUnavailable
 from databus_binlog.gtid import Flavor, MySqlGtidSet
 from databus_binlog.login import Login
@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # imported when it is chosen
 
 #: what a dump returns, by engine
 Stream: TypeAlias = "EventStream | LibraryStream"
-#: what reads and decodes a log: this package, or the library mysql-replication
-Engine = Literal["native", "mysql-replication"]
 Row = tuple[Any, ...]
 
 #: the variables in Server.variables, as far as the server has them
@@ -187,6 +185,16 @@ class Session:
         rows = await self.query(f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # noqa: S608
         return {int(number): str(name) for number, name in rows if number is not None and name is not None}
 
+    async def engine_faults(self, engine: Engine, wanted: Callable[[str, str], bool] | None = None) -> list[str]:
+        """List what in the server's settings and in wanted tables an engine can't read, one line each.
+
+        Empty for the native engine. Raises EngineUnavailable where an engine is not installed.
+        """
+        if engine == "native":
+            return []
+        faults: list[str] = await library().faults(self, wanted)
+        return faults
+
     # --- the log --------------------------------------------------------------------------------------------------
 
     async def register(self, server_id: int) -> None:
@@ -235,7 +243,7 @@ class Session:
                 raise EngineUnavailable(
                     "mysql-replication can't acknowledge: turn semi_sync off, or choose the engine native"
                 )
-            self._stream = _library().open_stream(
+            self._stream = library().open_stream(
                 self._login,
                 self.server,
                 position,
@@ -308,11 +316,3 @@ def _require_file(position: Position) -> None:
         raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has nothing else")
     if position.offset > _MAX_OFFSET:
         raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
-
-
-def _library() -> Any:
-    try:
-        return import_module("databus_binlog.mysql_replication")
-    except ModuleNotFoundError as error:
-        advice = "pip install 'databus-binlog[mysql-replication]', or choose the engine native"
-        raise EngineUnavailable(f"the engine mysql-replication is not installed ({error.name}): {advice}") from error

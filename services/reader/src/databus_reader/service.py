@@ -12,7 +12,7 @@ from databus.events import Start, Table
 from databus.kafka_history import read_history
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
-from databus.readiness import names_columns, require_ready
+from databus.readiness import names_columns
 from databus.redis_connection import connect_redis
 from databus.runtime import Health
 from databus.settings import Settings, Source
@@ -26,6 +26,7 @@ from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_reader.baseline import begin
 from databus_reader.entries import EntryWriter
+from databus_reader.source.engine import require_engine, require_readable
 from databus_reader.source.hosts import Hosts, Place
 from databus_reader.source.switching import Switching, begin_switching
 
@@ -41,6 +42,7 @@ _HEARTBEAT_SECONDS = 1.0
 
 async def run(settings: Settings, health: Health) -> None:
     """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
+    require_engine(settings.reader.engine)
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.reader.election, settings.name, "reader", redis, health),
@@ -113,6 +115,7 @@ async def _read(
             wanted=settings.source.captures,
             describe=tracker.describe,
             row_limit=settings.reader.row_limit,
+            engine=settings.reader.engine,
         )
         health.up()
         await _pass_on(stream, translator, entries, pipe, switching, health)
@@ -163,6 +166,7 @@ async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | 
 
 async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis, Kafka and every host of the database; verify the schema history, settings and grants."""
+    require_engine(settings.reader.engine)
     await read_history(settings)
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
@@ -170,5 +174,5 @@ async def check(settings: Settings, _: Health) -> None:
             await lease.holder()
     for host in settings.source.hosts:
         async with connect_source(settings.source, host) as session:
-            require_ready(session.server, host)
+            await require_readable(session, settings, host)
             await session.register(settings.server_id)

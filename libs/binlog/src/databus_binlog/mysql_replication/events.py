@@ -1,7 +1,7 @@
 """The library's events as ours.
 
-Beside rows, which `values` speaks of, two things differ from the decoder's: `Gtid.commit_time_us` is always 0, and
-MariaDB sends no RowsQuery to a dump that starts from a file.
+Beside values (see `values`), two things differ from the decoder's events: `Gtid.commit_time_us` is always 0, and
+MariaDB sends no RowsQuery to a dump that starts at a file.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _PLAIN: dict[type, Callable[[Place, Any], AnyEvent]] = {
 
 
 class Converter:
-    """Converts what comes through a gate."""
+    """Converts the events that a gate lets through."""
 
     table: TableMap  #: of the last rows, described
 
@@ -103,10 +103,10 @@ class Converter:
         return _PLAIN[type(event)](self.gate.place, event)
 
     def _query(self, event: Any) -> Query:
-        """The library takes all statements for UTF-8, and escapes what is none."""
+        """Convert a statement. The library decodes all of them as UTF-8 and escapes other bytes."""
         charset = self.gate.charset(getattr(event, "character_set_client", None))
         if "\\x" in event.query or not (event.query.isascii() or charset in UTF8):
-            raise UnsupportedColumn(f"mysql-replication does not say what the statement at {self.gate.where} was")
+            raise UnsupportedColumn(f"mysql-replication can't read the statement at {self.gate.where} exactly")
         schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
         return Query(*self.gate.place, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
 

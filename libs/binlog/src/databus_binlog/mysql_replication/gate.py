@@ -1,7 +1,7 @@
-"""What of a dump mysql-replication gets to see: the events it reads rightly.
+"""Lets mysql-replication see the events of a dump that it reads correctly.
 
-The library leaves out without a word what it does not know, and rows whose table map it has not seen. So each packet
-is looked at before: what is not wanted is dropped here, what would be lost is refused.
+The library silently skips events that it does not know, and rows whose table map it has not seen. So each packet
+is checked first: unwanted events are dropped here, events that the library would lose are refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_TABLE = 0xFFFFFF
 
 
 class Gate:
-    """Stands where the library has its connection, and knows the event that it lets through."""
+    """Stands in for the library's connection, and describes the event that it lets through."""
 
     place: control.Place = (0, 0, "", 0, 0)  #: of that event
     artificial: bool
@@ -58,7 +58,7 @@ class Gate:
     ) -> None:
         self._connection = connection
         self._flavor = flavor
-        self._checksum = checksum  # what the library takes for granted in all files
+        self._checksum = checksum  # the library assumes the same for all files
         self._collations = collations
         self._wanted = wanted
         self._row_limit = row_limit or sys.maxsize
@@ -70,7 +70,7 @@ class Gate:
     def hang_up(self) -> None:
         """End the dump, from any thread."""
         with contextlib.suppress(OSError, AttributeError):  # it is closed already
-            self._connection._sock.shutdown(socket.SHUT_RDWR)  # pymysql has no way to wake up who reads
+            self._connection._sock.shutdown(socket.SHUT_RDWR)  # pymysql can't interrupt a read
 
     # --- as the library calls it
 
@@ -84,7 +84,7 @@ class Gate:
             super().__setattr__(name, value)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Cut a command to the length it states: by a byte too much, MariaDB's dump ends in a reset connection."""
+        """Cut a command to its stated length: after a surplus byte, MariaDB resets the connection at the dump's end."""
         self._connection._write_bytes(data[: 4 + int.from_bytes(data[:3], "little")])
 
     def _read_packet(self) -> Any:

@@ -1,4 +1,4 @@
-"""The library's reader, in a thread of its own; its events come as from an EventStream."""
+"""The library's reader, in a thread of its own; iterate over it as over an EventStream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from databus_binlog.position import Position, Server
 from databus_binlog.table_map import TableMap
 
 _CONNECTIONS = 2  # the library has one for the log and one to look at the server's settings
-_IMAGES = 1000  # row images after which a piece is handed out
+_IMAGES = 1000  # row images after which a piece is returned
 _MORE_FOLLOWS = (Gtid, RowsQuery, Rows)
 
 
@@ -61,7 +61,7 @@ def open_stream(
 
 
 class LibraryStream:
-    """Iterate over it for events. The next piece is read when it is asked for, so that none pile up."""
+    """Iterate over it for events. The next piece is read on demand, so that none pile up."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -82,7 +82,7 @@ class LibraryStream:
             if self._closed:
                 raise StopAsyncIteration
             self._piece = asyncio.get_running_loop().run_in_executor(self._thread, self._reader.read)
-        await asyncio.wait([self._piece])  # who is cancelled here finds the piece the next time
+        await asyncio.wait([self._piece])  # after a cancellation the next call returns the piece
         events, self._piece = self._piece.result(), None
         if events:
             return events
@@ -91,7 +91,7 @@ class LibraryStream:
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """Hang up. Iteration ends after what has already come."""
+        """Disconnect. Iteration ends after the events that have arrived."""
         if not self._closed:
             self._closed = True
             self._reader.hang_up()
@@ -102,7 +102,7 @@ class LibraryStream:
 class Reader:
     """Reads with the library, blocking. Most parameters are those of `Session.dump`.
 
-    watch: called with the library's connection; puts a gate before it and converts what comes through.
+    watch: called with the library's connection; puts a gate before it and converts the events that pass.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class Reader:
         self._library.close()
 
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
-        """Connect for the library, first to read the log. After a loss it would read again from the start."""
+        """Connect for the library, first to read the log. After a loss it would read from the start again."""
         self._connections += 1
         if self._connections > _CONNECTIONS:
             raise Disconnected("connection to the server lost")
@@ -207,7 +207,7 @@ class Reader:
         return None
 
     def _failed(self, error: Exception) -> BinlogError:
-        """Say what an error means: the library raises whatever its parts do."""
+        """Return the error of ours for an error of the library or of its parts."""
         if isinstance(error, pymysql.MySQLError):
             code, text = error.args if len(error.args) == 2 else (0, error)
             return from_server(code, str(text), user=self._user)

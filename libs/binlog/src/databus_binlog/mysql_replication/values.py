@@ -1,6 +1,6 @@
-"""Values as mysql-replication gives them, as the text the decoder gives; refused where that text can't be known.
+"""Values of mysql-replication as the text that the decoder gives; refused where that text can't be known.
 
-The library's objects do not say everything, and some say something else. What is refused stands at each type; it was
+Some of the library's objects have lost information, some are wrong. What is refused is stated at each type; it was
 found by comparing version 1.0.17 with what MariaDB 10.11 and MySQL 9.7 print.
 """
 
@@ -32,7 +32,7 @@ _ZERO = datetime(1970, 1, 1)  # the library's have no zone either
 
 
 class Refused(ValueError):
-    """What the library gives does not tell what the column holds."""
+    """The value in the column can't be known from what the library gives."""
 
 
 class RowReader:
@@ -82,18 +82,18 @@ def require_known_types(table: TableMap) -> None:
 
 
 def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
-    return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't tell {what}")
+    return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't read {what}")
 
 
 def _nothing(column: ColumnMap, source: str) -> bytes | None:
-    """Tell apart what all is None to the library."""
+    """Tell the reasons apart for which the library gives None."""
     if source == NONE_SOURCE.EMPTY_SET:
         return b"0"
     if source != NONE_SOURCE.NULL:
         raise Refused("a date that the calendar does not have, like 0000-00-00")
     if column.type == _T.JSON:
         if column.nullable:
-            raise Refused("NULL from JSON's null")
+            raise Refused("a None that is either NULL or JSON's null")
         return b"null"
     return None
 
@@ -170,21 +170,30 @@ def _string(column: ColumnMap, theirs: Any) -> Text:
         width = column.metadata or 0
         width = width if column.type == _T.STRING else 0
         return lambda value: (value or b"").ljust(width, b"\0")  # without a codec, "" is a string still
-    exact = _exact_codec(column.charset or "")
-    if not exact or not codec or _codec_name(codec) != _codec_name(exact):
+    if not _is_exact(codec, column.charset or ""):
         raise Refused(f"text in {column.charset}")
     return str.encode
 
 
-def _codec_name(alias: str) -> str:
+def reads_text_in(charset: str) -> bool:
+    """Whether the library decodes text in a character set exactly."""
+    return _is_exact(RowsEvent.charset_to_encoding(charset), charset)
+
+
+def _is_exact(codec: str | None, charset: str) -> bool:
+    exact = _exact_codec(charset)
+    return bool(exact and codec) and _codec_name(codec) == _codec_name(exact)
+
+
+def _codec_name(alias: str | None) -> str:
     try:
-        return codecs.lookup(alias).name
+        return codecs.lookup(alias or "").name
     except LookupError:
         return ""
 
 
 def _exact_codec(charset: str) -> str:
-    """Return the codec whose every answer is the server's, or "". What it has no answer to is refused when it comes."""
+    """Return the codec that decodes as the server does, or "". Bytes that it can't decode are refused then."""
     if charset in charsets.UTF8:
         return "utf-8"
     if charset in MULTI_BYTE:

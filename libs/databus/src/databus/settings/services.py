@@ -8,6 +8,7 @@ from pydantic import Field
 from databus.settings.start import Start, StartLatest
 from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size
 from databus.table_filter import TablePattern
+from databus_binlog import Engine
 
 
 class Election(Section):
@@ -30,6 +31,8 @@ class Reader(Section):
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
     """A row that takes more in the binlog (an update twice as much) is not read; `publisher.oversize` applies to it."""
+    engine: Engine = "native"
+    """What decodes the binlog: the built-in decoder, or the package mysql-replication, which is slower."""
     election: Election = Election()
     """The election among replicas of the reader."""
     listen: HostPort = "127.0.0.1:9101"

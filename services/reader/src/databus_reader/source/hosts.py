@@ -22,12 +22,12 @@ from databus.errors import (
     SourceUnavailable,
 )
 from databus.progress import Progress
-from databus.readiness import require_ready
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.source_connection import connect_source
 from databus_binlog import Position
 from databus_binlog.session import Session
+from databus_reader.source.engine import require_readable
 from databus_reader.source.start import resolve
 from databus_reader.source.verify import verify
 
@@ -114,7 +114,7 @@ class Hosts:
         if host not in self._turn:
             raise InvalidSettings(f"{host} is none of source.hosts ({', '.join(self.settings.source.hosts)})")
         async with connect_source(self.settings.source, host) as session:
-            require_ready(session.server, host)
+            await require_readable(session, self.settings, host)
 
     async def _asked_for(self, progress: Progress, held: AsyncExitStack) -> Place | None:
         """Try the host that the reader was asked to go to; one that is behind is given a moment to catch up."""
@@ -163,7 +163,7 @@ class Hosts:
                 refused_at, refusal = self._refused.get(host, (None, None))
                 if refusal and refused_at == progress.position:
                     raise refusal
-                require_ready(session.server, host)
+                await require_readable(session, settings, host)
                 if progress.position is None:
                     progress = await resolve(settings, host, session)
                 try:

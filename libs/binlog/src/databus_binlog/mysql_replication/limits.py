@@ -1,0 +1,91 @@
+"""What mysql-replication can't read of a server, as far as the server's settings and tables show it.
+
+What they do not show stops the stream when it comes: a session's own settings, logs written under other settings,
+single values (see `gate` and `values`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from databus_binlog.charsets import UTF8
+from databus_binlog.mysql_replication.values import reads_text_in
+
+if TYPE_CHECKING:
+    from databus_binlog.session import Session
+
+#: variable, the value that the library reads, what it does with others
+_SETTINGS = (
+    ("binlog_row_metadata", "FULL", "guesses signs and character sets"),
+    ("binlog_row_value_options", "", "reads one difference of a JSON value and drops the others"),
+    ("binlog_transaction_compression", "OFF", "leaves compressed transactions out"),
+    ("log_bin_compress", "OFF", "leaves compressed events out"),
+    ("binlog_alter_two_phase", "OFF", "fails on ALTER TABLE"),
+)
+_OPTIONAL = {name for name, *_ in _SETTINGS} - {"binlog_row_metadata"}  # a server without it logs as if it were off
+
+_COLUMNS = """
+SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, COALESCE(c.character_set_name, '')
+FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
+  AND t.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
+
+_NAMED = 5  # columns in a line
+_LONGEST = 127  # bytes of a name or label
+_COMPRESSED = " /*M!100301 COMPRESSED*/"  # as MariaDB's information_schema shows it
+_WIDE = {"ucs2", "utf16", "utf16le", "utf32"}
+
+
+async def faults(session: Session, wanted: Callable[[str, str], bool] | None) -> list[str]:
+    """List settings, and columns of wanted tables, that the library can't read, one line for each cause."""
+    return [*_settings(session.server.variables), *await _columns(session, wanted)]
+
+
+def _settings(variables: Mapping[str, str]) -> list[str]:
+    found = []
+    for name, readable, consequence in _SETTINGS:
+        value = variables.get(name, readable if name in _OPTIONAL else "missing")
+        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != readable:
+            found.append(f"{name} is {value}, with which mysql-replication {consequence}: set it to {readable!r}")
+    return found
+
+
+async def _columns(session: Session, wanted: Callable[[str, str], bool] | None) -> list[str]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for schema, table, name, kind, declared, charset in await session.query(_COLUMNS):
+        if (wanted is None or wanted(schema, table)) and (cause := _cause(name, kind.lower(), declared, charset)):
+            found[cause].append(f"{schema}.{table}.{name}")
+    return [
+        f"mysql-replication can't read {cause}: exclude the tables of {_listed(columns)}"
+        for cause, columns in found.items()
+    ]
+
+
+def _cause(name: str, kind: str, declared: str, charset: str) -> str:
+    """Say what of a column the library can't read, or nothing."""
+    if kind == "vector":
+        return "VECTOR columns"
+    if declared.endswith(_COMPRESSED):
+        return "compressed columns"
+    if len(name.encode()) > _LONGEST:
+        return f"column names of more than {_LONGEST} bytes"
+    if kind in {"enum", "set"}:
+        return _labels_cause(kind, declared, charset)
+    return f"text in {charset}" if charset and not reads_text_in(charset) else ""
+
+
+def _labels_cause(kind: str, declared: str, charset: str) -> str:
+    labels = declared.partition("(")[2].rstrip(")").removeprefix("'").removesuffix("'").split("','")
+    if charset in _WIDE or not (charset in UTF8 or declared.isascii()):
+        return f"labels in {charset}"
+    if any(len(label.encode()) > _LONGEST for label in labels):
+        return f"labels of more than {_LONGEST} bytes"
+    return "empty labels" if kind == "enum" and "" in labels else ""
+
+
+def _listed(columns: list[str]) -> str:
+    more = len(columns) - _NAMED
+    return ", ".join(columns[:_NAMED]) + (f" and {more} more" if more > 0 else "")
