@@ -16,7 +16,8 @@ LIMIT, HUGE = 100_000, 64_000_000
 
 READER = """
 import asyncio, json, sys
-from databus_binlog import Login, OversizedRows, Position, Rows, connect
+from databus_binlog import Login, OversizedRows, Position, Rows
+from databus_binlog.session import connect
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

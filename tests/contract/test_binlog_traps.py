@@ -48,7 +48,8 @@ async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[V
 
 READER = """
 import asyncio, sys
-from databus_binlog import Login, Position, connect
+from databus_binlog import Login, Position
+from databus_binlog.session import connect
 
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

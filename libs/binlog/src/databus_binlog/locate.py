@@ -1,4 +1,4 @@
-"""A place in one server's log becomes a position that any server understands: with all that was executed before it."""
+"""Turns a file and offset of one server's log into a position that any server understands, by adding the GTID set."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from databus_binlog.login import Login
 from databus_binlog.position import Position, release
 from databus_binlog.session import Session, connect
 
-#: events that stand between transactions
+#: events between transactions
 _BETWEEN = {"Format_desc", "Previous_gtids", "Gtid_list", "Binlog_checkpoint", "Start_encryption", "Rotate", "Stop"}
 _GTIDS = {"Gtid", "Anonymous_Gtid", "Gtid_tagged"}
 
 
 async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Position:
-    """Return a place between two transactions with the GTID set executed before; without, where none are logged.
+    """Add to an offset between two transactions the GTID set executed before it, unless the server logs no GTIDs.
 
-    MariaDB is asked; MySQL tells what came before the file, whose transactions up to the offset are then read.
-    Raises InvalidPosition for a place inside a transaction, and where transactions have no GTID though the server's
-    new ones do: a set would not tell them.
+    MariaDB computes the set. MySQL has the set at the start of the file, to which the file's transactions up to the
+    offset are added. Raises InvalidPosition for an offset inside a transaction, and where transactions before it have
+    no GTID though the server's new ones do: no set contains them.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)
@@ -28,7 +28,7 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
         if not session.server.gtid:
             return Position("", file, offset)
         executed = GtidSet.parse("mysql", await session.gtids_before(file))
-        # A server built from a backup never had some in its log: no file tells them.
+        # Those restored from a backup were never in this server's log.
         [(purged,)] = await session.query("SELECT @@GLOBAL.gtid_purged")
         executed.merge(str(purged).replace("\n", ""))
         for gtid in await _gtids(session, file, 4, server_id, until=offset):
@@ -38,16 +38,16 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
 
 
 async def next_gtid(login: Login, file: str, offset: int, *, server_id: int) -> str | None:
-    """Return the GTID of the first transaction from a place on; None where there is none yet.
+    """Return the GTID of the first transaction at or after an offset; None where there is none yet.
 
-    Raises InvalidPosition for an anonymous one: a server that is asked by a GTID set may leave it out.
+    Raises InvalidPosition for an anonymous transaction: a server that reads from a GTID set may skip it.
     """
     async with connect(login) as session:
         return next(iter(await _gtids(session, file, offset, server_id)), None)
 
 
 async def _require_between(session: Session, file: str, offset: int) -> None:
-    """Refuse an offset inside a transaction, where no event starts, or in a file that is not there."""
+    """Raise InvalidPosition for an offset inside a transaction, where no event starts, or in a file that is gone."""
     if file not in (logs := await session.logs()):
         oldest, *_, newest = [*logs, *logs]
         raise InvalidPosition(f"the server has no file {file} (its log is {oldest} to {newest})")
@@ -61,7 +61,7 @@ async def _require_between(session: Session, file: str, offset: int) -> None:
 
 
 async def _gtids(session: Session, file: str, offset: int, server_id: int, until: int = 0) -> list[str]:
-    """Read the GTIDs from a place up to an offset of the same file; or only the next one, wherever it is."""
+    """Read the GTIDs from an offset up to `until` in the same file; with 0, only the next one, also of a later file."""
     found: list[str] = []
     position = Position(file=file, offset=offset)
     stream = await session.dump(position, server_id=server_id, follow=False, wanted=lambda schema, table: False)

@@ -121,9 +121,9 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Where both are known the GTID set counts: it may be a few commits behind.
+        """Return the end of the log. Resume from its GTID set if it has one: it may lag the offset by a few commits.
 
-        Without a set where MySQL logs transactions without GTIDs, which no set could contain.
+        It has none while MySQL may log transactions without GTIDs.
         """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)

@@ -98,11 +98,11 @@ class Gate:
 
     def _lets_through(self, event: bytes) -> bool:
         try:
-            return self._looked_through(event)
+            return self._inspect(event)
         except (LookupError, ValueError, struct.error) as error:
             raise CorruptEvent(f"event type {self._kind} at {self.where} can't be read: {error}") from error
 
-    def _looked_through(self, event: bytes) -> bool:
+    def _inspect(self, event: bytes) -> bool:
         time, self._kind, server_id, _, next_position, flags = _HEADER.unpack_from(event)
         self.artificial = bool(flags & _ARTIFICIAL)
         self.place = time, server_id, self._file, *self._span(len(event), next_position)
@@ -123,7 +123,7 @@ class Gate:
         elif self._kind == E.ROWS_QUERY and not self._checksum:
             raise self._unreadable("it cuts four bytes off where binlog_checksum is NONE")
         if self._kind not in _READ | SAY_NOTHING and not flags & _IGNORABLE:
-            raise self._unreadable("it does not know it")
+            raise self._unreadable("it skips events of this type")
         return self._kind in _READ
 
     def charset(self, collation: int | None) -> str | None:
@@ -193,7 +193,7 @@ class Gate:
         if table is None:
             return False
         if self._kind in _UNREADABLE_ROWS:
-            raise self._unreadable("it leaves such rows out or takes them for others")
+            raise self._unreadable("it skips such rows or takes them for others")
         if size > self._row_limit:
             raise self._unreadable(f"its {size} bytes are above row_limit, and it can't leave them out of memory")
         self.table = table
