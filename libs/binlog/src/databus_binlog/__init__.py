@@ -1,6 +1,6 @@
 """The MySQL and MariaDB replication protocol, and a compiled binlog decoder."""
 
-from databus_binlog.decoder import Decoder, float_text
+from databus_binlog.decoder import Decoder
 from databus_binlog.errors import (
     AccessDenied,
     BinlogError,
@@ -47,6 +47,7 @@ from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
 from databus_binlog.locate import locate, next_gtid
 from databus_binlog.login import Login, Tls, log_in
+from databus_binlog.number_text import float_text
 from databus_binlog.position import Position, Server
 from databus_binlog.session import Engine, Session, Stream, connect
 from databus_binlog.stream import EventStream
