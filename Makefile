@@ -103,7 +103,7 @@ $(VENV)/uv: requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	@touch $@
 
-$(VENV)/installed: $(VENV)/uv $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/*/setup.py libs/*/src/*/*.p[yx][xdi] libs/*/src/*/*.hpp)
+$(VENV)/installed: $(VENV)/uv $(wildcard libs/*/pyproject.toml services/*/pyproject.toml libs/*/setup.py libs/*/src/*/*.pyx libs/*/src/*/*.pxd libs/*/src/*/*.hpp)
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(MEMBERS:%=-e ./%)
 	@touch $@

@@ -1,18 +1,24 @@
 """Build the compiled modules; everything else is in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-SOURCE = "src/databus_binlog"
+PACKAGE = Path("src/databus_binlog")
+#: C's arithmetic: sizes are checked before each access, and no index is negative
+DIRECTIVES = {"boundscheck": False, "wraparound": False, "cdivision": True, "initializedcheck": False}
 
-decoder = Extension(
-    "databus_binlog.decoder",
-    [f"{SOURCE}/decoder.pyx"],
-    depends=sorted(map(str, Path(SOURCE).glob("*.pxi"))),
-    libraries=["z"],
+modules = Extension(
+    "databus_binlog.*",
+    [str(PACKAGE / "*.pyx")],
+    include_dirs=[str(PACKAGE)],
+    depends=sorted(map(str, PACKAGE.glob("*.hpp"))),
     language="c++",
     extra_compile_args=["-O3", "-std=c++17"],
 )
-setup(ext_modules=cythonize([decoder]))
+setup(
+    ext_modules=cythonize([modules], language_level=3, compiler_directives=DIRECTIVES),
+    options={"build_ext": {"parallel": os.cpu_count()}},
+)

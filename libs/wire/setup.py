@@ -10,18 +10,15 @@ PACKAGE = Path("src/databus_wire")
 #: sizes are checked before each access, and no index is negative
 DIRECTIVES = {"boundscheck": False, "wraparound": False}
 
-modules = [
-    Extension(
-        f"{PACKAGE.name}.{source.stem}",
-        [str(source)],
-        include_dirs=[str(PACKAGE)],
-        depends=[str(header) for header in PACKAGE.glob("*.hpp")],
-        language="c++",
-        extra_compile_args=["-O3", "-std=c++17"],
-    )
-    for source in sorted(PACKAGE.glob("*.pyx"))
-]
+modules = Extension(
+    "databus_wire.*",
+    [str(PACKAGE / "*.pyx")],
+    include_dirs=[str(PACKAGE)],
+    depends=sorted(map(str, PACKAGE.glob("*.hpp"))),
+    language="c++",
+    extra_compile_args=["-O3", "-std=c++17"],
+)
 setup(
-    ext_modules=cythonize(modules, language_level=3, compiler_directives=DIRECTIVES),
+    ext_modules=cythonize([modules], language_level=3, compiler_directives=DIRECTIVES),
     options={"build_ext": {"parallel": os.cpu_count()}},
 )

@@ -260,7 +260,7 @@ def test_an_image_without_columns_stops_instead_of_losing_its_row(wire, decode):
 
 
 def test_a_failure_inside_a_row_is_never_taken_for_a_value(wire, decode, monkeypatch):
-    monkeypatch.setattr("databus_binlog.decoder.apply_diffs", lambda *_: 1 / 0)
+    monkeypatch.setattr("databus_binlog.partial_json.apply_diffs", lambda *_: 1 / 0)
     table = wire.table("f5", "04")
     update = "070000000000 0100 0200 01 ff ff 00 03000000 0c0161 01 01 00 01000000 02"
     with pytest.raises(ZeroDivisionError):

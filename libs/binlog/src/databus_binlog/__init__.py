@@ -4,7 +4,7 @@ Here is what reads binlog files and what comes out of them. To read a server's l
 and `databus_binlog.locate` finds positions; both need `databus-binlog[connect]`.
 """
 
-from databus_binlog.decoder import Decoder, float_text
+from databus_binlog.decoder import Decoder
 from databus_binlog.engines import Engine
 from databus_binlog.errors import (
     AccessDenied,
@@ -51,6 +51,7 @@ from databus_binlog.events import (
 from databus_binlog.files import read_file
 from databus_binlog.gtid import Flavor, GtidSet, MariaDbGtidPosition, MySqlGtidSet
 from databus_binlog.login import Login, Tls
+from databus_binlog.number_text import float_text
 from databus_binlog.position import Position, Server
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap

@@ -19,9 +19,9 @@ from pymysqlreplication.row_event import RowsEvent
 
 from databus_binlog import charsets
 from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE
-from databus_binlog.decoder import float_text
 from databus_binlog.errors import MissingMetadata, UnsupportedColumn
 from databus_binlog.events import ABSENT, Value
+from databus_binlog.number_text import float_text
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
 Text: TypeAlias = Callable[[Any], bytes]  #: makes the text of one column's values

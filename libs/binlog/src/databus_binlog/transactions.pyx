@@ -1,7 +1,17 @@
-# What begins and ends a transaction, written by hand: it comes with every row of small transactions.
+"""The events that begin and end transactions."""
 
-cdef enum:
-    GTID_TAG = 3  # of the classes in events.py
+from databus_binlog.byte_order cimport le
+from databus_binlog.msgpack cimport put_bin, put_bool, put_nil, put_str, put_uint
+from databus_binlog.number_text cimport put_digits
+from libc.stdint cimport uint64_t
+from libc.string cimport memcmp, memcpy
+
+from databus_binlog.event_types import EventType as E
+
+cdef int GTID = E.GTID, GTID_MARIADB = E.GTID_MARIADB, XID = E.XID
+
+cdef enum Tag:  # of the classes in events.py
+    GTID_TAG = 3
     QUERY_TAG = 4
     XID_TAG = 5
 
@@ -18,61 +28,61 @@ cdef enum MoreGtidFlag:
     ROLLBACK_ALTER = 8
 
 
-cdef int write_gtid_mariadb(Recorder to, const uint8_t* body, const uint8_t* end) except -1:
-    """sequence u64, domain u32, flags u8, [commit u64], [XA's format u32, two lengths u8, its parts], more flags u8."""
+cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* end) except -1:
+    """sequence u64, domain u32, flags u8, [commit u64], [XA: format u32, two lengths u8, its parts], more flags u8."""
     cdef char[64] gtid
     cdef char* o
     cdef uint8_t flags
     cdef Py_ssize_t more = 13
-    to._need(end - body, more, GTID_MARIADB)
+    to.need(end - body, more, GTID_MARIADB)
     flags = body[12]
     if flags & GROUP_COMMIT:
         more += 8
     if flags & (XA_PREPARED | XA_COMPLETED):
-        to._need(end - body, more + 6, GTID_MARIADB)
+        to.need(end - body, more + 6, GTID_MARIADB)
         more += 6 + body[more + 4] + body[more + 5]
-    o = digits_of(gtid, le(body + 8, 4))
+    o = put_digits(gtid, le(body + 8, 4))
     o[0] = b"-"
-    o = digits_of(o + 1, to.server_id)
+    o = put_digits(o + 1, to.server_id)
     o[0] = b"-"
-    o = digits_of(o + 1, le(body, 8))
+    o = put_digits(o + 1, le(body, 8))
     return write_gtid_text(
         to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[more] if more < end - body else 0, 0
     )
 
 
-cdef int write_gtid(Recorder to, int kind, const uint8_t* body, const uint8_t* end) except -1:
-    """flags u8, source 16, number u64, 2 u8, committed and sequence i64 each, commit times in 7 bytes each."""
+cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t* end) except -1:
+    """flags u8, source 16, number u64, 2 u8, committed and sequence i64 each, commit times of 7 bytes each."""
     cdef uint64_t committed = 0
     cdef char[64] gtid
     cdef char* o = gtid
-    to._need(end - body, 25, kind)
+    to.need(end - body, 25, kind)
     if kind == GTID:
         o = put_uuid(gtid, body + 1)
         o[0] = b":"
-        o = digits_of(o + 1, le(body + 17, 8))
+        o = put_digits(o + 1, le(body + 17, 8))
     if end - body >= 49 and body[25] == 2:
         committed = le(body + 42, 7)
         if committed >> 55:  # the original server's time follows
-            to._need(end - body, 56, kind)
+            to.need(end - body, 56, kind)
             committed = le(body + 49, 7)
     return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed)
 
 
 cdef int write_gtid_text(
-    Recorder to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed
+    EventWriter to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed
 ) except -1:
-    cdef char* o = put_str(to._begin(GTID_TAG, 5, size + 32), gtid, size)
+    cdef char* o = put_str(to.begin(GTID_TAG, 5, size + 32), gtid, size)
     o = put_bool(put_bool(o, standalone), ddl)
     if alter & START_ALTER:
-        o = put_str(o, "start", 5)
+        o = put_str(o, b"start", 5)
     elif alter & COMMIT_ALTER:
-        o = put_str(o, "commit", 6)
+        o = put_str(o, b"commit", 6)
     elif alter & ROLLBACK_ALTER:
-        o = put_str(o, "rollback", 8)
+        o = put_str(o, b"rollback", 8)
     else:
-        o = put_str(o, "", 0)
-    return to._complete(put_uint(o, committed))
+        o = put_str(o, b"", 0)
+    return to.complete(put_uint(o, committed))
 
 
 cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:
@@ -88,8 +98,8 @@ cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:
     return o
 
 
-cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept:
-    """Tell whether a QUERY is BEGIN, which MySQL writes into every transaction."""
+cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept nogil:
+    """Return whether a QUERY event is the BEGIN that MySQL writes into every transaction."""
     cdef Py_ssize_t text
     if end - body < 13:
         return False
@@ -97,18 +107,17 @@ cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept:
     return end - body == text + 5 and memcmp(body + text, b"BEGIN", 5) == 0
 
 
-cdef int write_begin(Recorder to, const uint8_t* body) except -1:
+cdef int write_begin(EventWriter to, const uint8_t* body) except -1:
     """thread u32, seconds u32, length of schema u8, error u16, length of status u16, status, schema, NUL, BEGIN."""
     cdef size_t schema = body[8]
-    cdef char* o = to._begin(QUERY_TAG, 5, schema + 32)
+    cdef char* o = to.begin(QUERY_TAG, 5, schema + 32)
     o = put_str(o, <const char*> body + 13 + le(body + 11, 2), schema)
     o = put_bin(o, 5)
     memcpy(o, b"BEGIN", 5)
     o = put_uint(put_uint(o + 5, le(body, 4)), le(body + 9, 2))
-    o[0] = <char> 0xC0
-    return to._complete(o + 1)
+    return to.complete(put_nil(o))
 
 
-cdef int write_xid(Recorder to, const uint8_t* body, const uint8_t* end) except -1:
-    to._need(end - body, 8, XID)
-    return to._complete(put_uint(to._begin(XID_TAG, 1, 16), le(body, 8)))
+cdef int write_xid(EventWriter to, const uint8_t* body, const uint8_t* end) except -1:
+    to.need(end - body, 8, XID)
+    return to.complete(put_uint(to.begin(XID_TAG, 1, 16), le(body, 8)))

@@ -1,42 +1,72 @@
-# MySQL's binary JSON as the server's own text: sql-common/json_binary.cc and Json_wrapper::to_string.
+"""MySQL's binary JSON as text."""
 
-cdef enum:
-    SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from databus_binlog.buffer cimport append, room
+from databus_binlog.byte_order cimport le
+from databus_binlog.faults cimport check
+from databus_binlog.number_text cimport (
+    decimal_size, put_decimal, put_digits, put_float, put_signed, put_unsigned,
+)
+from databus_binlog.time_text cimport put_clock, put_fraction, put_packed_datetime
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memchr, memcpy, memset
+
+from databus_binlog.table_map import FieldType as T
+
+cdef int TIMESTAMP = T.TIMESTAMP, DATE = T.DATE, TIME = T.TIME, DATETIME = T.DATETIME, NEWDECIMAL = T.NEWDECIMAL
+
+cdef enum Kind:
+    SMALL_OBJECT
+    LARGE_OBJECT
+    SMALL_ARRAY
+    LARGE_ARRAY
+    LITERAL
+    INT16
+    UINT16
+    INT32
+    UINT32
+    INT64
+    UINT64
+    DOUBLE
     STRING
     OPAQUE = 15
-    DEEPEST = 128  # the server allows 100 levels
-    LONGEST_TEXT = 16  # characters that a byte becomes, at most: more come of values that are pointed to twice
+
+cdef enum:
+    DEEPEST = 128  # levels; the server allows 100
+    LONGEST_TEXT = 16  # bytes of text for a byte of a document, at most: values may be stored once and used twice
 
 
 cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Append the text of a whole document. No bytes at all are a JSON null."""
+    """Append the text of a whole document. An empty document is a JSON null."""
     if p == end:
         return append(out, b"null", 4)
-    return json_value(out, p[0], p + 1, end, 0, out.size + LONGEST_TEXT * (end - p) + 1024)
+    return write_value(out, p[0], p + 1, end, 0, out.size + LONGEST_TEXT * (end - p) + 1024)
 
 
-cdef Fault json_value(
+cdef Fault write_value(
     Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
-    cdef char* o = room(out, 512)  # for every scalar but strings
+    """Append a value whose type is `kind`. A text beyond `limit` bytes of output is malformed: it repeats values."""
+    cdef char* o = room(out, 512)  # enough for every scalar but strings
     cdef char* first = o
     cdef double value
     cdef size_t size
     if o == NULL:
-        return NO_MEMORY
+        return Fault.NO_MEMORY
     if kind <= LARGE_ARRAY:
-        return json_container(out, kind, p, end, depth, limit)
+        return write_container(out, kind, p, end, depth, limit)
     if kind == STRING:
-        if not json_length(&p, end, &size):
-            return BAD_JSON
-        return json_string(out, p, size)
+        if not read_length(&p, end, &size):
+            return Fault.BAD_JSON
+        return write_string(out, p, size)
     if kind == OPAQUE:
-        return json_opaque(out, p, end)
-    if kind > DOUBLE or end - p < json_scalar_size(kind):
-        return BAD_JSON
+        return write_opaque(out, p, end)
+    if kind > DOUBLE or end - p < scalar_size(kind):
+        return Fault.BAD_JSON
     if kind == LITERAL:
         if p[0] > 2:
-            return BAD_JSON
+            return Fault.BAD_JSON
         return append(out, b"null" if p[0] == 0 else b"true" if p[0] == 1 else b"false", 5 if p[0] == 2 else 4)
     if kind == DOUBLE:
         memcpy(&value, p, 8)
@@ -44,22 +74,22 @@ cdef Fault json_value(
         if memchr(first, b".", o - first) == NULL and memchr(first, b"e", o - first) == NULL:
             memcpy(o, b".0", 2)
             o += 2
-    elif kind & 1:  # the signed ones have odd numbers
-        o = put_signed(o, p, json_scalar_size(kind))
+    elif kind & 1:  # the types of signed integers have odd numbers
+        o = put_signed(o, p, scalar_size(kind))
     else:
-        o = put_unsigned(o, p, json_scalar_size(kind))
+        o = put_unsigned(o, p, scalar_size(kind))
     out.size += o - first
-    return NONE
+    return Fault.NONE
 
 
-cdef inline int json_scalar_size(uint8_t kind) noexcept nogil:
+cdef inline int scalar_size(uint8_t kind) noexcept nogil:
     if kind == LITERAL:
         return 1
     return 2 if kind <= UINT16 else 4 if kind <= UINT32 else 8
 
 
-cdef bint json_length(const uint8_t** p, const uint8_t* end, size_t* size) noexcept nogil:
-    """Read a length of seven bits a byte, and check that so many bytes follow."""
+cdef bint read_length(const uint8_t** p, const uint8_t* end, size_t* size) noexcept nogil:
+    """Read a length of seven bits a byte, and check that this many bytes follow."""
     cdef int shift = 0
     size[0] = 0
     while shift < 35 and p[0] < end:
@@ -71,10 +101,10 @@ cdef bint json_length(const uint8_t** p, const uint8_t* end, size_t* size) noexc
     return False
 
 
-cdef Fault json_container(
+cdef Fault write_container(
     Buffer* out, uint8_t kind, const uint8_t* base, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
-    """An object or array: count, size, key entries (offset, length), value entries (type, offset or value), data."""
+    """Object or array: count, size, key entries (offset, length), value entries (type, offset or value), data."""
     cdef bint is_object = kind <= LARGE_OBJECT
     cdef int width = 4 if kind & 1 else 2
     cdef size_t available = end - base, count, size, i, at, key, length
@@ -84,47 +114,47 @@ cdef Fault json_container(
     cdef uint8_t value_kind
     cdef Fault fault
     if depth > DEEPEST or available < <size_t> (2 * width):
-        return BAD_JSON
+        return Fault.BAD_JSON
     count = le(base, width)
     size = le(base + width, width)
     at = 2 * width + (count * (width + 2) if is_object else 0)
     values = base + at
     if size > available or at + count * (1 + width) > size:
-        return BAD_JSON
+        return Fault.BAD_JSON
     end = base + size
     fault = append(out, b"{" if is_object else b"[", 1)
     for i in range(count):
-        if fault == NONE and out.size > limit:
-            fault = BAD_JSON
-        if fault == NONE and i:
+        if fault == Fault.NONE and out.size > limit:
+            fault = Fault.BAD_JSON
+        if fault == Fault.NONE and i:
             fault = append(out, b", ", 2)
-        if fault == NONE and is_object:
+        if fault == Fault.NONE and is_object:
             entry = keys + i * (width + 2)
             key = le(entry, width)
             length = le(entry + width, 2)
             if key + length > size:
-                return BAD_JSON
-            fault = json_string(out, base + key, length)
-            if fault == NONE:
+                return Fault.BAD_JSON
+            fault = write_string(out, base + key, length)
+            if fault == Fault.NONE:
                 fault = append(out, b": ", 2)
-        if fault != NONE:
+        if fault != Fault.NONE:
             return fault
         entry = values + i * (1 + width)
         value_kind = entry[0]
         if LITERAL <= value_kind <= UINT16 or (width == 4 and INT32 <= value_kind <= UINT32):
-            fault = json_value(out, value_kind, entry + 1, end, depth + 1, limit)
+            fault = write_value(out, value_kind, entry + 1, end, depth + 1, limit)
         else:
             at = le(entry + 1, width)
             if at > size:
-                return BAD_JSON
-            fault = json_value(out, value_kind, base + at, end, depth + 1, limit)
-    if fault == NONE:
+                return Fault.BAD_JSON
+            fault = write_value(out, value_kind, base + at, end, depth + 1, limit)
+    if fault == Fault.NONE:
         fault = append(out, b"}" if is_object else b"]", 1)
     return fault
 
 
-cdef Fault json_string(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
-    """Append a string in quotes; only quote, backslash and control characters are escaped."""
+cdef Fault write_string(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
+    """Append a string in quotes; only quotes, backslashes and control characters are escaped."""
     cdef char* o = room(out, 6 * size + 2)
     cdef char* first = o
     cdef const char* hexadecimal = b"0123456789abcdef"
@@ -132,7 +162,7 @@ cdef Fault json_string(Buffer* out, const uint8_t* p, size_t size) noexcept nogi
     cdef char short
     cdef size_t i
     if o == NULL:
-        return NO_MEMORY
+        return Fault.NO_MEMORY
     o[0] = b'"'
     o += 1
     for i in range(size):
@@ -164,46 +194,46 @@ cdef Fault json_string(Buffer* out, const uint8_t* p, size_t size) noexcept nogi
         o += 2
     o[0] = b'"'
     out.size += o + 1 - first
-    return NONE
+    return Fault.NONE
 
 
-cdef Fault json_opaque(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """A value of an SQL type: decimals as numbers, dates and times as strings, all else in base64."""
-    cdef uint8_t field
+cdef Fault write_opaque(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
+    """A value of an SQL type: decimals become numbers, dates and times strings, everything else base64."""
+    cdef uint8_t field  # FieldType
     cdef size_t size
     cdef char* o
     cdef char* first
     if p == end:
-        return BAD_JSON
+        return Fault.BAD_JSON
     field = p[0]
     p += 1
-    if not json_length(&p, end, &size):
-        return BAD_JSON
-    o = first = room(out, 64 + size + size // 2)  # base64 with its line breaks takes 1.37 times
+    if not read_length(&p, end, &size):
+        return Fault.BAD_JSON
+    o = first = room(out, 64 + size + size // 2)  # base64 with line breaks needs 1.37 times the size
     if o == NULL:
-        return NO_MEMORY
-    if field == 246:
+        return Fault.NO_MEMORY
+    if field == NEWDECIMAL:
         if size < 2 or p[0] > 65 or p[1] > p[0] or <int> size < 2 + decimal_size(p[0], p[1]):
-            return BAD_JSON
+            return Fault.BAD_JSON
         o = put_decimal(o, p + 2, p[0], p[1])
     else:
         o[0] = b'"'
-        if field == 7 or field == 10 or field == 11 or field == 12:
+        if field == DATE or field == TIME or field == DATETIME or field == TIMESTAMP:
             if size != 8:
-                return BAD_JSON
-            o = put_json_temporal(o + 1, field, <int64_t> le(p, 8))
+                return Fault.BAD_JSON
+            o = put_temporal(o + 1, field, <int64_t> le(p, 8))
         else:
             memcpy(o + 1, b"base64:type", 11)
-            o = digits_of(o + 12, field)
+            o = put_digits(o + 12, field)
             o[0] = b":"
             o = put_base64(o + 1, p, size)
         o[0] = b'"'
         o += 1
     out.size += o - first
-    return NONE
+    return Fault.NONE
 
 
-cdef char* put_json_temporal(char* o, uint8_t field, int64_t packed) noexcept nogil:
+cdef char* put_temporal(char* o, uint8_t field, int64_t packed) noexcept nogil:
     cdef uint64_t whole, fraction
     if packed < 0:
         o[0] = b"-"
@@ -211,9 +241,9 @@ cdef char* put_json_temporal(char* o, uint8_t field, int64_t packed) noexcept no
         packed = -packed
     whole = <uint64_t> packed >> 24
     fraction = packed & 0xFFFFFF
-    if field == 10:
-        return put_packed_datetime(o, whole) - 9  # without the clock
-    if field == 11:
+    if field == DATE:
+        return put_packed_datetime(o, whole) - 9  # without the time of day
+    if field == TIME:
         o = put_clock(o, <int> (whole >> 12 & 0x3FF), whole >> 6 & 63, whole & 63)
     else:
         o = put_packed_datetime(o, whole)
@@ -221,7 +251,7 @@ cdef char* put_json_temporal(char* o, uint8_t field, int64_t packed) noexcept no
 
 
 cdef char* put_base64(char* o, const uint8_t* p, size_t size) noexcept nogil:
-    """Write base64 with a line break, escaped, after every 76 characters that are not the last."""
+    """Write base64 with an escaped line break between lines of 76 characters."""
     cdef const char* alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     cdef uint32_t group
     cdef size_t i, left
@@ -239,17 +269,16 @@ cdef char* put_base64(char* o, const uint8_t* p, size_t size) noexcept nogil:
     return o
 
 
-def json_text(const uint8_t[::1] document not None):
-    """Return the text of a document in MySQL's binary JSON, as bytes."""
+def json_text(bytes document not None):
+    """Return the text of a binary JSON document, as bytes. Raises ValueError if it is malformed."""
     cdef Buffer out
+    cdef const uint8_t* p = <const uint8_t*> PyBytes_AS_STRING(document)
     cdef Fault fault
     memset(&out, 0, sizeof(out))
-    if document.shape[0] == 0:
-        return b"null"
-    fault = put_json(&out, &document[0], &document[0] + document.shape[0])
     try:
+        fault = put_json(&out, p, p + PyBytes_GET_SIZE(document))
         check(fault)
-        if fault != NONE:
+        if fault != Fault.NONE:
             raise ValueError("malformed binary JSON")
         return out.data[:out.size]
     finally:

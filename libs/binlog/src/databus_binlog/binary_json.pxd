@@ -1,0 +1,7 @@
+"""MySQL's binary JSON as the server's own text: sql-common/json_binary.cc and Json_wrapper::to_string."""
+
+from databus_binlog.buffer cimport Buffer
+from databus_binlog.faults cimport Fault
+from libc.stdint cimport uint8_t
+
+cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil

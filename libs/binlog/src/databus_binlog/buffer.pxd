@@ -1,0 +1,51 @@
+"""A growing byte buffer that is reused from event to event."""
+
+from databus_binlog.faults cimport Fault
+from libc.stdlib cimport realloc
+from libc.string cimport memcpy
+
+cdef enum:
+    KEPT = 4 << 20  # bytes of memory that a buffer keeps for the next events
+
+
+cdef struct Buffer:  # all zero bytes: an empty one
+    char* data
+    size_t size
+    size_t capacity
+
+
+cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
+    """Return where to write the next `size` bytes; NULL without memory. Invalidates earlier pointers."""
+    cdef size_t capacity
+    cdef char* data
+    if buffer.size + size > buffer.capacity:
+        capacity = max(<size_t> 65536, buffer.capacity)
+        while capacity < buffer.size + size:
+            capacity *= 2
+        data = <char*> realloc(buffer.data, capacity)
+        if data == NULL:
+            return NULL
+        buffer.data = data
+        buffer.capacity = capacity
+    return buffer.data + buffer.size
+
+
+cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
+    cdef char* o
+    if size == 0:  # room() of an empty buffer is NULL, which is no fault
+        return Fault.NONE
+    o = room(buffer, size)
+    if o == NULL:
+        return Fault.NO_MEMORY
+    memcpy(o, data, size)
+    buffer.size += size
+    return Fault.NONE
+
+
+cdef inline void trim(Buffer* buffer) noexcept nogil:
+    """Give back the memory that a large event took."""
+    cdef char* data
+    if buffer.capacity > KEPT and buffer.size <= KEPT:
+        data = <char*> realloc(buffer.data, KEPT)
+        if data != NULL:
+            buffer.data, buffer.capacity = data, KEPT

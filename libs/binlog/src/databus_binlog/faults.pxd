@@ -1,0 +1,21 @@
+"""The outcomes of decoding a value: the functions of the hot path return them and raise nothing."""
+
+cdef enum Fault:
+    NONE = 0
+    NO_MEMORY
+    TRUNCATED
+    BAD_JSON
+    BAD_TEXT
+    BAD_COMPRESSION
+    BAD_DIFF
+    NO_BEFORE_IMAGE
+    NO_COLUMNS
+    TOO_LARGE
+    RAISED  # a Python exception is set
+
+
+cdef inline int check(Fault fault) except -1:
+    """Raise MemoryError for NO_MEMORY. The caller handles every other fault, for it knows table and column."""
+    if fault == Fault.NO_MEMORY:
+        raise MemoryError
+    return 0

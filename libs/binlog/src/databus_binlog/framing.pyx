@@ -1,0 +1,276 @@
+"""Cuts events out of packets and files.
+
+A packet is: length u24, sequence u8, and before the first byte of an event a status u8 and, with semi-sync, 0xEF and an
+acknowledgement flag u8. A file is four bytes of magic and then events.
+"""
+
+from databus_binlog.buffer cimport append, trim
+from databus_binlog.byte_order cimport le
+from databus_binlog.faults cimport check
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memmove
+
+from databus_binlog.errors import CorruptEvent, from_server
+from databus_binlog.event_types import EventType as E
+from databus_binlog.payload import PIECE as PAYLOAD_PIECE
+
+cdef int TRANSACTION_PAYLOAD = E.TRANSACTION_PAYLOAD
+cdef size_t PIECE = PAYLOAD_PIECE
+
+cdef enum:
+    LONGEST_PACKET = 0xFFFFFF  # a packet of this length continues in the next one
+    KEPT_OF_SKIPPED = 64  # first bytes of a skipped event: enough to know its table
+    OUTPUT_LIMIT = 4 << 20  # bytes of output in one call; the rest of the input waits for the next call
+
+cdef enum Status:
+    EVENT = 0
+    END_OF_LOG = 0xFE
+    ERROR = 0xFF
+
+
+cdef class Framer:
+    def __dealloc__(self):
+        free(self.part.data)
+        free(self.rest.data)
+        free(self.out.data)
+
+    @property
+    def pending(self):
+        """Whether an event is incomplete."""
+        return self.in_packet or self.head_size > 0 or self.part.size > 0 or self.payload_left > 0
+
+    @property
+    def more(self):
+        """Whether the last call left input, or paused: call again, with or without new data."""
+        return (self.rest.size > 0 or self.paused) and self.failure is None
+
+    @property
+    def drained(self):
+        """Whether the last call left no input."""
+        return self.rest.size == 0
+
+    cdef int event(self, const uint8_t* p, size_t size) except -1:
+        """Decode a complete event."""
+        return 0
+
+    cdef int begin_payload(self, const uint8_t* header, size_t size) except -1:
+        """Begin a compressed transaction, an event of `size` bytes."""
+        return 0
+
+    cdef int payload(self, const uint8_t* p, size_t size) except -1:
+        """Decode the next bytes of a compressed transaction."""
+        return 0
+
+    cdef bint may_skip(self, const uint8_t* header, size_t size) except -1:
+        """Return whether an event above the limit may be skipped."""
+        return False
+
+    cdef int skipping(self, const uint8_t* p, size_t size) except -1:
+        """Take note of the next bytes of a skipped event, without those of its header."""
+        return 0
+
+    cdef int skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
+        """An event of `size` bytes was skipped; its first `kept` bytes are at `p`."""
+        return 0
+
+    cdef int frame(self, const uint8_t* data, size_t size) except -1:
+        """Read the rest of the last input and then `data`, until the output reaches its limit."""
+        cdef size_t done
+        self.paused = False
+        if self.rest.size == 0 and size == 0:
+            return 0
+        if self.rest.size:
+            check(append(&self.rest, data, size))
+            done = self.read_pieces(<uint8_t*> self.rest.data, self.rest.size)
+            self.rest.size -= done
+            memmove(self.rest.data, self.rest.data + done, self.rest.size)
+        else:
+            done = self.read_pieces(data, size)
+            check(append(&self.rest, data + done, size - done))
+        return 0
+
+    cdef Py_ssize_t read_pieces(self, const uint8_t* p, size_t size) except -1:
+        """Return how many bytes were read, as all of these methods do."""
+        if self.from_file:
+            return self.read_file(p, size)
+        return self.read_packets(p, size)
+
+    # --- connection ---------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t read_packets(self, const uint8_t* p, size_t size) except -1:
+        cdef const uint8_t* first = p
+        cdef const uint8_t* end = p + size
+        cdef size_t piece, done
+        while p < end or (self.in_packet and self.left == 0):
+            if not self.in_packet:
+                done = self.read_whole_packet(p, end)
+                if done == 0:
+                    p = self.read_head(p, end)
+                    continue
+                p += done
+                if self.paused or self.out.size >= OUTPUT_LIMIT:
+                    break
+                continue
+            piece = min(self.left, <size_t> (end - p))
+            if self.answer:
+                check(append(&self.part, p, piece))
+                done = piece
+            else:
+                done = self.events(p, piece, &self.part)
+            p += done
+            self.left -= done
+            if self.left == 0:
+                self.end_packet()
+            if self.paused or self.out.size >= OUTPUT_LIMIT:
+                break
+        return p - first
+
+    cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
+        """Fast path: read a packet that is complete and has exactly one event. Return 0 for any other packet."""
+        cdef size_t length
+        if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
+            return 0
+        length = le(p, 3)
+        if p[4] != EVENT or length <= HEADER or length == LONGEST_PACKET or length > <size_t> (end - p - 4):
+            return 0
+        if le(p + 14, 4) != length - 1 or p[9] == TRANSACTION_PAYLOAD or length > self.limit:
+            return 0
+        self.event(p + 5, length - 1)
+        return length + 4
+
+    cdef int wanted_head(self) noexcept:
+        """Return how many bytes come before those of an event, as far as is known from the bytes that arrived."""
+        if self.continued:
+            return 4
+        return 7 if self.semi_sync and self.head_size >= 5 and self.head[4] == EVENT else 5
+
+    cdef const uint8_t* read_head(self, const uint8_t* p, const uint8_t* end) except NULL:
+        """Read the bytes before those of an event, which may be incomplete, too. Return the position after them."""
+        cdef size_t length
+        cdef int wanted = self.wanted_head()
+        while self.head_size < wanted:
+            if p == end:
+                return p
+            self.head[self.head_size] = p[0]
+            self.head_size += 1
+            p += 1
+            wanted = self.wanted_head()
+        length = le(self.head, 3)
+        if length < <size_t> (wanted - 4):
+            raise CorruptEvent(f"a packet of {length} bytes after {self.file}:{self.offset}")
+        self.head_size = 0
+        self.in_packet = True
+        self.left = length - (wanted - 4)
+        if not self.continued:
+            self.answer = self.head[4] != EVENT
+            self.ack_wanted = wanted == 7 and self.head[6] == 1
+            if self.answer and self.head[4] != ERROR and (self.head[4] != END_OF_LOG or length >= 9):
+                raise CorruptEvent(f"a packet with status {self.head[4]} after {self.file}:{self.offset}")
+        self.continued = length == LONGEST_PACKET
+        return p
+
+    cdef int end_packet(self) except -1:
+        """At the end of a packet its event or answer must be complete, unless another packet continues it."""
+        self.in_packet = False
+        if self.continued:
+            return 0
+        if not self.answer:
+            if self.part.size or self.payload_left:
+                raise CorruptEvent(f"an event is cut off after {self.file}:{self.offset}; read from there again")
+            return 0
+        if self.head[4] == END_OF_LOG:
+            self.finished = True
+        else:
+            answer = self.part.data[:self.part.size]
+            text = answer[8:] if answer[2:3] == b"#" else answer[2:]
+            raise from_server(int.from_bytes(answer[:2], "little"), text.decode("utf-8", "replace"))
+        self.part.size = 0
+        return 0
+
+    # --- file ---------------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t read_file(self, const uint8_t* p, size_t size) except -1:
+        cdef const uint8_t* first = p
+        if self.offset < MAGIC_SIZE:
+            p = fill(&self.part, p, first + size, MAGIC_SIZE)
+            if self.part.size < MAGIC_SIZE:
+                return size
+            if memcmp(self.part.data, b"\xfebin", MAGIC_SIZE) != 0:
+                if memcmp(self.part.data, b"\xfdbin", MAGIC_SIZE) == 0:
+                    raise CorruptEvent(f"{self.file or 'this'} is an encrypted binlog file; read it through the server")
+                raise CorruptEvent(f"{self.file or 'this'} is no binlog file: it does not begin with their magic number")
+            self.part.size = 0
+            self.offset = MAGIC_SIZE
+        return p - first + self.events(p, first + size - p, &self.part)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    cdef Py_ssize_t events(self, const uint8_t* p, size_t size, Buffer* part) except -1:
+        """Cut events by the size in their headers; an incomplete one is kept in `part`."""
+        cdef const uint8_t* first = p
+        cdef const uint8_t* end = p + size
+        cdef const uint8_t* header
+        cdef size_t length
+        cdef bint inner = part != &self.part  # inside a compressed transaction, where all must be read at once
+        while p < end and (inner or not self.paused and self.out.size < OUTPUT_LIMIT):
+            if self.payload_left and not inner:
+                length = min(self.payload_left, min(<size_t> (end - p), <size_t> PIECE))
+                self.payload_left -= length
+                self.payload(p, length)
+                p += length
+                continue
+            if self.skip_left:
+                p += self.skip(p, end - p, part)
+                continue
+            header = p
+            if part.size or end - p < HEADER:
+                p = fill(part, p, end, HEADER)
+                if part.size < HEADER:
+                    break
+                header = <uint8_t*> part.data
+            length = le(header + 9, 4)
+            if length < HEADER:
+                raise CorruptEvent(f"an event of {length} bytes at {self.file}:{self.offset}; read from there again")
+            if header[4] == TRANSACTION_PAYLOAD and not inner:
+                self.payload_left = length - HEADER
+                self.begin_payload(header, length)
+                p = p + HEADER if header == p else p
+                part.size = 0
+                continue
+            if length > self.limit and part.size <= HEADER and self.may_skip(header, length):
+                p = fill(part, p, end, HEADER)
+                self.skip_left = length - HEADER
+                continue
+            if header == p and length <= <size_t> (end - p):
+                self.event(p, length)
+                p += length
+                continue
+            p = fill(part, p, end, length)
+            if part.size < length:
+                break
+            part.size = 0
+            self.event(<uint8_t*> part.data, length)
+            trim(part)
+        return p - first
+
+    cdef Py_ssize_t skip(self, const uint8_t* p, size_t size, Buffer* part) except -1:
+        """Skip the next bytes of an event above the limit."""
+        cdef size_t kept
+        size = min(size, self.skip_left)
+        fill(part, p, p + size, KEPT_OF_SKIPPED)
+        self.skipping(p, size)
+        self.skip_left -= size
+        if self.skip_left == 0:
+            kept, part.size = part.size, 0
+            self.skipped(<const uint8_t*> part.data, kept, le(<const uint8_t*> part.data + 9, 4))
+        return size
+
+
+cdef const uint8_t* fill(Buffer* part, const uint8_t* p, const uint8_t* end, size_t size) except NULL:
+    """Append bytes to `part` until it has `size` of them or the input ends; return the position after them."""
+    cdef size_t count
+    if part.size < size:
+        count = min(<size_t> (end - p), size - part.size)
+        check(append(part, p, count))
+        p += count
+    return p

@@ -1,0 +1,21 @@
+"""The table maps that rows refer to by number."""
+
+from databus_binlog.buffer cimport Buffer
+from databus_binlog.event_writer cimport EventWriter
+from databus_binlog.table_plan cimport TablePlan
+from libc.stdint cimport uint8_t, uint64_t
+
+
+cdef class Tables:
+    """Finds the plan of a rows event's table. Numbers are valid within a statement, plans as long as layouts are."""
+    cdef object wanted, describe
+    cdef dict collations, plans
+    cdef TablePlan recent  # of the last table map, which often comes again
+    cdef Buffer numbers  # of the statement's table maps
+    cdef list mapped  # and their plans, in the same order
+
+    cdef int add(self, EventWriter event, const uint8_t* body, const uint8_t* end, str flavor) except -1
+    cdef TablePlan plan_of(self, EventWriter event, bytes layout, str flavor)
+    cdef TablePlan find(self, uint64_t number)
+    cdef int forget(self) except -1
+    cdef int forget_descriptions(self) except -1
