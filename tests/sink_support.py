@@ -99,8 +99,7 @@ class SamplePublisher:
         file, end = self.position.file, self.position.offset
         if isinstance(content, bytes):
             return self._encoder.query(of, file, QueryEvent(of.fingerprint, action, content, end - 40, end))
-        rows = msgspec.Raw(msgspec.msgpack.encode(content))
-        return self._encoder.change(of, file, end, action, rows)
+        return self._encoder.change(of, file, end, action, content)
 
 
 class DumpServer:
