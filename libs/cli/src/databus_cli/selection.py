@@ -1,4 +1,4 @@
-"""The tables that a command is about: `--tables PATTERN…`."""
+"""The tables that a command selects: `--tables PATTERN…`."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from pydantic import ValidationError
 from databus.settings import Source
 from databus_binlog import Query
 
-#: statements that say what becomes of the rows before them
+#: statements that decide what becomes of the rows before them
 _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
 
 
 def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the option; `what` says what is selected."""
+    """Add the option; `what` names what is selected."""
     parser.add_argument(
         "--tables",
         nargs="+",
@@ -44,11 +44,11 @@ class Selection:
         return self._source or Source()
 
     def table(self, schema: str, name: str) -> bool:
-        """Say whether rows of a table are wanted."""
+        """Return whether rows of a table are selected."""
         return self._source is None or self._source.captures(schema, name)
 
     def statement(self, event: Query) -> bool:
-        """Say whether a statement may concern wanted tables."""
+        """Return whether a statement may concern selected tables."""
         if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
             return True
         text = event.query.decode(errors="replace")
