@@ -82,8 +82,8 @@ class Translator:
         self._begun = False
         #: its fate is in doubt: what is left of it is left out, too
         self._abandoned = False
-        #: tables with captured changes in it, by fingerprint
-        self._changed: dict[str, Table] = {}
+        #: tables with captured rows in it
+        self._changed: set[TableName] = set()
         #: ordinal of its next row
         self._row = 0
         #: the statement behind its next rows
@@ -101,11 +101,19 @@ class Translator:
         out: list[Event] = []
         for event in events:
             match event:
-                case binlog.Rows() | binlog.OversizedRows():
-                    if table := self._tracker.table_behind(event.table) or await self._table(event, tables):
+                case binlog.Rows():
+                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    if table is not None:
                         self._rows(event, table, out)
+                    self._query = None
+                case binlog.OversizedRows():
+                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    if table is not None:
+                        self._oversized(event, table, out)
+                    self._query = None
                 case binlog.Gtid():
-                    self._require_end(event)
+                    if self._begun:
+                        self._unfinished(event)
                     self._gtid = event
                     self._in_group = self._flavor == "mariadb" and not event.standalone
                 case binlog.Xid():
@@ -115,9 +123,7 @@ class Translator:
                 case binlog.RowsQuery():
                     self._query = event.query
                 case binlog.XaPrepare():
-                    if not event.one_phase:
-                        self._require_no_changes(event, doubts.xa_prepare)
-                    self._end(event, None, out)
+                    self._xa_prepare(event, out)
                 case binlog.Rotate() if not event.artificial:
                     self._moved = event.next_file, event.position
         return out
@@ -147,34 +153,43 @@ class Translator:
             self._on_doubt(doubts.unknown_table(event, name))
         return None
 
-    def _rows(self, event: AnyRows, table: Table, out: list[Event]) -> None:
-        query, self._query = self._query, None
-        if self._abandoned:
-            return
-        if not self._in_group:
-            self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
-            return
-        if isinstance(event, binlog.Rows) and not event.complete:
+    def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
+        if not event.complete and self._in_group and not self._abandoned:
             self._on_doubt(doubts.incomplete_row_image(event, _name(table)))
             return
-        self._begin(event, out)
-        self._announce(table, out)
-        self._changed[table.fingerprint] = table
-        action = _ACTIONS[event.action]
-        if isinstance(event, binlog.OversizedRows):  # an event that large has but one row
-            out.append(OversizedRow(table.fingerprint, action, self._row, event.start, event.end, event.size))
+        if self._change(event, table, out):
+            action, fingerprint = _ACTIONS[event.action], table.fingerprint
+            out.append(RowsEvent(fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
+            self.rows += event.count
+            self._row += event.count // 2 if action is Action.UPDATE else event.count
+
+    def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
+        """Publish that a row was too large to be read: an event that large has but one."""
+        if self._change(event, table, out):
+            action, fingerprint = _ACTIONS[event.action], table.fingerprint
+            out.append(OversizedRow(fingerprint, action, self._row, event.start, event.end, event.size))
             self._row += 1
-            return
-        out.append(RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, query))
-        self.rows += event.count
-        self._row += event.count // 2 if action is Action.UPDATE else event.count
+
+    def _change(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
+        """Send what rows of a table refer to; return False if there is no transaction for them."""
+        if not self._in_group:
+            self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
+            return False
+        if self._abandoned:
+            return False
+        if not self._begun:
+            self._begin(event, out)
+        self._announce(table, out)
+        self._changed.add((table.schema, table.name))
+        return True
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
-            self._require_end(event)
+            if self._begun:
+                self._unfinished(event)
             self._in_group = True
             self._thread = event.thread_id
             return
@@ -240,6 +255,12 @@ class Translator:
         thread = event.thread_id if isinstance(event, binlog.Query) else self._thread
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
+    def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
+        """End an XA transaction: committed in one phase, or prepared for an outcome that comes later."""
+        if not event.one_phase:
+            self._require_no_changes(event, doubts.xa_prepare)
+        self._end(event, None, out)
+
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
         """End the open group: its end is a position to resume from."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
@@ -251,23 +272,19 @@ class Translator:
             self._moved = event.file, event.end
         self._reset()
 
-    def _require_end(self, event: BinlogEvent) -> None:
-        """A transaction begins: the last one must have ended, if it has captured changes."""
-        if self._begun:
-            if not self._abandoned:
-                self._on_doubt(doubts.unfinished_transaction(event, self._changed_tables()))
-            self._reset()
+    def _unfinished(self, event: BinlogEvent) -> None:
+        """A transaction begins while the last one, with captured changes, has not ended."""
+        if not self._abandoned:
+            self._on_doubt(doubts.unfinished_transaction(event, self._changed))
+        self._reset()
 
     def _require_no_changes(
         self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
         """An event leaves open which changes of the open transaction count: it must have no captured ones."""
         if self._begun and not self._abandoned:
-            self._on_doubt(doubt(event, self._changed_tables()))
+            self._on_doubt(doubt(event, self._changed))
             self._abandoned = True
-
-    def _changed_tables(self) -> Iterable[TableName]:
-        return map(_name, self._changed.values())
 
     def _reset(self) -> None:
         self._gtid = self._query = None
