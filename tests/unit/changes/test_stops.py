@@ -78,6 +78,13 @@ async def test_a_transaction_without_an_end_before_a_begin_where_there_are_no_gt
     assert shape(await case().goes_on(events, [table], doubt)) == ["begin", 14, "begin", 34, "commit"]
 
 
+async def test_a_doubtful_transaction_names_the_tables_of_its_statements_too(case, log):
+    """As of CREATE TABLE … START TRANSACTION, whose rows did not come."""
+    create = log.gtid(), log.query("BEGIN"), log.query("CREATE TABLE t (id INT) START TRANSACTION")
+    translated = await case().goes_on([*create, log.gtid()], [], (Reason.UNFINISHED_TRANSACTION, 34, SHOP_T))
+    assert shape(translated) == ["begin", 24]
+
+
 async def test_a_transaction_without_captured_rows_needs_no_end(case, log):
     table = log.table()
     events = log.gtid(), log.query("BEGIN"), *transaction(log, table)

@@ -82,7 +82,7 @@ class Translator:
         self._begun = False
         #: its fate is in doubt: what is left of it is left out, too
         self._abandoned = False
-        #: tables with captured rows in it
+        #: tables with captured changes in it
         self._changed: set[TableName] = set()
         #: ordinal of its next row
         self._row = 0
@@ -226,6 +226,7 @@ class Translator:
             self._on_doubt(doubts.undescribed_table(event, change.table))
             return
         self._begin(event, out)
+        self._changed.add(change.table)
         if before is not None:
             self._announce(before, out)
         self._announce(table, out)
