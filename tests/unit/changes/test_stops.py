@@ -81,6 +81,13 @@ async def test_a_transaction_without_an_end_before_a_begin_where_there_are_no_gt
     assert shape(await case().goes_on(events, [table], doubt)) == ["begin", 14, "begin", 34, "commit"]
 
 
+async def test_a_doubtful_transaction_names_the_tables_of_its_statements_too(case, log):
+    """As of CREATE TABLE … START TRANSACTION, whose rows did not come."""
+    create = log.gtid(), log.query("BEGIN"), log.query("CREATE TABLE t (id INT) START TRANSACTION")
+    translated = await case().goes_on([*create, log.gtid()], [], (Reason.UNFINISHED_TRANSACTION, 34, SHOP_T))
+    assert shape(translated) == ["begin", 24]
+
+
 async def test_a_transaction_without_captured_rows_needs_no_end(case, log):
     table = log.table()
     events = log.gtid(), log.query("BEGIN"), *transaction(log, table)
@@ -93,7 +100,7 @@ async def test_rows_outside_a_transaction(case, log, oversized):
     table = log.table()
     rows = log.oversized if oversized else log.rows
     events = rows(table), *transaction(log, table), rows(table), log.gtid(), rows(table)
-    text = r"^rows outside a transaction at binlog\.7:4: to start over"
+    text = r"^rows of shop\.t outside a transaction at binlog\.7:4: to start over"
     await case().stops(events, [table], FatalError, text)
     doubts = [(Reason.ROWS_OUTSIDE_TRANSACTION, offset, SHOP_T) for offset in (4, 54, 74)]
     assert shape(await case().goes_on(events, [table], *doubts)) == ["begin", 34, "commit"]
@@ -102,7 +109,7 @@ async def test_rows_outside_a_transaction(case, log, oversized):
 async def test_rows_behind_a_statement_that_stands_alone(case, log):
     table = log.table()
     events = log.gtid("5-1-1", standalone=True), log.rows(table)
-    await case(flavor="mariadb").stops(events, [table], FatalError, "rows outside a transaction")
+    await case(flavor="mariadb").stops(events, [table], FatalError, "outside a transaction")
     assert await case(flavor="mariadb").goes_on(events, [table], (Reason.ROWS_OUTSIDE_TRANSACTION, 14, SHOP_T)) == []
 
 
@@ -134,13 +141,13 @@ async def test_a_rollback_after_rows(case, log, flavor):
 
 @pytest.mark.parametrize("statement", ["ROLLBACK TO `s`", "rollback to savepoint s", "ROLLBACK /* of 1 */"])
 async def test_a_rollback_to_a_savepoint_takes_the_rest_of_the_transaction_along(case, log, statement):
-    table = log.table()
+    table, unknown = log.table(), log.nameless("u")
     head = log.gtid(), log.query("BEGIN"), log.rows(table), log.query(statement), log.rows(table)
-    events = *head, log.query("ROLLBACK TO t"), log.rows(table, complete=False), log.xid()
-    await case().stops(events, [table], FatalError, r"ROLLBACK after captured rows at binlog\.7:34")
+    events = *head, log.query("ROLLBACK TO t"), log.rows(table, complete=False), log.rows(unknown), log.xid()
+    await case().stops(events, [table, unknown], FatalError, r"ROLLBACK after captured rows at binlog\.7:34")
     case = case()
-    assert shape(await case.goes_on(events, [table], (Reason.ROLLBACK, 34, SHOP_T))) == ["begin", 24]
-    assert (case.heartbeat.executed, case.heartbeat.end) == (f"{log.uuid}:1", 84)
+    assert shape(await case.goes_on(events, [table, unknown], (Reason.ROLLBACK, 34, SHOP_T))) == ["begin", 24]
+    assert (case.heartbeat.executed, case.heartbeat.end) == (f"{log.uuid}:1", 94)
 
 
 async def test_an_abandoned_transaction_may_lack_its_end_too(case, log):

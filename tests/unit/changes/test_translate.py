@@ -85,7 +85,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase(make, log, start
 
 
 async def test_what_has_no_captured_changes_moves_the_position_on(make, log):
-    """Ends of transactions, statements, empty XA transactions and new files; each is told of once."""
+    """Ends of transactions, statements, empty XA transactions and new files; each is reported once."""
     translation = make()
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
@@ -147,6 +147,14 @@ async def test_both_tables_of_a_rename_are_published(make, log):
     assert (new.table.full_name, new.table.columns) == ("shop.u", old.columns)
     assert (appeared.table, appeared.before) == (new.table.fingerprint, "")
     assert gone.table == Table(schema="shop", name="t", columns=())
+
+
+async def test_a_statement_that_changes_no_definition_is_published(make, log):
+    translation = make()
+    _, definition, *_ = await translation.of(log.gtid(), log.query("CREATE TABLE t (id INT)"))
+    begin, query, commit = await translation.of(log.gtid(), log.query("TRUNCATE t"))
+    assert (begin.transaction, query.action, commit.executed) == (2, Action.TRUNCATE, f"{log.uuid}:2")
+    assert query.table == query.before == definition.table.fingerprint
 
 
 async def test_a_table_that_is_dropped_unseen_has_no_columns(make, log):

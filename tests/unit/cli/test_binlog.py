@@ -36,11 +36,11 @@ COLUMNS = {
 def described(table: TableMap) -> TableMap:
     """Complete a table from the above, as an information_schema would, and the rest as the command does."""
     changed = dict(enumerate(table.columns))
-    for place, text in enumerate(COLUMNS.get(table.name, "").split()):
+    for index, text in enumerate(COLUMNS.get(table.name, "").split()):
         name, _, digits = text.rstrip("+!").partition(".")
         facts = {"name": name} | ({"metadata": int(digits)} if digits else {})
         facts |= {"unsigned": True} if text.endswith("+") else {"charset": "binary"} if text.endswith("!") else {}
-        changed[place] = msgspec.structs.replace(changed[place], **facts)
+        changed[index] = msgspec.structs.replace(changed[index], **facts)
     table = msgspec.structs.replace(table, columns=tuple(changed.values()))
     return Completion(lambda _: None).describe(table)
 
@@ -112,14 +112,14 @@ def test_messages_are_those_of_reader_and_publisher(run):
     assert notices == []
 
 
-def test_rows_above_the_limit_are_told_without_their_values(run):
+def test_rows_above_the_limit_are_printed_without_their_values(run):
     _, whole, _ = run(path("x4.bin"))
     code, lines, notices = run(path("x4.bin"), "--row-limit", "40B")
     assert code == 0
     assert len(lines) == len(whole) == 5
-    for line, told in zip(lines, whole, strict=True):
-        del told["row"]
-        assert line == told | {"type": "oversized", "action": "insert", "size": told["end"] - told["start"]}
+    for line, row in zip(lines, whole, strict=True):
+        del row["row"]
+        assert line == row | {"type": "oversized", "action": "insert", "size": row["end"] - row["start"]}
     assert any("OversizedRows 5" in notice for notice in notices)
     limited = ("--from", "2011", "--row-limit", "200B", "--format", "databus", "--lenient", "--quiet")
     code, lines, notices = run(path("../mysql-binlog/m1.bin"), *limited)
@@ -128,7 +128,7 @@ def test_rows_above_the_limit_are_told_without_their_values(run):
 
 
 @pytest.mark.parametrize("held", [1 << 26, 10])
-def test_a_format_that_needs_the_end_of_a_transaction_is_told_it(run, monkeypatch, held):
+def test_a_format_that_needs_the_end_of_a_transaction_gets_it(run, monkeypatch, held):
     monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", held)
     arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
     code, lines, _ = run(str(GOLDEN), *arguments)
@@ -142,7 +142,7 @@ def test_a_format_that_needs_the_end_of_a_transaction_is_told_it(run, monkeypatc
     assert [row["xoffset"] for row in sale[:-1]] == list(range(len(sale) - 1))
 
 
-def test_a_transaction_without_an_end_is_told_as_far_as_a_format_can(run, tmp_path):
+def test_a_transaction_without_an_end_is_printed_as_far_as_a_format_can(run, tmp_path):
     xid = next(event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Xid))
     (tmp_path / "open.bin").write_bytes(GOLDEN.read_bytes()[: xid.start])
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "maxwell-json")
@@ -153,7 +153,7 @@ def test_a_transaction_without_an_end_is_told_as_far_as_a_format_can(run, tmp_pa
     assert "databus: ends of transactions that the files do not contain left out: 1;" in "".join(notices)
 
 
-def test_messages_begin_where_they_are_told(run):
+def test_messages_begin_at_the_given_offset(run):
     arguments = (str(GOLDEN), "--quiet", "--format", "canal-json", "--tables", "shop.orders")
     _, whole, _ = run(*arguments)
     [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
@@ -164,7 +164,7 @@ def test_messages_begin_where_they_are_told(run):
 
 
 @pytest.mark.parametrize("start", [4, 256, 417, 3822])
-def test_reading_begins_where_it_is_told(run, start):
+def test_reading_begins_at_the_given_offset(run, start):
     code, lines, _ = run(path("x3.bin"), "--from", str(start))
     whole = [json.loads(line) for line in golden("x3.bin").splitlines()]
     assert code == 0
@@ -223,7 +223,7 @@ def test_files_follow_one_another_and_standard_input(run, monkeypatch, tmp_path)
     ]
 
 
-def test_the_summary_tells_what_was_there(run):
+def test_the_summary_counts_what_was_there(run):
     _, _, notices = run(path("x3.bin"), path("x4.bin"))
     summary = dict(notice.split(maxsplit=1) for notice in notices if not notice.startswith("databus:"))
     assert summary["bytes"] == "7,080"

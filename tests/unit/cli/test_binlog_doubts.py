@@ -66,7 +66,7 @@ STOPS = {
     "create-select": (statement("CREATE TABLE t AS SELECT 1"), "a statement may have changed shop.t"),
     "unreadable": (statement(r"CREATE TABLE t (c CHAR(9) DEFAULT 'C:\')"), "cannot be read as SQL"),
     "no-end": (lambda file: file.query("BEGIN").row(), "has no end"),
-    "outside": (lambda file: file.row(), "rows outside a transaction"),
+    "outside": (lambda file: file.row(), "rows of shop.items outside a transaction"),
     "rollback": (lambda file: file.query("BEGIN").row().query("ROLLBACK"), "ROLLBACK after captured rows"),
     "to-savepoint": (lambda file: file.query("BEGIN").row().query("ROLLBACK TO s").xid(), "ROLLBACK after"),
 }
@@ -171,7 +171,9 @@ def test_reading_from_inside_of_a_transaction_leaves_its_rest_out(run, binlog_fi
     assert notices == [f"databus: rows outside a transaction left out: 1, the first at {first}"]
     code, lines, notices = run(file.row().write(), "--format", "databus", "--quiet", "--from", row)
     assert (code, len(lines)) == (1, 1)
-    assert notices[-1].startswith(f"databus: rows outside a transaction at binlog.000007:{file.starts[-1]}")
+    assert notices[-1].startswith(
+        f"databus: rows of shop.items outside a transaction at binlog.000007:{file.starts[-1]}"
+    )
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", begin, "--lenient")
     assert (code, len(lines)) == (0, 1)
 

@@ -1,15 +1,15 @@
-"""What the translation cannot know for sure, and what becomes of it.
+"""Every stop of the translation: what it cannot know for sure, and what becomes of it.
 
-Every stop of the translation is a `Doubt`, given to one callback. The reader's, `stop`, raises it. Another one may
-return: the translation then leaves out what is in doubt, and only that, and goes on.
+A stop is a `Doubt`, which is passed to one callback. The reader's, `stop`, raises it. Another one may return: the
+translation then leaves out what is in doubt, and only that, and goes on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
-from databus.errors import FatalError, SchemaMismatch, StatementFormat
+from databus.errors import START_AFRESH, FatalError, SchemaMismatch, StatementFormat
 from databus_binlog import Event as BinlogEvent
 from databus_changes.tables import TableName
 
@@ -64,19 +64,6 @@ class Doubt:
     #: schemas of which any table may be in doubt; all captured tables where both sets are empty
     schemas: frozenset[str] = frozenset()
 
-    @classmethod
-    def at(
-        cls,
-        event: BinlogEvent,
-        reason: Reason,
-        text: str,
-        *,
-        tables: frozenset[TableName] = frozenset(),
-        schemas: frozenset[str] = frozenset(),
-    ) -> "Doubt":
-        """Return a doubt about an event."""
-        return cls(reason=reason, text=text, file=event.file, offset=event.start, tables=tables, schemas=schemas)
-
     @property
     def error(self) -> FatalError:
         """The error that stops the translation here."""
@@ -90,3 +77,120 @@ OnDoubt: TypeAlias = Callable[[Doubt], None]
 def stop(doubt: Doubt) -> NoReturn:
     """Stop at any doubt."""
     raise doubt.error
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """`event` begins a transaction though the last one, with changes of these tables, has not ended."""
+    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_AFRESH}"
+    return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
+
+
+def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
+    """No transaction is open at these rows."""
+    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_AFRESH}"
+    return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
+
+
+def rollback(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """A transaction with changes of these tables is rolled back, maybe in part."""
+    return _doubt(Reason.ROLLBACK, event, _fate_unknown("ROLLBACK", event), tables)
+
+
+def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """A transaction with changes of these tables is only prepared."""
+    return _doubt(Reason.XA_PREPARE, event, _fate_unknown("XA PREPARE", event), tables)
+
+
+def _fate_unknown(what: str, event: BinlogEvent) -> str:
+    return (
+        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_AFRESH}"
+    )
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+_NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (also for sessions that changed it)"
+
+
+def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
+    """Columns are absent from these rows."""
+    text = (
+        f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
+        f"(also for sessions that changed it); {START_AFRESH}"
+    )
+    return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
+
+
+def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
+    """These rows name no columns, and the table is not known."""
+    text = (
+        f"rows of {'.'.join(table)} at {_position(event)}: the binlog does not name their columns, and the table is "
+        f"not known: {_NAME_COLUMNS}"
+    )
+    return _doubt(Reason.UNKNOWN_TABLE, event, text, [table])
+
+
+def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
+    """These rows name no columns, and those of the table that is known are others."""
+    text = (
+        f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
+        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_AFRESH}"
+    )
+    return _doubt(Reason.COLUMN_MISMATCH, event, text, [table])
+
+
+# --- statements -------------------------------------------------------------------------------------------------------
+
+
+def statement_format(event: BinlogEvent, schemas: Iterable[str]) -> Doubt:
+    """A statement may have changed rows of any table of these schemas, without logging them."""
+    schemas = sorted(schemas)
+    text = _no_rows(f"tables of {', '.join(schemas)}", event)
+    return _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas)
+
+
+def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
+    """A statement has filled the table that it creates, without logging its rows."""
+    return _doubt(Reason.CREATE_FROM_QUERY, event, _no_rows(".".join(table), event), [table])
+
+
+def unreadable_statement(event: BinlogEvent) -> Doubt:
+    """The text of a statement cannot be split into tokens."""
+    text = (
+        f"the statement at {_position(event)} cannot be read as SQL (does its session set NO_BACKSLASH_ESCAPES?) and "
+        f"may concern captured tables: {START_AFRESH}"
+    )
+    return _doubt(Reason.UNREADABLE_STATEMENT, event, text)
+
+
+def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
+    """What a statement makes of a table is not known, and there is no server to ask."""
+    text = f"a statement on {'.'.join(table)} at {_position(event)}: the files do not describe the table"
+    return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
+
+
+def _no_rows(what: str, event: BinlogEvent) -> str:
+    return (
+        f"a statement may have changed {what} at {_position(event)} and the binlog has no rows of it: "
+        f"set binlog_format=ROW for all sessions; {START_AFRESH}"
+    )
+
+
+def _position(event: BinlogEvent) -> str:
+    return f"{event.file}:{event.start}"
+
+
+def _doubt(
+    reason: Reason, event: BinlogEvent, text: str, tables: Iterable[TableName] = (), schemas: Iterable[str] = ()
+) -> Doubt:
+    return Doubt(
+        reason=reason,
+        text=text,
+        file=event.file,
+        offset=event.start,
+        tables=frozenset(tables),
+        schemas=frozenset(schemas),
+    )

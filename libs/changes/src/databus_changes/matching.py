@@ -35,7 +35,7 @@ def same_columns(known: Table, logged: Table) -> bool:
 
 
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
-    """Give the columns of a table map the names, signs, character sets, labels and the key of a table.
+    """Return a table map with the names, signs, character sets, labels and the key of a table.
 
     Raises ColumnsDiffer unless the count of columns and all that is logged of each are the table's.
     """

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from sqlglot.errors import TokenError
 
-from databus.errors import START_AFRESH
 from databus.events import Action
 from databus_binlog import events as binlog
+from databus_changes import doubts
 from databus_changes.ddl.statement import Statement, TableChange, parse_statement
-from databus_changes.doubts import Doubt, OnDoubt, Reason
+from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
 
@@ -70,20 +70,14 @@ class StatementReader:
     def _unreadable(self, event: binlog.Query) -> None:
         if not self._captured.mentions_some(text_of(event)) and not self._captured.captures_some(event.schema):
             return
-        text = (
-            f"the statement at {event.file}:{event.start} cannot be read as SQL (does its session set "
-            f"NO_BACKSLASH_ESCAPES?) and may concern captured tables: {START_AFRESH}"
-        )
-        self._on_doubt(Doubt.at(event, Reason.UNREADABLE_STATEMENT, text))
+        self._on_doubt(doubts.unreadable_statement(event))
         self._tracker.forget_tables()
 
     def _dml(self, statement: Statement, event: binlog.Query) -> None:
         if statement.target in self._temporary.get(_session(event), set()):
             return
-        schemas = frozenset(filter(self._captured.captures_some, statement.schemas))
-        if schemas:
-            text = _hidden_rows(f"tables of {', '.join(sorted(schemas))}", event)
-            self._on_doubt(Doubt.at(event, Reason.STATEMENT_FORMAT, text, schemas=schemas))
+        if schemas := list(filter(self._captured.captures_some, statement.schemas)):
+            self._on_doubt(doubts.statement_format(event, schemas))
 
     def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
         """Return what DROP DATABASE does to the tables that are known."""
@@ -114,8 +108,8 @@ class StatementReader:
             if self._captured.captures(*change.table):
                 captured.setdefault(change.table, change)
         if statement.has_query and captured:
-            text = _hidden_rows(", ".join(map(".".join, captured)), event)
-            self._on_doubt(Doubt.at(event, Reason.CREATE_FROM_QUERY, text, tables=frozenset(captured)))
+            [table] = captured
+            self._on_doubt(doubts.create_from_query(event, table))
             return ()
         return tuple(captured.values())
 
@@ -127,10 +121,3 @@ def text_of(event: binlog.Query) -> str:
 
 def _session(event: binlog.Query) -> tuple[int, int]:
     return event.server_id, event.thread_id
-
-
-def _hidden_rows(what: str, event: binlog.Query) -> str:
-    return (
-        f"a statement may have changed {what} at {event.file}:{event.start} and the binlog has no rows of it: "
-        f"set binlog_format=ROW for all sessions; {START_AFRESH}"
-    )

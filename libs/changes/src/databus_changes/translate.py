@@ -14,10 +14,9 @@ Where to resume: only the end of such a group is a position to resume from. A Co
 captured changes, a Heartbeat for all that ended since without any.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
-from databus.errors import START_AFRESH
 from databus.events import (
     Action,
     Begin,
@@ -32,10 +31,12 @@ from databus.events import (
 )
 from databus.progress import Progress
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Flavor, GtidSet, TableMap
+from databus_binlog import Flavor, TableMap
 from databus_binlog import events as binlog
+from databus_changes import doubts
 from databus_changes.ddl.statement import TableChange
-from databus_changes.doubts import Doubt, OnDoubt, Reason, stop
+from databus_changes.doubts import Doubt, OnDoubt, stop
+from databus_changes.executed import Executed
 from databus_changes.statements import StatementReader
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
@@ -68,9 +69,7 @@ class Translator:
         self._on_doubt = on_doubt
         self._flavor = flavor
         self._gtids = gtids
-        #: executed without captured changes since an event last reported what was executed
-        self._skipped = GtidSet.parse(flavor, "")
-        self._has_skipped = False
+        self._executed = Executed(flavor)
         #: fingerprints of the definitions that were sent last
         self._announced: dict[TableName, str] = {}
         self._transaction = progress.transaction
@@ -83,13 +82,13 @@ class Translator:
         self._begun = False
         #: its fate is in doubt: what is left of it is left out, too
         self._abandoned = False
-        #: tables with captured changes in it, by fingerprint
-        self._changed: dict[str, Table] = {}
+        #: tables with captured changes in it
+        self._changed: set[TableName] = set()
         #: ordinal of its next row
         self._row = 0
         #: the statement behind its next rows
         self._query: bytes | None = None
-        #: file and offset where the last group without captured changes ended; None where a Commit tells, or will
+        #: file and offset where the last group without captured changes ended; None where a Commit carries it, or will
         self._moved: tuple[str, int] | None = None
         #: row images and transactions translated so far
         self.rows = 0
@@ -102,15 +101,19 @@ class Translator:
         out: list[Event] = []
         for event in events:
             match event:
-                case binlog.Rows() | binlog.OversizedRows():
-                    if not self._in_group:
-                        self._outside_transaction(event, tables[event.table])
-                    elif table := self._tracker.table_behind(event.table) or await self._table(
-                        event, tables[event.table]
-                    ):
+                case binlog.Rows():
+                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    if table is not None:
                         self._rows(event, table, out)
+                    self._query = None
+                case binlog.OversizedRows():
+                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    if table is not None:
+                        self._oversized(event, table, out)
+                    self._query = None
                 case binlog.Gtid():
-                    self._require_end(event)
+                    if self._begun:
+                        self._unfinished(event)
                     self._gtid = event
                     self._in_group = self._flavor == "mariadb" and not event.standalone
                 case binlog.Xid():
@@ -120,9 +123,7 @@ class Translator:
                 case binlog.RowsQuery():
                     self._query = event.query
                 case binlog.XaPrepare():
-                    if not event.one_phase:
-                        self._require_no_rows("XA PREPARE", Reason.XA_PREPARE, event)
-                    self._end(event, None, out)
+                    self._xa_prepare(event, out)
                 case binlog.Rotate() if not event.artificial:
                     self._moved = event.next_file, event.position
         return out
@@ -132,81 +133,68 @@ class Translator:
         if self._moved is None:
             return None
         (file, end), self._moved = self._moved, None
-        return Heartbeat(self._take_executed(""), file, end, self.time_us)
-
-    def _take_executed(self, gtid: str) -> str:
-        """Return, once, what was executed since the last time; `gtid` last."""
-        if not self._has_skipped:
-            return gtid
-        skipped, self._skipped = self._skipped, GtidSet.parse(self._flavor, "")
-        self._has_skipped = False
-        skipped.add(gtid)
-        return str(skipped)
+        return Heartbeat(self._executed.take(), file, end, self.time_us)
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
-    async def _table(self, event: AnyRows, table_map: TableMap) -> Table | None:
+    async def _table(self, event: AnyRows, tables: Mapping[str, TableMap]) -> Table | None:
         """Return the table of a table map that is new; None where its columns have no names."""
+        table_map = tables[event.table]
         if table_map.has_names:
             return await self._tracker.learn(table_map)
-        name, where = _name(table_map), f"at {event.file}:{event.start}"
-        advice = "set binlog_row_metadata=FULL on the server (also for sessions that changed it)"
-        if mismatch := self._tracker.mismatch(table_map):
-            self._doubt(
-                Reason.COLUMN_MISMATCH,
-                event,
-                f"rows of {'.'.join(name)} do not fit what is known of the table ({mismatch}) {where}, and the binlog "
-                f"does not name their columns: {advice}; {START_AFRESH}",
-                {name},
-            )
+        if self._abandoned:
+            return None
+        name = table_map.schema, table_map.name
+        if not self._in_group:
+            self._on_doubt(doubts.rows_outside_transaction(event, name))
+        elif mismatch := self._tracker.mismatch(table_map):
+            self._on_doubt(doubts.column_mismatch(event, name, mismatch))
         else:
-            self._doubt(
-                Reason.UNKNOWN_TABLE,
-                event,
-                f"rows of {'.'.join(name)} {where}: the binlog does not name their columns, and the table is not "
-                f"known: {advice}",
-                {name},
-            )
+            self._on_doubt(doubts.unknown_table(event, name))
         return None
 
-    def _outside_transaction(self, event: AnyRows, table_map: TableMap) -> None:
-        text = f"rows outside a transaction at {event.file}:{event.start}: {START_AFRESH}"
-        self._doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, {_name(table_map)})
+    def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
+        if not event.complete and self._in_group and not self._abandoned:
+            self._on_doubt(doubts.incomplete_row_image(event, _name(table)))
+            return
+        if self._change(event, table, out):
+            action, fingerprint = _ACTIONS[event.action], table.fingerprint
+            out.append(RowsEvent(fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
+            self.rows += event.count
+            self._row += event.count // 2 if action is Action.UPDATE else event.count
 
-    def _rows(self, event: AnyRows, table: Table, out: list[Event]) -> None:
-        query, self._query = self._query, None
-        if self._abandoned:
-            return
-        if isinstance(event, binlog.Rows) and not event.complete:
-            text = (
-                f"rows of {table.full_name} at {event.file}:{event.start} lack columns: set binlog_row_image=FULL on "
-                f"the server (also for sessions that changed it); {START_AFRESH}"
-            )
-            self._doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, {_name(table)})
-            return
-        self._begin(event, out)
-        self._announce(table, out)
-        self._changed[table.fingerprint] = table
-        action = _ACTIONS[event.action]
-        if isinstance(event, binlog.OversizedRows):  # an event that large has but one row
-            out.append(OversizedRow(table.fingerprint, action, self._row, event.start, event.end, event.size))
+    def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
+        """Publish that a row was too large to be read: an event that large has but one."""
+        if self._change(event, table, out):
+            action, fingerprint = _ACTIONS[event.action], table.fingerprint
+            out.append(OversizedRow(fingerprint, action, self._row, event.start, event.end, event.size))
             self._row += 1
-            return
-        out.append(RowsEvent(table.fingerprint, action, self._row, event.start, event.end, event.rows, query))
-        self.rows += event.count
-        self._row += event.count // 2 if action is Action.UPDATE else event.count
+
+    def _change(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
+        """Send what rows of a table refer to; return False if there is no transaction for them."""
+        if not self._in_group:
+            self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
+            return False
+        if self._abandoned:
+            return False
+        if not self._begun:
+            self._begin(event, out)
+        self._announce(table, out)
+        self._changed.add((table.schema, table.name))
+        return True
 
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def _statement(self, event: binlog.Query, out: list[Event]) -> None:
         words = event.query[:32].upper().split()
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
-            self._require_end(event)
+            if self._begun:
+                self._unfinished(event)
             self._in_group = True
             self._thread = event.thread_id
             return
         if words[:1] == [b"ROLLBACK"]:
-            self._require_no_rows("ROLLBACK", Reason.ROLLBACK, event)
+            self._require_no_changes(event, doubts.rollback)
         is_end = words in ([b"COMMIT"], [b"ROLLBACK"])
         if not is_end:
             await self._ddl(event, out)
@@ -235,11 +223,10 @@ class Translator:
     def _table_change(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
         table = self._tracker.last_known(change.table)
         if table is None:
-            where = f"{event.file}:{event.start}"
-            text = f"a statement on {'.'.join(change.table)} at {where}: the files do not describe the table"
-            self._doubt(Reason.UNDESCRIBED_TABLE, event, text, {change.table})
+            self._on_doubt(doubts.undescribed_table(event, change.table))
             return
         self._begin(event, out)
+        self._changed.add(change.table)
         if before is not None:
             self._announce(before, out)
         self._announce(table, out)
@@ -269,41 +256,36 @@ class Translator:
         thread = event.thread_id if isinstance(event, binlog.Query) else self._thread
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
+    def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
+        """End an XA transaction: committed in one phase, or prepared for an outcome that comes later."""
+        if not event.one_phase:
+            self._require_no_changes(event, doubts.xa_prepare)
+        self._end(event, None, out)
+
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
         """End the open group: its end is a position to resume from."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun and not self._abandoned:
-            out.append(Commit(self._take_executed(gtid), event.file, event.end, xid))
+            out.append(Commit(self._executed.take(gtid), event.file, event.end, xid))
             self.transactions += 1
         else:
-            self._skipped.add(gtid)
-            self._has_skipped = self._has_skipped or bool(gtid)
+            self._executed.add(gtid)
             self._moved = event.file, event.end
         self._reset()
 
-    def _require_end(self, event: BinlogEvent) -> None:
-        """Doubt a transaction with captured changes that is still open where the next one begins."""
-        if self._begun and not self._abandoned:
-            text = (
-                f"a transaction before {event.file}:{event.start} has no end, as after a crash of the server: "
-                f"{START_AFRESH}"
-            )
-            self._doubt(Reason.UNFINISHED_TRANSACTION, event, text, map(_name, self._changed.values()))
-        if self._begun:
-            self._reset()
+    def _unfinished(self, event: BinlogEvent) -> None:
+        """A transaction begins while the last one, with captured changes, has not ended."""
+        if not self._abandoned:
+            self._on_doubt(doubts.unfinished_transaction(event, self._changed))
+        self._reset()
 
-    def _require_no_rows(self, what: str, reason: Reason, event: BinlogEvent) -> None:
-        """Doubt the open transaction, if an event leaves open which of its captured changes count."""
+    def _require_no_changes(
+        self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
+    ) -> None:
+        """An event leaves open which changes of the open transaction count: it must have no captured ones."""
         if self._begun and not self._abandoned:
-            text = (
-                f"{what} after captured rows at {event.file}:{event.start}: the binlog does not say which of them "
-                f"count; {START_AFRESH}"
-            )
-            self._doubt(reason, event, text, map(_name, self._changed.values()))
+            self._on_doubt(doubt(event, self._changed))
             self._abandoned = True
-
-    def _doubt(self, reason: Reason, event: BinlogEvent, text: str, tables: Iterable[TableName]) -> None:
-        self._on_doubt(Doubt.at(event, reason, text, tables=frozenset(tables)))
 
     def _reset(self) -> None:
         self._gtid = self._query = None
@@ -312,5 +294,5 @@ class Translator:
         self._thread = 0
 
 
-def _name(table: Table | TableMap) -> TableName:
+def _name(table: Table) -> TableName:
     return table.schema, table.name

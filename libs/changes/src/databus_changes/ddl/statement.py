@@ -108,7 +108,7 @@ def _keywords(tokens: Sequence[Token]) -> list[str]:
 
 
 def _is_administration(keywords: list[str]) -> bool:
-    """Tell SET PASSWORD and ANALYZE TABLE from SET STATEMENT … FOR and MariaDB's ANALYZE UPDATE."""
+    """Recognise SET PASSWORD and ANALYZE TABLE; SET STATEMENT … FOR and ANALYZE UPDATE (MariaDB) may change rows."""
     if keywords[0] == "SET":
         return keywords[1] in {"PASSWORD", "DEFAULT"}
     return keywords[0] == "ANALYZE" and bool({"TABLE", "TABLES"} & set(keywords[1:3]))

@@ -79,10 +79,10 @@ def flavor_of(head: FormatDescription) -> Flavor:
 
 
 def _result(coroutine: Coroutine[None, None, T]) -> T:
-    """Run a coroutine that never waits: without a server to ask, nothing in the translation does."""
+    """Run a coroutine that never suspends: the translation does so only to ask a server."""
     try:
         coroutine.send(None)
     except StopIteration as finished:
         value: T = finished.value
         return value
-    raise AssertionError("the translation of files waits for something")
+    raise AssertionError("the translation of files was suspended")

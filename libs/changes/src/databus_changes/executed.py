@@ -1,0 +1,26 @@
+"""Which transactions were executed since the last event that said so."""
+
+from databus_binlog import Flavor, GtidSet
+
+
+class Executed:
+    """Collects the GTIDs of transactions without captured changes, until the next event reports them."""
+
+    def __init__(self, flavor: Flavor) -> None:
+        self._flavor = flavor
+        self._gtids: GtidSet | None = None
+
+    def add(self, gtid: str) -> None:
+        """Count a transaction in; "" for one without GTID."""
+        if gtid:
+            if self._gtids is None:
+                self._gtids = GtidSet.parse(self._flavor, "")
+            self._gtids.add(gtid)
+
+    def take(self, gtid: str = "") -> str:
+        """Return the GTID set to report, `gtid` included, and begin with an empty one."""
+        if self._gtids is None:
+            return gtid
+        self.add(gtid)
+        gtids, self._gtids = self._gtids, None
+        return str(gtids)
