@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -117,8 +118,28 @@ def test_the_installed_reader_names_the_package_of_a_missing_engine(install: Ins
     )
 
 
+@pytest.mark.parametrize(
+    "member", [member for member in LIBRARIES if (member / "setup.py").exists()], ids=lambda member: member.name
+)
+def test_a_source_distribution_can_be_compiled_elsewhere(member: Path, tmp_path: Path) -> None:
+    copy = tmp_path / member.name
+    shutil.copytree(member, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__"))
+    sources = {str(file.relative_to(copy)) for file in copy.rglob("*.*") if file.suffix not in {".cpp", ".md"}}
+    uv("build", "--sdist", "--no-build-isolation", "--python", sys.executable, "--out-dir", tmp_path, copy)
+    [archive] = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert not sources - names
+    assert not [name for name in names if name.endswith(".cpp")]
+
+
+def list_files(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as packed:
+        return packed.namelist()
+
+
 def test_wheels_hold_no_sources_of_compiled_modules(wheels: Path) -> None:
-    names = [name for wheel in wheels.glob("*.whl") for name in zipfile.ZipFile(wheel).namelist()]
+    names = [name for wheel in wheels.glob("*.whl") for name in list_files(wheel)]
     assert any(name.startswith("databus_binlog/decoder.") and name.endswith(".so") for name in names)
     assert not [name for name in names if name.endswith((".cpp", ".hpp", ".pxd", ".pxi", ".pyx"))]
     assert {name.partition("/")[0] for name in names if name.endswith("/py.typed")} >= {"databus", "databus_binlog"}
