@@ -1,4 +1,4 @@
-"""Packed rows as JSON: the same as msgspec makes of them unpacked."""
+"""Packed rows as JSON are what msgspec makes of the unpacked rows."""
 
 import random
 
@@ -11,7 +11,7 @@ from databus_wire.json_base64 import count_rows, json_base64
 pack = msgspec.msgpack.encode
 
 
-def test_any_rows_become_what_the_library_makes_of_them() -> None:
+def test_any_rows_are_written_as_msgspec_writes_them() -> None:
     draw = random.Random(4)
     sizes = [*range(20), 31, 32, 255, 256, 65535, 65536]
     for _ in range(300):
@@ -31,7 +31,7 @@ def test_long_arrays_are_read() -> None:
 
 
 @pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
-def test_what_are_no_rows_is_refused(rows: object) -> None:
+def test_other_msgpack_than_rows_is_refused(rows: object) -> None:
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
 
@@ -41,5 +41,5 @@ def test_cut_rows_are_refused() -> None:
     for end in range(len(packed)):
         with pytest.raises(MalformedRows, match="cut off"):
             json_base64(packed[:end])
-    with pytest.raises(MalformedRows, match="behind"):
+    with pytest.raises(MalformedRows, match="after the last row"):
         json_base64(packed + b"\x90")

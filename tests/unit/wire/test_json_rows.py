@@ -1,4 +1,4 @@
-"""The compiled writer of rows: what it writes is what Python's encoder does, whatever the values hold."""
+"""The compiled writer of rows writes what Python's JSON encoder writes, whatever the values are."""
 
 import json
 import random
@@ -25,7 +25,7 @@ from databus_wire.json_rows import (
 )
 
 ALPHABET = [*map(chr, range(0x90)), *'""\\\\', "é", "東", "\u2028", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff"]
-#: the borders of what UTF-8 allows
+#: bytes at the borders of UTF-8's ranges
 EDGES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c1 c2 df e0 e1 ed ef f0 f4 f5")
 
 
@@ -33,20 +33,20 @@ def plain(text: bytes) -> str:
     return f"<{text.decode()}>"
 
 
-def test_text_of_any_characters_is_what_pythons_encoder_writes() -> None:
+def test_text_of_any_characters_is_written_as_pythons_encoder_writes_it() -> None:
     draw, writer = random.Random(5), RowWriter(["c"], [TEXT])
     for size in [*range(60), *[25] * 2000, 5000, 100_000]:
         text = "".join(draw.choices(ALPHABET, k=size))
         assert writer.row([text.encode()]).decode() == '{"c":' + json.dumps(text, ensure_ascii=False) + "}"
 
 
-@pytest.mark.parametrize("place", range(20))
-def test_each_character_is_escaped_wherever_it_stands(place: int) -> None:
+@pytest.mark.parametrize("position", range(20))
+def test_each_character_is_escaped_at_any_position(position: int) -> None:
     writer = RowWriter(["t", "l"], [TEXT, LATIN_1])
     for character in map(chr, range(0x80)):
-        text = "x" * place + character + "y" * (20 - place)
-        told = json.dumps({"t": text, "l": text}, ensure_ascii=False, separators=(",", ":"))
-        assert writer.row([text.encode(), text.encode()]).decode() == told
+        text = "x" * position + character + "y" * (20 - position)
+        expected = json.dumps({"t": text, "l": text}, ensure_ascii=False, separators=(",", ":"))
+        assert writer.row([text.encode(), text.encode()]).decode() == expected
 
 
 def test_text_is_refused_exactly_where_it_is_not_utf8() -> None:
@@ -66,11 +66,11 @@ def test_bytes_are_characters_or_base64() -> None:
     draw, writer = random.Random(5), RowWriter(["l", "b"], [LATIN_1, BASE64])
     for size in [*range(60), 10_000]:
         data = draw.randbytes(size)
-        told = {"l": data.decode("latin-1"), "b": b64encode(data).decode()}
-        assert json.loads(writer.row([data, data])) == told
+        expected = {"l": data.decode("latin-1"), "b": b64encode(data).decode()}
+        assert json.loads(writer.row([data, data])) == expected
 
 
-def test_each_column_is_written_in_its_way() -> None:
+def test_each_column_is_written_by_its_kind() -> None:
     writer = RowWriter(['a"b', "d", "e", "f"], [RAW, PLAIN, {b"x": b"[1]", b"y": None}.__getitem__, plain])
     assert writer.row([b"1", b"2021", b"x", b'"']) == b'{"a\\"b":1,"d":"2021","e":[1],"f":"<\\">"}'
     assert writer.row([None, b"", b"y", None]) == b'{"a\\"b":null,"d":"","e":null,"f":null}'
@@ -80,7 +80,7 @@ def test_each_column_is_written_in_its_way() -> None:
 
 
 @pytest.mark.parametrize("text", [b"0.1", b"-1234567.5", b"10.0", b"1.05"])
-def test_short_decimals_stay_as_they_are(text: bytes) -> None:
+def test_short_decimals_are_copied(text: bytes) -> None:
     written = RowWriter(["r", "p", "c"], [(RAW, plain), (PLAIN, plain), plain]).row([text] * 3)
     assert written == b'{"r":%b,"p":"%b","c":"<%b>"}' % (text, text, text)
 
@@ -127,11 +127,11 @@ def test_other_numbers_are_converted(text: bytes) -> None:
         ),
     ],
 )
-def test_what_is_not_usual_is_converted(kind: int, text: bytes, expected: str) -> None:
+def test_texts_off_the_fast_path_are_converted(kind: int, text: bytes, expected: str) -> None:
     assert RowWriter(["c"], [(kind, lambda _: b"other")]).row([text]).decode() == f'{{"c":{expected}}}'
 
 
-def test_only_what_changed_is_told() -> None:
+def test_only_changed_values_are_written() -> None:
     writer = RowWriter(["a", "b", "c"], [RAW, TEXT, TEXT])
     before, after = [b"1", b"x", None], [b"1", b"y", b""]
     assert writer.changed(before, after) == b'{"b":"x","c":null}'
@@ -139,7 +139,7 @@ def test_only_what_changed_is_told() -> None:
     assert writer.changed(before, before.copy()) is None
 
 
-def test_rows_are_an_array_whole_or_of_what_changed() -> None:
+def test_rows_are_an_array_of_all_or_of_changed_values() -> None:
     writer = RowWriter(["a", "b"], [RAW, TEXT])
     rows, others = [[b"1", b"x"], [b"2", None], [None, b"y"]], [[b"1", b"z"], [b"2", None], [b"3", None]]
     assert writer.array(rows) == b'[{"a":1,"b":"x"},{"a":2,"b":null},{"a":null,"b":"y"}]'
@@ -147,14 +147,14 @@ def test_rows_are_an_array_whole_or_of_what_changed() -> None:
     assert writer.array([]) == b"[]"
 
 
-def test_some_columns_are_written_between_what_stands_around_them() -> None:
+def test_some_columns_are_written_between_head_and_tail() -> None:
     writer = RowWriter(["a", "b", "c"], [RAW, TEXT, RAW])
     rows: list[list[bytes | None]] = [[b"1", b"x", b"2"], [b"3", None, b"4"]]
     assert writer.some(rows, (2, 1), b"<", b">") == [b'<{"c":2,"b":"x"}>', b'<{"c":4,"b":null}>']
     assert writer.some(rows, ()) == [b"{}", b"{}"]
 
 
-def test_numbered_rows_have_one_tail_or_each_its_own() -> None:
+def test_numbered_rows_have_one_tail_or_one_each() -> None:
     writer = RowWriter(["a"], [RAW])
     rows: list[list[bytes | None]] = [[b"1"], [b"2"]]
     assert writer.numbered(rows, [0, 10], b"<", None, b"#", b">") == [b'<{"a":1}#0>', b'<{"a":2}#10>']
@@ -162,7 +162,7 @@ def test_numbered_rows_have_one_tail_or_each_its_own() -> None:
     assert writer.numbered(rows, [-3], b"<", b"|", b"#", b">") == [b'<{"a":1}|{"a":2}#-3>']
 
 
-def test_packed_rows_are_written_as_lists_are() -> None:
+def test_packed_rows_are_written_like_lists() -> None:
     draw, kinds = random.Random(7), [RAW, TEXT, LATIN_1, BASE64, (DECIMAL, plain), (JSON, plain), (ZONED, plain), plain]
     writer, few = RowWriter("abcdefgh", kinds), [b"12.50", b"", b"[1, 2]", b"2026-01-02 03:04:05", b"x" * 300]
     for count in [1, 2, 4, 30, 70_000]:
@@ -186,13 +186,13 @@ def test_packed_rows_are_written_as_lists_are() -> None:
         (b"", "cut off"),
         (b"\x91\x91\xc4\x02x", "cut off"),
         (b"\x92\x91\xc0", "cut off"),
-        (b"\x91\x91\xc0\xc0", "behind"),
-        (b"\x90\xc0", "behind"),
+        (b"\x91\x91\xc0\xc0", "after the last row"),
+        (b"\x90\xc0", "after the last row"),
         (b"\x91\x91\x01", "bytes or NULL"),
         (b"\x80", "arrays of arrays"),
     ],
 )
-def test_what_are_no_packed_rows_is_refused(packed: bytes, why: str) -> None:
+def test_malformed_packed_rows_are_refused(packed: bytes, why: str) -> None:
     writer = RowWriter(["a"], [RAW])
     with pytest.raises(MalformedRows, match=why):
         writer.array(packed)
@@ -206,7 +206,7 @@ def test_packed_rows_of_another_length_are_refused(packed: bytes) -> None:
         RowWriter(["a"], [RAW]).array(packed)
 
 
-def test_what_is_no_row_of_the_table_is_refused() -> None:
+def test_arguments_that_do_not_fit_the_table_are_refused() -> None:
     writer = RowWriter(["a", "b"], [RAW, RAW])
     with pytest.raises(ValueError, match="another number of values"):
         writer.row([b"1"])
@@ -229,4 +229,4 @@ def test_what_is_no_row_of_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a conversion"):
         RowWriter(["a"], [DECIMAL])
     with pytest.raises(TypeError):
-        writer.row([b"1", "2"])  # type: ignore[list-item]  # that it is no bytes is what is tested
+        writer.row([b"1", "2"])  # type: ignore[list-item]  # not bytes on purpose

@@ -52,7 +52,7 @@ cdef Py_ssize_t measure(Cursor cursor) except -1:
             size += 4 if length < 0 else 2 + base64_size(length)
             cursor.at += max(length, 0)
     if cursor.at != cursor.end:
-        refuse("there are bytes behind the rows")
+        refuse("there are bytes after the last row")
     return size
 
 

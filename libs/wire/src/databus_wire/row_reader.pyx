@@ -40,7 +40,7 @@ cdef class RowReader:
 
     cdef int require_end(self) except -1:
         if self.read == self.count and self.cursor.at != self.cursor.end:
-            refuse("there are bytes behind the rows")
+            refuse("there are bytes after the last row")
         return 0
 
 
