@@ -18,13 +18,14 @@ from rich.progress import track
 from served import CONSOLE
 from workloads import WORKLOADS, sysbench_row, typed_row
 
-from databus.events import Action, Begin, PackedRows, Row, Table
+from databus.events import Action, Begin, Row, Table
 from databus_binlog import float_text
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
 from databus_messages.formats import AnyFormat, find, known
 from databus_messages.formats.base import Change, MessageSource, Record, TransactionEnd
+from databus_wire.packed_rows import PackedRows
 
 #: times as fast as `json.dumps`
 GOALS = {"databus": 5, "canal-json": 3, "maxwell-json": 3, "debezium-json": 3}

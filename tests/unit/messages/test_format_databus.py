@@ -5,10 +5,11 @@ from base64 import b64decode
 
 import msgspec
 
-from databus.events import Action, Begin, Column, Index, PackedRows, QueryEvent, RowsEvent, Table
+from databus.events import Action, Begin, Column, Index, QueryEvent, RowsEvent, Table
 from databus_binlog import Position
 from databus_messages.formats.base import Change, MessageSource, SnapshotRows
 from databus_messages.formats.databus import Databus, DatabusOptions, Encoder
+from databus_wire.packed_rows import PackedRows
 
 SOURCE = MessageSource("shop", "mysql", "db1", 3306)
 BEGIN = Begin(transaction=1, gtid="", file="mysql-bin.000003", server_id=1, thread_id=1, time_us=1)
@@ -38,7 +39,8 @@ def rows(action: Action, *images: list[bytes | None]) -> RowsEvent:
 
 def test_an_insert_is_the_specifications_example() -> None:
     event = rows(Action.INSERT, [b"1", b"Anne", b"19.99", None, b"2021-02-03 04:05:06"])
-    key, value = Encoder().change(TABLE, "mysql-bin.000003", event.end, event.action, PackedRows(event.rows))
+    key = Encoder().key("mysql-bin.000003", event.end)
+    value = Encoder().rows_value(TABLE, event.action, PackedRows(event.rows))
     assert key.decode() == '{"Pos":{"Name":"mysql-bin.000003","Pos":468},"Action":"DML"}'
     assert value.decode() == HEAD + (
         ',"Action":"insert","Rows":[["MQ==","QW5uZQ==","MTkuOTk=",null,"MjAyMS0wMi0wMyAwNDowNTowNg=="]]}'
@@ -47,7 +49,7 @@ def test_an_insert_is_the_specifications_example() -> None:
 
 def test_an_update_alternates_before_and_after() -> None:
     event = rows(Action.UPDATE, [b"1", b"Anne", None, None, None], [b"1", None, b"20.50", b"\x00\xff\x10", b""])
-    _, value = Encoder().change(TABLE, "mysql-bin.000003", event.end, event.action, PackedRows(event.rows))
+    value = Encoder().rows_value(TABLE, event.action, PackedRows(event.rows))
     assert value.decode() == HEAD + (
         ',"Action":"update","Rows":[["MQ==","QW5uZQ==",null,null,null],["MQ==",null,"MjAuNTA=","AP8Q",""]]}'
     )
@@ -73,10 +75,11 @@ def test_a_change_is_one_record_whether_its_rows_are_packed_or_not() -> None:
     databus = Databus(SOURCE, DatabusOptions())
     event = rows(Action.DELETE, [b"1", b"Anne", None, None, None])
     change = Change(TABLE, BEGIN, event.action, 154, 468, 0, range(1), [[b"1", b"Anne", None, None, None]])
-    packed = msgspec.structs.replace(change, rows=databus.rows_of(event))
+    packed = msgspec.structs.replace(change, rows=PackedRows(event.rows))
     (record,) = databus.change(change)
     assert list(databus.change(packed)) == [record]
-    assert record[:2] == Encoder().change(TABLE, BEGIN.file, 468, Action.DELETE, change.rows)
+    assert record.key == Encoder().key(BEGIN.file, 468)
+    assert record.value == Encoder().rows_value(TABLE, Action.DELETE, change.rows)
 
 
 def test_rows_of_a_dump_are_inserts_at_its_position() -> None:

@@ -8,10 +8,11 @@ from itertools import product
 
 import pytest
 
-from databus.events import Action, Column, RowsEvent, Table, TableDefinition, decode_rows
+from databus.events import Action, Column, RowsEvent, Table, TableDefinition
 from databus.settings import Source
 from databus_binlog import FormatDescription
 from databus_cli.binlog.translation import Translation
+from databus_wire.packed_rows import PackedRows
 from devstack import Kind
 from golden.cases import CASES, KINDS, Case, events, records
 from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
@@ -36,7 +37,7 @@ def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Col
                 columns = {column.name: column for column in table.columns}
                 if columns not in versions.setdefault(table.name, []):
                     versions[table.name].append(columns)
-                rows = [dict(zip(columns, row, strict=True)) for row in decode_rows(change.rows)]
+                rows = [dict(zip(columns, row, strict=True)) for row in PackedRows(change.rows)]
                 found += images(table.name, change.action, rows)
     return found, versions
 

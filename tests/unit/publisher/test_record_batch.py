@@ -11,21 +11,13 @@ from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from aiokafka.structs import TopicPartition
 
-from databus_messages.formats.base import KeyValueRecords, Record
-from databus_publisher import record_batch
+from databus_messages.formats.base import Record
 from databus_publisher.batches import BATCH_BYTES
 from databus_publisher.record_batch import RecordBatch
 
 LIMIT = 20_000
+NOW_MS = 1_700_000_000_000
 SIZES = [0, 1, 5, 62, 63, 64, 65, 127, 128, 700, 8191, 8192, 30_000]
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let the one number in it, in ms since the epoch, be the time."""
-    now = [1_700_000_000_000]
-    monkeypatch.setattr(record_batch, "_now_ms", lambda: now[0])
-    return now
 
 
 def theirs(transactional: bool, limit: int = LIMIT) -> DefaultRecordBatchBuilder:
@@ -40,8 +32,8 @@ def theirs(transactional: bool, limit: int = LIMIT) -> DefaultRecordBatchBuilder
     )
 
 
-def plain_of(*records: Record) -> KeyValueRecords:
-    return KeyValueRecords([record.key for record in records], [record.value for record in records])
+def keys_values(*records: Record) -> tuple[list[bytes | None], list[bytes | None]]:
+    return [record.key for record in records], [record.value for record in records]
 
 
 def any_records(draw: random.Random, *, headers: bool) -> Iterator[Record]:
@@ -55,15 +47,18 @@ def any_records(draw: random.Random, *, headers: bool) -> Iterator[Record]:
 
 @pytest.mark.parametrize("transactional", [True, False])
 @pytest.mark.parametrize("plain", [True, False])
-def test_a_batch_is_what_aiokafka_makes_of_its_records(clock: list[int], transactional: bool, plain: bool) -> None:
-    draw = random.Random(8)
+def test_a_batch_is_what_aiokafka_makes_of_its_records(transactional: bool, plain: bool) -> None:
+    draw, now = random.Random(8), NOW_MS
     for _ in range(200):
         ours, other = RecordBatch(LIMIT, transactional=transactional), theirs(transactional)
         for count, record in enumerate(any_records(draw, headers=not plain)):
-            clock[0] += draw.choice([0, 0, 0, 1, 70, 9000, -1, -9000])
-            took = ours.extend(plain_of(record)) if plain else ours.append(record.key, record.value, record.headers)
-            told = other.append(count, clock[0], record.key, record.value, list(record.headers))
-            assert bool(took) == (told is not None)
+            now += draw.choice([0, 0, 0, 1, 70, 9000, -1, -9000])
+            if plain:
+                took: int = ours.extend(now, *keys_values(record))
+            else:
+                took = ours.append(now, record.key, record.value, record.headers)
+            theirs_took = other.append(count, now, record.key, record.value, list(record.headers))
+            assert bool(took) == (theirs_took is not None)
             assert (ours.size(), ours.record_count()) == (other.size(), count + bool(took))
             if not took:
                 break
@@ -73,12 +68,12 @@ def test_a_batch_is_what_aiokafka_makes_of_its_records(clock: list[int], transac
         assert ours._build() == other.build()
 
 
-def test_a_batch_of_many_small_records_is_what_aiokafka_makes_of_them(clock: list[int]) -> None:
+def test_a_batch_of_many_small_records_is_what_aiokafka_makes_of_them() -> None:
     records = [Record(b"%d" % number, None) for number in range(10_000)]
     ours, other = RecordBatch(BATCH_BYTES, transactional=True), theirs(True, BATCH_BYTES)
-    assert ours.extend(plain_of(*records)) == 10_000
+    assert ours.extend(NOW_MS, *keys_values(*records)) == 10_000
     for number, record in enumerate(records):
-        assert other.append(number, clock[0], record.key, record.value, []) is not None
+        assert other.append(number, NOW_MS, record.key, record.value, []) is not None
     assert ours._build() == other.build()
 
 
@@ -90,7 +85,7 @@ async def test_aiokafka_sends_a_batch_again_as_it_was() -> None:
     accumulator = MessageAccumulator(cluster, BATCH_BYTES, 0, 30, txn_manager=transactions)
     batch = RecordBatch(BATCH_BYTES, transactional=True)
     records = [Record(b"%d" % number, b"x" * number) for number in range(100)]
-    assert batch.extend(plain_of(*records)) == 100
+    assert batch.extend(NOW_MS, *keys_values(*records)) == 100
     await accumulator.add_batch(batch, partition, 1)
     sent = []
     for _ in range(2):
@@ -105,9 +100,9 @@ async def test_aiokafka_sends_a_batch_again_as_it_was() -> None:
     assert [(record.key, record.value) for record in read] == [(record.key, record.value) for record in records]
 
 
-def test_a_producer_that_begins_anew_makes_the_batch_its_own(clock: list[int]) -> None:
+def test_a_producer_that_begins_anew_makes_the_batch_its_own() -> None:
     batch = RecordBatch(LIMIT, transactional=True)
-    assert batch.append(b"k", b"v", ())
+    assert batch.append(NOW_MS, b"k", b"v", ())
     batch._set_producer_state(1, 2, 3)
     assert batch._build() is batch._build()
     batch._set_producer_state(1, 3, 0)
@@ -119,39 +114,41 @@ def test_a_producer_that_begins_anew_makes_the_batch_its_own(clock: list[int]) -
 def test_a_closed_batch_takes_nothing() -> None:
     for close in (RecordBatch.close, RecordBatch._build):
         batch = RecordBatch(LIMIT, transactional=False)
-        assert batch.append(b"k", b"v", ())
+        assert batch.append(NOW_MS, b"k", b"v", ())
         close(batch)
         assert batch.closed()
-        assert not batch.append(b"k", b"v", ())
-        assert batch.extend(plain_of(Record(b"k", b"v"))) == 0
+        assert not batch.append(NOW_MS, b"k", b"v", ())
+        assert batch.extend(NOW_MS, [b"k"], [b"v"]) == 0
         assert DefaultRecordBatch(bytes(batch._build())).validate_crc()
 
 
 def test_records_are_taken_from_one_on_and_up_to_one_without_room() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
-    records = KeyValueRecords([b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4"))
-    assert [batch.extend(records, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
+    keys, values = [b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4")
+    assert [batch.extend(NOW_MS, keys, values, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"a", b"b", b"d"]
 
 
 def test_the_first_record_is_taken_whatever_its_size() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
-    assert batch.append(None, b"v" * 10 * LIMIT, ())
+    assert batch.append(NOW_MS, None, b"v" * 10 * LIMIT, ())
     assert batch.size() > 10 * LIMIT
-    assert not batch.append(None, None, ())
+    assert not batch.append(NOW_MS, None, None, ())
 
 
 @pytest.mark.parametrize("wrong", [("text", b""), (b"", 7)])
-def test_what_are_no_bytes_leaves_the_batch_as_it_was(clock: list[int], wrong: tuple[bytes, bytes]) -> None:
+def test_what_are_no_bytes_leaves_the_batch_as_it_was(wrong: tuple[bytes, bytes]) -> None:
     batch, good = (RecordBatch(LIMIT, transactional=False) for _ in range(2))
     for each in batch, good:
-        each.append(b"k", b"v", ())
+        each.append(NOW_MS, b"k", b"v", ())
     with pytest.raises(TypeError):
-        batch.append(*wrong, ())
+        batch.append(NOW_MS, *wrong, ())
     with pytest.raises(TypeError):
-        batch.extend(plain_of(Record(*wrong)))
+        batch.extend(NOW_MS, *keys_values(Record(*wrong)))
     with pytest.raises(TypeError):
-        batch.append(b"k", b"v", [("name", wrong)])  # type: ignore[list-item]
+        batch.append(NOW_MS, b"k", b"v", [("name", wrong)])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="as many keys as values"):
+        batch.extend(NOW_MS, [b"k"], [])
     with pytest.raises(ValueError, match="a first one"):
-        batch.extend(plain_of(Record(b"k", b"v")), -1)
+        batch.extend(NOW_MS, [b"k"], [b"v"], -1)
     assert batch._build() == good._build()

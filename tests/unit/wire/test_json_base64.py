@@ -1,4 +1,4 @@
-"""Packed rows as JSON are what msgspec makes of the unpacked rows."""
+"""Packed rows, as lists and as JSON, are what msgspec makes of them."""
 
 import random
 
@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from databus_wire.errors import MalformedRows
-from databus_wire.json_base64 import count_rows, json_base64
+from databus_wire.json_base64 import json_base64
+from databus_wire.packed_rows import PackedRows
 
 pack = msgspec.msgpack.encode
 
@@ -21,19 +22,22 @@ def test_any_rows_are_written_as_msgspec_writes_them() -> None:
         ]
         packed = pack(rows)
         assert json_base64(msgspec.Raw(packed)) == msgspec.json.encode(rows)
-        assert count_rows(packed) == len(rows)
+        assert PackedRows(packed).unpack() == rows
 
 
 def test_long_arrays_are_read() -> None:
     rows = [[b"x"] * 17] * 70_000
     assert json_base64(pack(rows)) == msgspec.json.encode(rows)
-    assert count_rows(pack(rows)) == 70_000
+    assert len(PackedRows(pack(rows))) == 70_000
+    assert PackedRows(pack(rows))[-1] == rows[-1]
 
 
 @pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
 def test_other_msgpack_than_rows_is_refused(rows: object) -> None:
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
+    with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
+        PackedRows(pack(rows)).unpack()
 
 
 def test_cut_rows_are_refused() -> None:
@@ -41,5 +45,9 @@ def test_cut_rows_are_refused() -> None:
     for end in range(len(packed)):
         with pytest.raises(MalformedRows, match="cut off"):
             json_base64(packed[:end])
+        with pytest.raises(MalformedRows, match="cut off"):
+            PackedRows(packed[:end]).unpack()
     with pytest.raises(MalformedRows, match="after the last row"):
         json_base64(packed + b"\x90")
+    with pytest.raises(MalformedRows, match="after the last row"):
+        PackedRows(packed + b"\x90").unpack()

@@ -8,16 +8,14 @@ QueryEvent)* Commit)*`. Definitions before `Start` are sent only when a pipeline
 GTID sets can be long: only `Start` contains a whole one, the other events what was executed since the one before.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import TypeAlias, overload
+from typing import TypeAlias
 
 import msgspec
 
 from databus_binlog import Flavor, Position
-from databus_wire.json_base64 import count_rows
 
 #: The values of one row image in table order: None is NULL, bytes are a value's exact text (docs/reference/values.md).
 Row: TypeAlias = list[bytes | None]
@@ -119,7 +117,7 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     #: offsets of the binlog event in the transaction's file
     start: int
     end: int
-    #: msgpack array of `Row`; before and after images alternate in updates
+    #: msgpack array of `Row` (see databus_wire.packed_rows); before and after images alternate in updates
     rows: msgspec.Raw
     #: the SQL statement, if the server logs it, on the first of its events
     query: bytes | None = None
@@ -204,28 +202,3 @@ Event: TypeAlias = (
 
 encode_events = msgspec.msgpack.Encoder().encode
 decode_events = msgspec.msgpack.Decoder(list[Event]).decode
-decode_rows = msgspec.msgpack.Decoder(list[Row]).decode
-
-
-class PackedRows(Sequence[Row]):
-    """Rows in their encoded form, decoded on first access; code that needs only `packed` avoids that."""
-
-    __slots__ = ("_rows", "packed")
-
-    def __init__(self, packed: msgspec.Raw) -> None:
-        self.packed = packed
-        self._rows: list[Row] | None = None
-
-    def __len__(self) -> int:
-        return count_rows(self.packed)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
-
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
-        if self._rows is None:
-            self._rows = decode_rows(self.packed)
-        return self._rows[index]

@@ -47,7 +47,7 @@ class ProgressTracker:
             self._committed.append(begin.gtid)
         else:
             self._merge(event.executed)
-        self._move(event.file, event.end, begin.time_us)
+        self._file, self._end, self._time_us, self.moved = event.file, event.end, begin.time_us, True
 
     def skip(self, event: Heartbeat) -> None:
         """Move to a position between transactions, up to which nothing was captured."""

@@ -43,7 +43,8 @@ class EventEncoder:
         self._router = Router(rules, self._outputs, source.name, salt)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
-        self._routes: dict[str, tuple[Route, ...]] = {}
+        #: by the fingerprint of a table whose events were encoded before
+        self.routes: dict[str, tuple[Route, ...]] = {}
         self._buffer = TransactionBuffer()
         self._begin: Begin | None = None
 
@@ -67,10 +68,6 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
-    def has_routes(self, table: str) -> bool:
-        """Whether events of the table with this fingerprint can be encoded at once."""
-        return table in self._routes
-
     def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> list[str]:
         """Name the topics whose number of partitions has to be known before the event can be encoded."""
         fingerprints = [event.table]
@@ -86,11 +83,11 @@ class EventEncoder:
         """
         match event:
             case RowsEvent():
-                return self._rows(event)
+                return self.rows(event)
             case Begin():
-                self._begin = event
+                self.begin(event)
             case Commit():
-                return self._commit(event)
+                return self.commit(event)
             case TableDefinition():
                 self._tables[event.table.fingerprint] = event.table
             case QueryEvent():
@@ -101,11 +98,16 @@ class EventEncoder:
                 return self._heartbeat(event.time_us)
         return ()
 
-    def _rows(self, event: RowsEvent) -> list[Message]:
+    def begin(self, event: Begin) -> None:
+        """Begin a transaction."""
+        self._begin = event
+
+    def rows(self, event: RowsEvent) -> list[Message]:
+        """Make the messages of a rows event."""
         if (begin := self._begin) is None:
             raise _outside()
         messages: list[Message] = []
-        for route in self._routes.get(event.table) or self._find(event.table):
+        for route in self.routes.get(event.table) or self._find(event.table):
             made = route.messages(begin, event)
             if not route.output.is_framed:
                 messages += made
@@ -147,7 +149,8 @@ class EventEncoder:
             )
             yield Message(route.output, (route.unread_partition,), change, event)
 
-    def _commit(self, event: Commit) -> Sequence[Message] | Iterator[Message]:
+    def commit(self, event: Commit) -> Iterable[Message]:
+        """Make the messages that wait for the end of the transaction, and the records behind them."""
         begin, self._begin = self._begin, None
         if begin is None:
             raise _outside()
@@ -171,9 +174,9 @@ class EventEncoder:
 
     def _find(self, fingerprint: str) -> tuple[Route, ...]:
         """Find the routes of a table, once in a generation."""
-        if (routes := self._routes.get(fingerprint)) is None:
+        if (routes := self.routes.get(fingerprint)) is None:
             table = self._table(fingerprint)
-            routes = self._routes[fingerprint] = self._router.routes(table, self._partition_counts)
+            routes = self.routes[fingerprint] = self._router.routes(table, self._partition_counts)
         return routes
 
     def _table(self, fingerprint: str) -> Table:

@@ -1,6 +1,6 @@
 """A message: one change of a table, encoded by one output's format for one partition (DDL: for all partitions)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -18,6 +18,8 @@ class Frame(NamedTuple):
     records: Sequence[Record]
 
 
+#: Both have a length, and an index for each record.
+Records: TypeAlias = KeyValueRecords | tuple[Record, ...]
 Content: TypeAlias = Change | DdlStatement | Frame
 
 
@@ -34,23 +36,21 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     @property
     def may_block(self) -> bool:
         """Whether `encode` may wait for another service, e.g. a schema registry."""
-        output = self.output
-        return (
-            output.calls_services
-            and not isinstance(self.content, Frame)
-            and output.format.may_block(self.content.table)
-        )
+        return not isinstance(self.content, Frame) and self.output.format.may_block(self.content.table)
 
-    def encode(self) -> Sequence[Record]:
+    def encode(self) -> Records:
         """Make the records. Raises PoisonError for what the format cannot express."""
         content = self.content
+        records: Iterable[Record]
         if isinstance(content, Change):
             records = self.output.format.change(content)
+            if isinstance(records, KeyValueRecords):
+                return records
         elif isinstance(content, DdlStatement):
             records = self.output.format.statement(content)
         else:
             records = content.records
-        return records if isinstance(records, KeyValueRecords | tuple) else tuple(records)
+        return tuple(records)
 
     def ending(self, end: TransactionEnd) -> "Message":
         """Give a change that knows how its transaction ends."""

@@ -28,6 +28,7 @@ class Output:
     def __init__(self, plan: OutputPlan, source: MessageSource) -> None:
         self.rule = plan.rule
         self.format: AnyFormat = plan.format(source, plan.options)
+        self.accepts_packed_rows = self.format.accepts_packed_rows
         #: the format needs the transaction's end for each change: changes wait for it in the transaction buffer
         self.is_buffered = self.format.needs_transaction_end
         #: the format writes records before or after a transaction's changes, or counts them

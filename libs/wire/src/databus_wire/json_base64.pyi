@@ -8,6 +8,3 @@ def json_base64(rows: Buffer) -> bytes:
     It has an array for each row image, of a base64 string for each value, and null for NULL. Raises MalformedRows for
     anything but a msgpack array of arrays of `bin` and nil, so also for absent columns.
     """
-
-def count_rows(rows: Buffer) -> int:
-    """Return the number of row images in packed rows. Raises MalformedRows for anything but a msgpack array."""

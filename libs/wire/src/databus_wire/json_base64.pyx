@@ -21,18 +21,6 @@ def json_base64(rows not None):
     return text
 
 
-def count_rows(rows not None):
-    """See json_base64.pyi."""
-    cdef Py_buffer view
-    cdef Cursor cursor
-    PyObject_GetBuffer(rows, &view, PyBUF_SIMPLE)
-    try:
-        cursor = cursor_of(&view)
-        return read_array(&cursor)
-    finally:
-        PyBuffer_Release(&view)
-
-
 cdef Cursor cursor_of(const Py_buffer* view) noexcept:
     cdef Cursor cursor
     cursor.at = <const uint8_t*> view.buf

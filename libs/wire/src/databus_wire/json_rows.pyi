@@ -49,7 +49,7 @@ class RowWriter:
         DECIMAL and the kinds after it are always in a pair. On their fast paths are the texts that they are named for:
         dates and times that exist, from year 1 on, and valid JSON of at most 64 levels without numeric escapes.
 
-    Rows are lists, or packed rows (`Rows.rows` of databus_binlog), of whose values no objects are made unless a
+    Rows are lists, or PackedRows, or packed rows as bytes, of whose values no objects are made unless a
     function or a fast path needs them. All methods raise ValueError for text that is not UTF-8 and for rows with
     another number of values, MalformedRows for malformed packed rows, and what a function raises. Functions must
     neither change the rows nor use the writer.

@@ -1,49 +1,60 @@
 """Records as in Kafka's record batches: with one record a row, packing them in Python would cost most of the time."""
 
-cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 
-@cython.final
 cdef class RecordPacker:
     cdef bytearray data
-    cdef Py_ssize_t capacity, limit
-    cdef readonly Py_ssize_t size, count
+    cdef Py_ssize_t capacity, limit, used, count
     cdef readonly int64_t first_ms, last_ms
-    cdef readonly bint closed
+    cdef bint is_closed
 
-    def __cinit__(self, Py_ssize_t header, Py_ssize_t limit):
+    def __init__(self, Py_ssize_t header, Py_ssize_t limit):
         self.data = bytearray(header)
-        self.capacity = self.size = header
+        self.capacity = self.used = header
         self.limit = limit
 
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
         return self.pack(time_ms, key, value, headers)
 
-    def extend(self, int64_t time_ms, list keys not None, list values not None, Py_ssize_t first=0):
+    def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0):
         """See kafka_records.pyi."""
+        cdef list key_list = keys if isinstance(keys, list) else list(keys)
+        cdef list value_list = values if isinstance(values, list) else list(values)
         cdef Py_ssize_t before = self.count, i
-        if first < 0 or len(keys) != len(values):
+        if first < 0 or len(key_list) != len(value_list):
             raise ValueError("there must be as many keys as values, and a first one at index 0 or later")
-        for i in range(first, len(values)):
-            if not self.pack(time_ms, keys[i], values[i], ()):
+        for i in range(first, len(value_list)):
+            if not self.pack(time_ms, key_list[i], value_list[i], ()):
                 break
         return self.count - before
 
+    def size(self):
+        """See kafka_records.pyi."""
+        return self.used
+
+    def record_count(self):
+        """See kafka_records.pyi."""
+        return self.count
+
     def close(self):
         """See kafka_records.pyi."""
-        self.closed = True
+        self.is_closed = True
+
+    def closed(self):
+        """See kafka_records.pyi."""
+        return self.is_closed
 
     def packed(self):
         """See kafka_records.pyi."""
-        self.closed = True
-        if self.capacity != self.size:
-            PyByteArray_Resize(self.data, self.size)
-            self.capacity = self.size
+        self.is_closed = True
+        if self.capacity != self.used:
+            PyByteArray_Resize(self.data, self.used)
+            self.capacity = self.used
         return self.data
 
     cdef bint pack(self, int64_t time_ms, bytes key, bytes value, headers) except -1:
@@ -53,19 +64,19 @@ cdef class RecordPacker:
         cdef bytes header_name, header_value
         cdef Py_ssize_t size, capacity
         cdef char* out
-        if self.closed:
+        if self.is_closed:
             return False
         body += width(len(encoded))
         for header_name, header_value in encoded:
             body += size_of(header_name) + size_of(header_value)
-        size = self.size + width(body) + body
+        size = self.used + width(body) + body
         if size > self.limit and self.count:
             return False
         if size > self.capacity:
             capacity = max(size, min(2 * size, self.limit))
             PyByteArray_Resize(self.data, capacity)
             self.capacity = capacity
-        out = put_varint(body, PyByteArray_AS_STRING(self.data) + self.size)
+        out = put_varint(body, PyByteArray_AS_STRING(self.data) + self.used)
         out[0] = 0  # attributes: none are defined
         out = put_varint(delta_ms, out + 1)
         out = put_varint(self.count, out)
@@ -78,7 +89,7 @@ cdef class RecordPacker:
         if not self.count:
             self.first_ms = self.last_ms = time_ms
         self.last_ms = max(self.last_ms, time_ms)
-        self.size = size
+        self.used = size
         self.count += 1
         return True
 

@@ -4,11 +4,14 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_Check
 from cpython.list cimport PyList_GET_ITEM
 from databus_wire.msgpack_rows cimport read_array, read_value, refuse
+from databus_wire.packed_rows cimport PackedRows
 from libc.stdint cimport uint8_t
 
 
 cdef class RowReader:
     def __cinit__(self, rows):
+        if isinstance(rows, PackedRows):
+            rows = (<PackedRows> rows).packed
         if PyObject_CheckBuffer(rows):
             PyObject_GetBuffer(rows, &self.view, PyBUF_SIMPLE)
             self.cursor.at = <const uint8_t*> self.view.buf

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from time import time_ns
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -26,6 +27,7 @@ _FILLING_BYTES = 16 * 2**20
 _IN_FLIGHT_BYTES = 8 * 2**20
 #: An idempotent producer never gives up on a batch by itself. We do, so that readiness shows it and we start again.
 CONFIRM_SECONDS = 30
+_NS_PER_MS = 1_000_000
 
 
 class Limit(NamedTuple):
@@ -64,19 +66,20 @@ class Batches:
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         """Put records, from the first on, into the partition's open batch as far as it has room. Returns how many."""
         batch = self._filling.get(partition)
-        return batch.extend(records, first) if batch is not None else 0
+        return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
 
     async def send(self, partition: Partition, record: Record) -> bool:
         """Put a record into a batch; sends full ones. False, and nothing is sent, if its topic does not take it."""
         key, value, headers, _ = record
+        time_ms = time_ns() // _NS_PER_MS
         filling = self._filling.get(partition)
-        if filling is not None and filling.append(key, value, headers):
+        if filling is not None and filling.append(time_ms, key, value, headers):
             return True
         limit = self._limits[partition.topic]
         if value and len(value) >= limit.record:
             return False
         batch = RecordBatch(min(limit), transactional=self._transactional)
-        batch.append(key, value, headers)  # the first record always finds room
+        batch.append(time_ms, key, value, headers)  # the first record always finds room
         if batch.size() > limit.record:
             return False
         if filling is not None:

@@ -71,18 +71,21 @@ class Publication:
         for event in events:
             match event:
                 case RowsEvent():
-                    if not self._encoder.has_routes(event.table):
+                    if event.table not in self._encoder.routes:
                         await self._open_topics(event)
+                    await self._sender.send(self._encoder.rows(event))
                 case Begin():
                     self._tracker.begin(event)
+                    self._encoder.begin(event)
                 case Commit():
                     self._tracker.commit(event)
+                    if messages := self._encoder.commit(event):
+                        await self._sender.send(messages)
+                    if self._size >= COMMIT_BYTES:
+                        await self.commit()
                 case _:
                     await self._prepare(event)
-            for message in self._encoder.messages(event):
-                await self._sender.send(message)
-            if self._size >= COMMIT_BYTES and isinstance(event, Commit):
-                await self.commit()
+                    await self._sender.send(self._encoder.messages(event))
         await self._producer.relieve()
 
     async def _prepare(self, event: Event) -> None:

@@ -2,13 +2,11 @@
 
 import ctypes
 import struct
-import time
 from contextlib import suppress
 
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
-from databus_messages.formats.base import Headers, KeyValueRecords
 from databus_wire.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
@@ -39,42 +37,18 @@ def keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
-class RecordBatch:
+class RecordBatch(RecordPacker):
     """Takes the role of `aiokafka.producer.message_accumulator.BatchBuilder`: byte for byte the same, uncompressed.
 
     aiokafka calls `close`, `closed`, `record_count`, `_set_producer_state` and `_build` of it.
     """
 
     def __init__(self, limit: int, *, transactional: bool) -> None:
-        self._packer = RecordPacker(_HEAD.size, limit)
+        super().__init__(_HEAD.size, limit)
         self._attributes = _TRANSACTIONAL if transactional else 0
         #: id, epoch, sequence
         self._producer = (-1, -1, 0)
         self._built: bytearray | None = None
-
-    def append(self, key: bytes | None, value: bytes | None, headers: Headers) -> bool:
-        """Add a record; False if there is no room (the first always has room) or the batch is closed."""
-        return self._packer.append(_now_ms(), key, value, headers)
-
-    def extend(self, records: KeyValueRecords, first: int = 0) -> int:
-        """Add records, from `first` on and up to one that has no room. Returns how many."""
-        return self._packer.extend(_now_ms(), records.keys, records.values, first)
-
-    def size(self) -> int:
-        """Size in bytes."""
-        return self._packer.size
-
-    def record_count(self) -> int:
-        """Number of records."""
-        return self._packer.count
-
-    def close(self) -> None:
-        """Take no more records."""
-        self._packer.close()
-
-    def closed(self) -> bool:
-        """Whether no more records are taken."""
-        return self._packer.closed
 
     def _set_producer_state(self, producer_id: int, epoch: int, sequence: int) -> None:
         self._producer = (producer_id, epoch, sequence)
@@ -82,16 +56,12 @@ class RecordBatch:
 
     def _build(self) -> bytearray:
         if self._built is None:
-            packer, built = self._packer, self._packer.packed()
-            length, last, times = len(built) - _BEHIND_LENGTH, packer.count - 1, (packer.first_ms, packer.last_ms)
-            described = (self._attributes, last, *times, *self._producer, packer.count)
+            built, count = self.packed(), self.record_count()
+            length, times = len(built) - _BEHIND_LENGTH, (self.first_ms, self.last_ms)
+            described = (self._attributes, count - 1, *times, *self._producer, count)
             _HEAD.pack_into(built, 0, 0, length, -1, _MAGIC, 0, *described)
             with memoryview(built) as view:
                 checksum = _crc32c(bytes(view[_CRC_PLACE + _CRC.size :]))
             _CRC.pack_into(built, _CRC_PLACE, checksum)
             self._built = built
         return self._built
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

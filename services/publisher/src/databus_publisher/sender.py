@@ -1,14 +1,14 @@
 """Messages are encoded and sent. What a topic does not take, or no format can encode, goes by `publisher.oversize`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from databus.dead_letters import DeadLetter, Reason
 from databus.errors import FatalError, PoisonError
 from databus.settings import Publisher
 from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
-from databus_messages.message import Frame, Message
+from databus_messages.message import Frame, Message, Records
 from databus_messages.routing.partitions import Partition
 from databus_publisher.claim_checks import ClaimChecks
 from databus_publisher.dead_letters import DeadLetters
@@ -42,26 +42,28 @@ class Sender:
         self._claim_checks = ClaimChecks(settings.claim_checks)
         self._dead_letters = dead_letters
 
-    async def send(self, message: Message) -> None:
-        """Encode a message, once, and send its records to its partitions."""
-        if message.unread is not None:
-            await self._refuse_unread(message, message.unread.size)
-            return
-        try:
-            # Nobody else has to wait while a format asks another service.
-            records = await asyncio.to_thread(message.encode) if message.may_block else message.encode()
-        except PoisonError as error:
-            await self._refuse_unencodable(message, error)
-            return
-        if isinstance(records, KeyValueRecords):
+    async def send(self, messages: Iterable[Message]) -> None:
+        """Encode each message, once, and send its records to its partitions."""
+        for message in messages:
+            if message.unread is not None:
+                await self._refuse_unread(message, message.unread.size)
+                continue
+            try:
+                records = await self._encode(message) if message.output.calls_services else message.encode()
+            except PoisonError as error:
+                await self._refuse_unencodable(message, error)
+                continue
+            if not isinstance(records, KeyValueRecords):
+                await self._send_records(message, records)
+                continue
             for partition in message.partitions:
                 # Nearly all records find room in the partition's open batch.
-                if (sent := self._producer.fill(partition, records)) < len(records):
+                if (sent := self._producer.fill(partition, records)) < len(records.values):
                     await self._fill(message, partition, records, sent)
-            return
-        for index, record in enumerate(records):
-            for partition in (Partition(record.topic, 0),) if record.topic else message.partitions:
-                await self._send_record(message, partition, records, index)
+
+    async def _encode(self, message: Message) -> Records:
+        """Encode a message of a format that may call another service; nobody else has to wait meanwhile."""
+        return await asyncio.to_thread(message.encode) if message.may_block else message.encode()
 
     async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
         """Send the rest of the records to one partition."""
@@ -70,7 +72,12 @@ class Sender:
             sent += 1
             sent += self._producer.fill(partition, records, sent)
 
-    async def _send_record(self, message: Message, partition: Partition, records: Sequence[Record], index: int) -> None:
+    async def _send_records(self, message: Message, records: Records) -> None:
+        for index, record in enumerate(records):
+            for partition in (Partition(record.topic, 0),) if record.topic else message.partitions:
+                await self._send_record(message, partition, records, index)
+
+    async def _send_record(self, message: Message, partition: Partition, records: Records, index: int) -> None:
         record = records[index]
         if await self._producer.send(partition, record):
             return
@@ -90,8 +97,7 @@ class Sender:
     async def _refuse_unencodable(self, message: Message, cause: PoisonError) -> None:
         """Leave out the rows that cannot be encoded, and no others."""
         if self._policy != "stop" and (halves := message.halves()):
-            for half in halves:
-                await self.send(half)
+            await self.send(halves)
             return
         error = f"{message} cannot be encoded: {cause}"
         for partition in message.partitions:
@@ -105,8 +111,7 @@ class Sender:
         if self._policy == "stop":
             raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")
         if self._policy == "split" and undelivered.count == 1 and (halves := message.halves()):
-            for half in halves:
-                await self.send(half)
+            await self.send(halves)
             return
         if self._policy == "claim_check" and record and await self._send_claim_check(undelivered, content, record):
             return

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, PackedRows, Row, Table
+from databus.events import Action, Begin, Column, Row, Table
 from databus_binlog import Position
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.debezium.json import DebeziumJson
 from databus_messages.formats.debezium.options import JsonOptions
+from databus_wire.packed_rows import PackedRows
 from unit.messages.formats.debezium_samples import BEGIN, MARIADB, MYSQL, NOW_NS, T1, change, one_column
 
 ANNE = [b"1", b"Anne"]
@@ -30,6 +31,7 @@ VALUE_FIELDS = (
     '[{"type":"int32","optional":false,"field":"id"},{"type":"string","optional":true,"field":"name"}],'
     '"optional":true,"name":"srv1.test.t1.Value"'
 )
+
 ENVELOPE_SCHEMA = (
     '{"type":"struct","fields":['
     '{"type":"struct","fields":' + VALUE_FIELDS + ',"field":"before"},'

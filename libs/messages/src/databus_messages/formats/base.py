@@ -10,13 +10,13 @@ for after a crash it is told everything again from the last commit.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, NamedTuple, TypeVar, overload
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from databus.errors import PoisonError
-from databus.events import Action, Begin, PackedRows, Row, RowsEvent, Table, decode_rows
+from databus.events import Action, Begin, Row, Table
 from databus_binlog import Flavor, Position
 
 Headers = Sequence[tuple[str, bytes]]
@@ -33,31 +33,20 @@ class Record(NamedTuple):
     topic: str | None = None
 
 
-class KeyValueRecords(Sequence[Record]):
-    """Records without headers for the topic of the route, kept as lists: an object for each record takes time."""
+class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
+    """Records without headers for the topic of the route, kept as lists: an object for each record takes time.
 
-    __slots__ = ("keys", "values")
+    There must be as many keys as values.
+    """
 
-    def __init__(self, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> None:
-        """Take as many keys as values. Raises ValueError for others."""
-        if len(keys) != len(values):
-            raise ValueError("there must be as many keys as values")
-        self.keys = keys if isinstance(keys, list) else list(keys)
-        self.values = values if isinstance(values, list) else list(values)
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
 
     def __len__(self) -> int:
         return len(self.values)
 
-    @overload
-    def __getitem__(self, place: int) -> Record: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> "KeyValueRecords": ...
-
-    def __getitem__(self, place: int | slice) -> "Record | KeyValueRecords":
-        if isinstance(place, slice):
-            return KeyValueRecords(self.keys[place], self.values[place])
-        return Record(self.keys[place], self.values[place])
+    def __getitem__(self, index: int) -> Record:
+        return Record(self.keys[index], self.values[index])
 
     def __iter__(self) -> Iterator[Record]:
         return map(Record, self.keys, self.values)
@@ -192,10 +181,6 @@ class Format(ABC, Generic[OptionsT]):
     def emits_heartbeats(self) -> bool:
         """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
         return type(self).heartbeat is not Format.heartbeat
-
-    def rows_of(self, event: RowsEvent) -> Sequence[Row]:
-        """Give all rows of an event, as the format reads them."""
-        return PackedRows(event.rows) if self.accepts_packed_rows else decode_rows(event.rows)
 
     @classmethod
     def check(cls, options: OptionsT) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from databus.events import Action, Column, PackedRows, QueryEvent, Row, Table
+from databus.events import Action, Column, QueryEvent, Row, Table
 from databus_messages.formats.base import (
     Change,
     ClaimCheck,
@@ -27,6 +27,7 @@ from databus_messages.formats.base import (
 )
 from databus_messages.formats.databus_strict import strict_columns
 from databus_wire.json_base64 import json_base64
+from databus_wire.packed_rows import PackedRows
 
 _json = msgspec.json.Encoder().encode
 
@@ -68,10 +69,6 @@ class Encoder:
         self._file = ""
         self._position = b""
 
-    def change(self, table: Table, file: str, end: int, action: Action, rows: Sequence[Row]) -> tuple[bytes, bytes]:
-        """Encode key and value of some rows of the event that ends at `end`: all its row images are one message."""
-        return self._key(file, end), self.rows_value(table, action, rows)
-
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
         """Encode what stands for a value that is stored elsewhere."""
         return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check._asdict()))
@@ -88,9 +85,10 @@ class Encoder:
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
         """Encode key and value of a DDL statement; `table` is as it is afterwards."""
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
-        return self._key(file, event.end, b"DDL"), value
+        return self.key(file, event.end, b"DDL"), value
 
-    def _key(self, file: str, end: int, kind: bytes = b"DML") -> bytes:
+    def key(self, file: str, end: int, kind: bytes = b"DML") -> bytes:
+        """Encode the key of the event that ends at `end`; `kind` is `DML` or `DDL`."""
         if file != self._file:
             self._file, self._position = file, b'{"Pos":{"Name":%b,"Pos":' % _go_json(file)
         return b'%b%d},"Action":"%b"}' % (self._position, end, kind)
@@ -121,8 +119,8 @@ class Databus(Format[DatabusOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make the one record."""
-        key, value = self._encoder.change(change.table, change.begin.file, change.end, change.action, change.rows)
-        return KeyValueRecords([key], [value])
+        key = self._encoder.key(change.begin.file, change.end)
+        return KeyValueRecords([key], [self._encoder.rows_value(change.table, change.action, change.rows)])
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the one record."""
@@ -136,8 +134,8 @@ class Databus(Format[DatabusOptions]):
         """Make a record with the key that a change at the snapshot's place would have."""
         if not snapshot.rows:
             return ()
-        place = snapshot.position
-        return (Record(*self._encoder.change(snapshot.table, place.file, place.offset, Action.INSERT, snapshot.rows)),)
+        key = self._encoder.key(snapshot.position.file, snapshot.position.offset)
+        return (Record(key, self._encoder.rows_value(snapshot.table, Action.INSERT, snapshot.rows)),)
 
 
 def _table(table: Table) -> dict[str, object]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from databus import names
 from databus.errors import InvalidSettings
-from databus.events import Action, Begin, RowsEvent, Table, decode_rows
+from databus.events import Action, Begin, Row, RowsEvent, Table
 from databus.settings.rules import Rule, first_matches
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
@@ -19,7 +19,9 @@ from databus_messages.outputs import Output
 from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
-from databus_wire.json_base64 import count_rows
+from databus_wire.packed_rows import PackedRows
+
+_UPDATE = Action.UPDATE  # looking a member up takes longer than the rest of a comparison
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,17 +48,18 @@ class Route:
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
         """Make the messages of a rows event: filtered, numbered as the format needs it, and spread by key."""
-        if self.filter is None:
-            rows = decode_rows(event.rows) if self.key else self.output.format.rows_of(event)
-            changed = count_rows(event.rows) // (2 if event.action is Action.UPDATE else 1)
-            ordinals = range(event.row, event.row + changed)
-            return self._messages(begin, event, ((event.action, ordinals, rows),))
-        return self._messages(begin, event, self.filter.changes(event.action, event.row, decode_rows(event.rows)))
-
-    def _messages(self, begin: Begin, event: RowsEvent, runs: Iterable[Run]) -> list[Message]:
-        output = self.output
+        output, table_filter, action = self.output, self.filter, event.action
         first = output.row_count if output.is_framed else event.row
         query = None if self.hides_queries else event.query
+        packed = PackedRows(event.rows)
+        rows: Sequence[Row]
+        runs: Iterable[Run]
+        if table_filter is None:
+            rows = packed.unpack() if self.key or not output.accepts_packed_rows else packed
+            changed = len(packed) // (2 if action is _UPDATE else 1)
+            runs = ((action, range(event.row, event.row + changed), rows),)
+        else:
+            runs = table_filter.changes(action, event.row, packed.unpack())
         messages: list[Message] = []
         for action, ordinals, rows in runs:
             numbers = output.number_rows(len(ordinals)) if output.is_framed else ordinals

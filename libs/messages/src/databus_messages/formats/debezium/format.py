@@ -1,7 +1,7 @@
 """What `debezium-json` and `debezium-avro` share: records of rows, and of the metadata topics."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import TypeVar
 
@@ -90,7 +90,7 @@ class Debezium(Format[OptionsT]):
         except (ValueError, LookupError) as error:
             raise invalid_value(change.table, error) from None  # the cause quotes the value
 
-    def _with_transaction(self, table: TableEncoder, context: EventContext, change: Change) -> Sequence[Record]:
+    def _with_transaction(self, table: TableEncoder, context: EventContext, change: Change) -> Iterable[Record]:
         """Encode the records with their transaction blocks; BEGIN precedes the transaction's first."""
         open_transaction = self._transaction
         transaction = open_transaction or TransactionMetadata.of(change)

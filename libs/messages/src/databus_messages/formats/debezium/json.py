@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from databus.events import PackedRows, Row
+from databus.events import Row
 from databus_messages.formats.base import MessageSource
 from databus_messages.formats.debezium.codec import Codec, ImageTemplate, RowEncoder
 from databus_messages.formats.debezium.format import Debezium
@@ -92,17 +92,13 @@ class JsonRows(RowEncoder):
 
     def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
         """Encode some columns of each row."""
-        return self._writer.some(_packed(rows), indexes, head, tail)
+        return self._writer.some(rows, indexes, head, tail)
 
     def images(
         self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
         """Encode rows in the template."""
-        return self._writer.numbered(_packed(rows), numbers, *template, tails)
-
-
-def _packed(rows: Sequence[Row]) -> Sequence[Row] | msgspec.Raw:
-    return rows.packed if isinstance(rows, PackedRows) else rows
+        return self._writer.numbered(rows, numbers, *template, tails)
 
 
 def _cell_converter(column: ColumnType) -> _CellConverter:

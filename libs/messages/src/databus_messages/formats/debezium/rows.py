@@ -19,7 +19,7 @@ class RowRecords:
 
     def of(
         self, table: TableEncoder, context: EventContext, change: Change, blocks: Sequence[bytes] | None
-    ) -> Sequence[Record]:
+    ) -> KeyValueRecords | list[Record]:
         """Encode the records of a change; `blocks` are its encoded transaction blocks, None without metadata."""
         numbers = [ordinal - change.first for ordinal in change.ordinals]
         if change.action is Action.UPDATE:
@@ -39,7 +39,7 @@ class RowRecords:
         rows: Sequence[Row],
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None,
-    ) -> Sequence[Record]:
+    ) -> KeyValueRecords | list[Record]:
         keys = table.keys(rows)
         old_keys, new_keys = keys[::2], keys[1::2]
         if old_keys == new_keys:

@@ -1,0 +1,56 @@
+"""Packed rows as a sequence of lists, made when they are needed."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from databus_wire.msgpack_rows cimport Cursor, read_array, read_value, refuse
+from libc.stdint cimport uint8_t
+
+
+cdef class PackedRows:
+    def __cinit__(self, packed not None):
+        cdef Py_buffer view
+        cdef Cursor cursor
+        self.packed = packed
+        PyObject_GetBuffer(packed, &view, PyBUF_SIMPLE)
+        try:
+            cursor.at = <const uint8_t*> view.buf
+            cursor.end = cursor.at + view.len
+            self.count = read_array(&cursor)
+        finally:
+            PyBuffer_Release(&view)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        return self.unpack()[index]
+
+    def __iter__(self):
+        return iter(self.unpack())
+
+    def unpack(self):
+        """See packed_rows.pyi."""
+        cdef Py_buffer view
+        if self.rows is None:
+            PyObject_GetBuffer(self.packed, &view, PyBUF_SIMPLE)
+            try:
+                self.rows = unpacked(<const uint8_t*> view.buf, view.len)
+            finally:
+                PyBuffer_Release(&view)
+        return self.rows
+
+
+cdef list unpacked(const uint8_t* start, Py_ssize_t size):
+    cdef Cursor cursor = Cursor(start, start + size)
+    cdef list rows = [], row
+    cdef Py_ssize_t length
+    for _ in range(read_array(&cursor)):
+        row = []
+        for _ in range(read_array(&cursor)):
+            length = read_value(&cursor)
+            row.append(None if length < 0 else PyBytes_FromStringAndSize(<const char*> cursor.at, length))
+            cursor.at += max(length, 0)
+        rows.append(row)
+    if cursor.at != cursor.end:
+        refuse("there are bytes after the last row")
+    return rows
