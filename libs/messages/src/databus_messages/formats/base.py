@@ -1,10 +1,10 @@
-"""What a message format is: it makes Kafka records of changes.
+"""The interface of message formats, which encode changes as Kafka records.
 
-A format is made once for a route and a generation of the pipe, and is told all that happens there in order:
-`begin`, then `change`, then `end` for each source transaction with changes for it, `statement` (which has a transaction
-of its own, without `begin` and `end`) and `heartbeat` between them. A change may be told again in halves. It may keep
-state for the length of a transaction; what it keeps longer must follow from the configuration and the events alone,
-for after a crash it is told everything again from the last commit.
+One instance encodes what one output publishes in one generation of the pipe. Its methods are called in order: `begin`,
+`change` and `end` for each source transaction with changes for it; between transactions `statement` (DDL, without
+`begin` and `end`) and `heartbeat`. A change that does not fit into its topic may come again in halves. A format may
+keep state until the end of a transaction. Any state that it keeps longer must follow from configuration and events
+alone, because after a crash all events since the last commit come again.
 """
 
 from abc import ABC, abstractmethod
@@ -60,7 +60,7 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class MessageSource:
-    """What messages tell of their source."""
+    """The source, as messages describe it."""
 
     #: of the pipeline
     name: str
@@ -84,12 +84,12 @@ class TransactionEnd(NamedTuple):
     xid: int | None
     #: offset behind the transaction's last event
     end: int
-    #: row changes that were told of the transaction; an update counts once
+    #: row changes of the transaction that were published; an update counts once
     rows: int
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made for each rows event
-    """Rows of one binlog event that go to one partition, as far as the route tells of them."""
+    """Rows of one binlog event that go to one partition, as the route filtered them."""
 
     table: Table
     begin: Begin
@@ -106,7 +106,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
     rows: Sequence[Row]
     #: the statement, on the first event of those it made, where the server logs it
     query: bytes | None = None
-    #: told to formats that need it
+    #: set for formats with `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
 
 
@@ -156,13 +156,13 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 class Format(ABC, Generic[OptionsT]):
-    """Makes records of what happens. All methods raise PoisonError for what cannot be expressed in the format."""
+    """Encodes changes as records. All methods raise PoisonError for what the format cannot express."""
 
     #: the class of `options`
     options_type: ClassVar[type[Options]] = Options
-    #: whether `Change.transaction_end` has to be told: the transaction is held back until it is whole
+    #: whether changes need their `transaction_end`: they are then buffered until the end of the transaction
     needs_transaction_end: ClassVar[bool] = False
-    #: whether `Change.rows` may be `PackedRows`; a subclass that takes them for a list says no again
+    #: whether `Change.rows` may be `PackedRows`
     accepts_packed_rows: ClassVar[bool] = False
 
     #: whether `change` and `statement` may call another service, e.g. a schema registry: see `may_block`
@@ -174,23 +174,23 @@ class Format(ABC, Generic[OptionsT]):
 
     @property
     def emits_frames(self) -> bool:
-        """Whether `begin` or `end` has something to say; where options silence them, override it: it costs time."""
+        """Whether `begin` or `end` may return records. Override it if that depends on options: it saves time."""
         return type(self).begin is not Format.begin or type(self).end is not Format.end
 
     @property
     def emits_heartbeats(self) -> bool:
-        """Whether `heartbeat` has something to say; where options silence it, override this: it costs time."""
+        """Whether `heartbeat` may return records. Override it if that depends on options: it saves time."""
         return type(self).heartbeat is not Format.heartbeat
 
     @classmethod
     def check(cls, options: OptionsT) -> None:
-        """Ask whether neighbours that the format needs, e.g. a schema registry, serve; may block.
+        """Check the services that the format depends on, e.g. a schema registry; may block.
 
-        Raises a RetryableError for one that is away, a FatalError for one that does not let us in.
+        Raises RetryableError if one is unavailable, FatalError if it refuses access.
         """
 
     def open(self) -> None:
-        """Make ready what the format's own topics need of a neighbour, which they ask else when used; may block."""
+        """Prepare the format's own topics up front; otherwise the first write has to wait for a service. May block."""
 
     def may_block(self, table: Table) -> bool:
         """Whether encoding a change of this table now would call another service: it is then done in a thread.
@@ -200,11 +200,11 @@ class Format(ABC, Generic[OptionsT]):
         return False
 
     def topics(self) -> Iterable[str]:
-        """Name the topics, of one partition each, that records go to beside that of the route."""
+        """Name the format's own topics, which have one partition each."""
         return ()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Make the records that stand before a transaction's changes in each partition that gets some of them."""
+        """Make the records that precede a transaction's changes, in each partition that has some of them."""
         return ()
 
     @abstractmethod
@@ -216,15 +216,15 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Make the records that stand behind a transaction's changes in each partition that got some of them."""
+        """Make the records that follow a transaction's changes, in each partition that has some of them."""
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:
-        """Make the records that tell that all up to this time was passed on; only for topics of the format's own."""
+        """Make records for the format's own topics that say that everything up to this time was published."""
         return ()
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Make the value that stands for one that is stored elsewhere."""
+        """Make the value that replaces one that is stored elsewhere."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 
