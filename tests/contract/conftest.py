@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 
-from certificates import Authority
 from databus_binlog import Tls
 from databus_binlog.session import Session
 from devstack import Kind, Server, Stack
+from devstack.certificates import Authority
 from support import Connect, session_on
 
 

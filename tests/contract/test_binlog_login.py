@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from certificates import Authority
 from databus_binlog import AccessDenied, ServerUnavailable, Tls, TlsFailed
 from databus_binlog.session import Session
+from devstack.certificates import Authority
 from support import session_on
 
 

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
-from certificates import Authority
 from databus import election, metrics, names
 from databus.election import LeaderLease, holding
 from databus.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
@@ -20,6 +19,7 @@ from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
 from databus.runtime import Health
 from devstack import Server
+from devstack.certificates import Authority
 from lease_api import NAMESPACE, LeaseApi, serving
 
 RENEW = 0.8

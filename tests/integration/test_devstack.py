@@ -104,7 +104,7 @@ async def write(server: Server) -> None:
         case "redis":
             async with Redis.from_url(server.url) as client:
                 await client.set("kept", "7")
-        case "kafka":
+        case "kafka" | "kafka-secure":
             admin = AIOKafkaAdminClient(bootstrap_servers=server.url)
             await admin.start()
             await admin.create_topics([NewTopic("kept", num_partitions=7, replication_factor=1)])
@@ -124,7 +124,7 @@ async def read(server: Server) -> int:
         case "redis":
             async with Redis.from_url(server.url) as client:
                 return int(await client.get("kept") or 0)
-        case "kafka":
+        case "kafka" | "kafka-secure":
             admin = AIOKafkaAdminClient(bootstrap_servers=server.url)
             await admin.start()
             (topic,) = await admin.describe_topics(["kept"])

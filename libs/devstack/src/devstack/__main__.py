@@ -22,7 +22,9 @@ _DESCRIPTION = """\
 Real MariaDB, MySQL, Redis, Kafka and a schema registry as local processes on 127.0.0.1. Missing programs are installed
 into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids are in one folder.
 """
-_SERVERS = f"any of {', '.join(KINDS)} (default: all)"
+#: what `up` starts without a name
+_DEFAULT = tuple(kind for kind in KINDS if kind != "kafka-secure")
+_SERVERS = f"any of {', '.join(KINDS)} (default: all"
 _EPILOG = "To use an existing server instead of starting one, set its variable:\n" + "\n".join(
     f"  {variable}={form}" for variable, form in VARIABLES.values()
 )
@@ -110,7 +112,7 @@ def status(options: argparse.Namespace) -> int:
 def env(options: argparse.Namespace) -> int:
     """Print one `export` line for each running server."""
     for entry in Stack(options.home).status():
-        if entry.server:
+        if entry.server and entry.kind in VARIABLES:
             print(f"export {VARIABLES[entry.kind][0]}={shlex.quote(entry.server.url)}")
     return 0
 
@@ -140,12 +142,12 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)  # --home is allowed before and after the command
     common.add_argument("--home", type=Path, default=argparse.SUPPRESS, help=text)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, run, text in (
-        ("up", up, "start servers and leave them running; running ones are kept"),
-        ("down", down, "stop the servers that `up` started; their data is kept"),
+    for name, run, text, kinds, but in (
+        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " but kafka-secure)"),
+        ("down", down, "stop the servers that `up` started; their data is kept", KINDS, ")"),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])
-        command.add_argument("kinds", nargs="*", type=_kind, default=KINDS, metavar="SERVER", help=_SERVERS)
+        command.add_argument("kinds", nargs="*", type=_kind, default=kinds, metavar="SERVER", help=_SERVERS + but)
         command.set_defaults(run=run)
         if run is up:
             help_services = "also start the four services, over a sample shop"

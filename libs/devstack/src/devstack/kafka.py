@@ -17,10 +17,6 @@ from devstack.server import Kind, NotReadyError, Say, Server
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
-listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller},BEHIND://127.0.0.1:{behind}
-# Who comes through a proxy must be sent back to it: whatever listens on `front` passes on to `behind`.
-advertised.listeners=PLAINTEXT://127.0.0.1:{client},BEHIND://127.0.0.1:{front}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 controller.listener.names=CONTROLLER
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -40,6 +36,12 @@ share.coordinator.state.topic.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """
+_LISTENERS = """\
+listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller},BEHIND://127.0.0.1:{behind}
+# Who comes through a proxy must be sent back to it: whatever listens on `front` passes on to `behind`.
+advertised.listeners=PLAINTEXT://127.0.0.1:{client},BEHIND://127.0.0.1:{front}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:PLAINTEXT
+"""
 
 
 class Kafka:
@@ -56,23 +58,19 @@ class Kafka:
 
     def install(self, say: Say) -> Path:
         """Fetch the jars and format a log directory."""
-        java = jars.java("Kafka", say)
-        libraries = jars.resolve(jars.POMS / "kafka.xml", say)
+        libraries = fetch(say)
 
         def build(folder: Path) -> None:
             say("formatting a log directory")
             (folder / "jars").symlink_to(libraries)
-            properties = _configure(folder, (9092, 9093, 9094, 9095), folder / "data")
-            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            tool = [*_jvm(java, folder), "kafka.tools.StorageTool", "format", "--cluster-id", cluster]
-            run("formatting Kafka's log directory", [*tool, "--config", str(properties)])
+            format_log(folder / "jars", configure(folder, _listeners((9092, 9093, 9094, 9095)), 9093, folder / "data"))
 
         return cache.installed(libraries.name.replace("jars-", ""), build)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Write server.properties and build the command line."""
-        properties = _configure(instance.folder, instance.ports, instance.data)
-        return [*_jvm(jars.java("Kafka"), installation), "kafka.Kafka", str(properties)]
+        properties = configure(instance.folder, _listeners(instance.ports), instance.ports[1], instance.data)
+        return [*jvm(installation / "jars"), "kafka.Kafka", str(properties)]
 
     async def ping(self, server: Server) -> None:
         """Ask for the cluster's brokers; there is none before the broker has joined its controller."""
@@ -90,15 +88,33 @@ class Kafka:
             await client.close()
 
 
-def _jvm(java: str, installation: Path) -> list[str]:
+def fetch(say: Say) -> Path:
+    """Fetch the jars and return their folder."""
+    jars.java("Kafka", say)
+    return jars.resolve(jars.POMS / "kafka.xml", say)
+
+
+def jvm(libraries: Path, *options: str) -> list[str]:
+    """Return the start of a command line: Java with Kafka's jars and further options of Java."""
     # All of the heap from the start, as Kafka's own script has it: while it grows, each large request collects garbage.
     heap = ("-Xms512m", "-Xmx512m")
     logging = f"-Dlog4j2.configurationFile={jars.POMS / 'kafka-log4j2.xml'}"
-    return [java, *heap, "-XX:TieredStopAtLevel=1", logging, "-cp", f"{installation}/jars/*"]
+    return [jars.java("Kafka"), *heap, "-XX:TieredStopAtLevel=1", logging, *options, "-cp", f"{libraries}/*"]
 
 
-def _configure(folder: Path, ports: tuple[int, ...], data: Path) -> Path:
+def configure(folder: Path, listeners: str, controller: int, data: Path) -> Path:
+    """Write server.properties into a folder; `listeners` are the lines about them, `controller` is a port."""
     properties = folder / "server.properties"
-    names = dict(zip(("client", "controller", "behind", "front"), ports, strict=True))
-    properties.write_text(_PROPERTIES.format(**names, data=data))
+    properties.write_text(_PROPERTIES.format(controller=controller, data=data) + listeners)
     return properties
+
+
+def format_log(libraries: Path, properties: Path, *options: str) -> None:
+    """Format the log directory of a configuration; `options` are those of kafka-storage."""
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    tool = [*jvm(libraries), "kafka.tools.StorageTool", "format", "--cluster-id", cluster, *options]
+    run("formatting Kafka's log directory", [*tool, "--config", str(properties)])
+
+
+def _listeners(ports: tuple[int, ...]) -> str:
+    return _LISTENERS.format(**dict(zip(("client", "controller", "behind", "front"), ports, strict=True)))

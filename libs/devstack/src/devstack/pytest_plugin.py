@@ -65,6 +65,15 @@ def kafka(devstack: Stack) -> Server:
 
 
 @pytest.fixture(scope="session")
+def secure_kafka(devstack: Stack) -> Server:
+    """Kafka with listeners for SASL over TLS and for client certificates; the server's address is that of a plain one.
+
+    The section `kafka` of a configuration for each is in the server's folder: `scram.json` and `mtls.json`.
+    """
+    return devstack.start("kafka-secure")
+
+
+@pytest.fixture(scope="session")
 def schema_registry(devstack: Stack) -> Server:
     """A schema registry."""
     return devstack.start("registry")

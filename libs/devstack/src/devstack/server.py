@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-Kind = Literal["mariadb", "mysql", "redis", "kafka", "registry"]
+Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: kind → (variable that names a server to use, form of its value)
+#: kind → (variable that names a server to use, form of its value). A secure Kafka has none: its certificates would be
+#: missing.
 VARIABLES: dict[Kind, tuple[str, str]] = {
     "mariadb": ("DEVSTACK_MARIADB_URL", "mysql://user:password@host:port"),
     "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
@@ -49,6 +50,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
         "mysql": f"mysql://{user}:{password}@{host}:{port}",
         "redis": f"redis://{host}:{port}/0",
         "kafka": f"{host}:{port}",
+        "kafka-secure": f"{host}:{port}",
         "registry": f"http://{host}:{port}/apis/ccompat/v7",
     }[kind]
     return Server(kind=kind, host=host, port=port, user=user, password=password, url=url)
@@ -56,6 +58,8 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
 
 def given(kind: Kind) -> Server | None:
     """Return the server of this kind that the environment names; None if it names none."""
+    if kind not in VARIABLES:
+        return None
     variable, form = VARIABLES[kind]
     value = os.environ.get(variable, "")
     if not value:

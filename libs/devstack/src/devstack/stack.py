@@ -13,6 +13,7 @@ from pathlib import Path
 from devstack.cache import locked
 from devstack.engine import Engine, Instance
 from devstack.kafka import Kafka
+from devstack.kafka_secure import SecureKafka
 from devstack.mariadb import MariaDB
 from devstack.mysql import MySQL
 from devstack.ports import HOST, free_ports, is_free
@@ -21,7 +22,7 @@ from devstack.redis import Redis
 from devstack.registry import Registry
 from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError, Server, at, given
 
-_KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), Registry())
+_KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), SecureKafka(), Registry())
 _ENGINES = {engine.kind: engine for engine in _KNOWN}
 #: Bytes that must be free where a server begins: one whose disk is full waits for ever, and all who wait for it.
 _ROOM = 2 * 2**30

@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS."""
+"""A certificate authority in a folder, for servers and clients on 127.0.0.1."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -7,27 +7,42 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Issues certificates for 127.0.0.1 into a folder, each as one file with its key; its own is `ca`."""
+    """Issues certificates for 127.0.0.1 into a folder, each as one file with its key; its own is `ca`.
 
-    def __init__(self, folder: Path) -> None:
+    They are valid for `days` from now on, and have been for 30 days.
+    """
+
+    def __init__(self, folder: Path, days: int = 1) -> None:
         self.folder = folder
+        self.days = days
         self.ca = folder / "ca.pem"
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, folder.name)])
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self.ca.write_bytes(self._sign(self._name, self._key, 1, ca=True).public_bytes(Encoding.PEM))
+        self.ca.write_bytes(self._sign(self._name, self._key, days, ca=True).public_bytes(Encoding.PEM))
 
-    def issue(self, name: str, days: int = 1) -> Path:
-        """Write a certificate and its key that are valid for so many days more, or have not been for so many."""
+    def issue(self, name: str, days: int | None = None, password: str = "") -> Path:
+        """Write a certificate and its key, encrypted if there is a password; a negative `days` makes it expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        encryption: KeySerializationEncryption = NoEncryption()
+        if password:
+            encryption = BestAvailableEncryption(password.encode())
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+        certificate = self._sign(subject, key, self.days if days is None else days, ca=False)
         file = self.folder / f"{name}.pem"
-        file.write_bytes(self._sign(subject, key, days, ca=False).public_bytes(Encoding.PEM) + secret)
+        file.touch(mode=0o600)
+        file.write_bytes(certificate.public_bytes(Encoding.PEM) + secret)
         return file
 
     def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, days: int, *, ca: bool) -> x509.Certificate:
