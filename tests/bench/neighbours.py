@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from delivered import count
 
-from databus.kafka_client import running
+from databus import kafka_client
+from databus.settings import Kafka
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
 
@@ -60,7 +61,7 @@ def create(kafka: Server, topic: str) -> None:
     """Create a topic of one partition, so that nobody's first message has to wait for it."""
 
     async def work() -> None:
-        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)) as admin:
+        async with kafka_client.admin(Kafka(bootstrap_servers=[kafka.url])) as admin:
             await admin.create_topics([NewTopic(topic, 1, 1)])
 
     asyncio.run(work())
@@ -71,7 +72,7 @@ def verify(who: str, kafka: Server, topic: str, images: Callable[[bytes], int], 
 
     async def work() -> int:
         found = await count(kafka, topic, images)
-        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)) as admin:
+        async with kafka_client.admin(Kafka(bootstrap_servers=[kafka.url])) as admin:
             await admin.delete_topics([topic])
         return found
 

@@ -9,11 +9,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from databus.errors import KafkaUnavailable
-from databus.kafka_client import running
+from databus.kafka_client import admin
 from databus.kafka_progress import read_progress
 from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
-from databus.settings import Settings
+from databus.settings import Kafka, Settings
 from devstack import Server
 
 
@@ -76,7 +76,7 @@ async def test_an_open_transaction_is_waited_for_only_by_who_wants_the_whole(
 
 async def test_a_cancellation_while_a_client_stops_is_not_lost(kafka: Server) -> None:
     async def stop_and_go_on() -> None:
-        async with running(AIOKafkaAdminClient(bootstrap_servers=kafka.url)):
+        async with admin(Kafka(bootstrap_servers=[kafka.url])):
             asyncio.get_running_loop().call_soon(work.cancel)
         await asyncio.Event().wait()
 

@@ -7,7 +7,6 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from databus import names
-from databus.connections import kafka_errors
 from databus.errors import FatalError, Fenced
 from databus.progress import Progress
 from databus.settings import Kafka, Settings
@@ -24,7 +23,7 @@ def settings(kafka: Server) -> Settings:
 async def test_a_publisher_that_was_replaced_is_fenced(settings: Settings) -> None:
     async with open_topics(settings) as topics:
         await topics.ensure_progress()
-    with pytest.raises(Fenced), kafka_errors():
+    with pytest.raises(Fenced):
         async with open_producer(settings) as sleeper:
             await sleeper.commit(Progress())
             async with open_producer(settings) as successor:

@@ -91,12 +91,9 @@ spec:
             - name: config
               mountPath: /etc/databus
               readOnly: true
-            - name: password
-              mountPath: /run/secrets/databus
-              readOnly: true
-            {{- if .Values.sourceTls.secretName }}
-            - name: tls
-              mountPath: /run/secrets/databus-tls
+            {{- range include "databus.secrets" . | fromYamlArray }}
+            - name: {{ .name }}
+              mountPath: /run/secrets/{{ .name }}
               readOnly: true
             {{- end }}
             - name: tmp
@@ -109,18 +106,16 @@ spec:
         - name: config
           configMap:
             name: {{ $fullname }}
-        - name: password
+        {{- range include "databus.secrets" . | fromYamlArray }}
+        - name: {{ .name }}
           secret:
-            secretName: {{ include "databus.secretName" . }}
+            secretName: {{ .secret }}
             defaultMode: 0440
+            {{- with .key }}
             items:
-              - key: {{ .Values.sourcePassword.secretKey }}
+              - key: {{ . }}
                 path: password
-        {{- with .Values.sourceTls.secretName }}
-        - name: tls
-          secret:
-            secretName: {{ . }}
-            defaultMode: 0440
+            {{- end }}
         {{- end }}
         - name: tmp
           emptyDir: {}

@@ -31,6 +31,28 @@ app.kubernetes.io/part-of: databus
 {{- end }}
 
 {{/*
+The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as files or, with `key`, that one as the file `password`.
+*/}}
+{{- define "databus.secrets" -}}
+- {name: databus, secret: {{ include "databus.secretName" . | quote }}, key: {{ .Values.sourcePassword.secretKey | quote }}}
+{{- with .Values.sourceTls.secretName }}
+- {name: databus-tls, secret: {{ quote . }}}
+{{- end }}
+{{- if .Values.redisPassword.secretName }}
+- {name: databus-redis, secret: {{ quote .Values.redisPassword.secretName }}, key: {{ quote .Values.redisPassword.secretKey }}}
+{{- end }}
+{{- with .Values.redisTls.secretName }}
+- {name: databus-redis-tls, secret: {{ quote . }}}
+{{- end }}
+{{- if .Values.kafkaPassword.secretName }}
+- {name: databus-kafka, secret: {{ quote .Values.kafkaPassword.secretName }}, key: {{ quote .Values.kafkaPassword.secretKey }}}
+{{- end }}
+{{- with .Values.kafkaTls.secretName }}
+- {name: databus-kafka-tls, secret: {{ quote . }}}
+{{- end }}
+{{- end }}
+
+{{/*
 The Lease of a component whose active replica Kubernetes elects, nothing for others; the rule of its name is that of databus/names.py.
 root: the chart's context; name: of the component
 */}}
@@ -53,6 +75,18 @@ root: the chart's context; name: of the component
   "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
   "spark" (dict "listen" "0.0.0.0:9103" "lake" "file:///var/lib/databus/lake")
 }}
+{{- if .Values.redisPassword.secretName }}
+  {{- $_ := set $own "redis" (dict "password_file" "/run/secrets/databus-redis/password") }}
+{{- end }}
+{{- if .Values.kafkaPassword.secretName }}
+  {{- $file := "/run/secrets/databus-kafka/password" }}
+  {{- $mechanism := dig "sasl" "mechanism" "" .Values.config.kafka }}
+  {{- if not $mechanism }}
+    {{- fail "kafkaPassword is for a login: set config.kafka.sasl" }}
+  {{- end }}
+  {{- $sasl := ternary (dict "oauth" (dict "client_secret_file" $file)) (dict "password_file" $file) (eq $mechanism "OAUTHBEARER") }}
+  {{- $_ := set $own "kafka" (dict "sasl" $sasl) }}
+{{- end }}
 {{- if .Values.dumpApi.enabled }}
   {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
 {{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}

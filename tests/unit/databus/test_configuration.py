@@ -1,5 +1,6 @@
 """The models describe the settings; the reference, the chart and the compose file agree with them."""
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,14 @@ _SCHEMA: dict[str, Any] = json.loads((_CHART / "values.schema.json").read_text()
 #: settings that cannot be set in the chart's `config`, besides those that the chart sets itself
 _NOT_IN_CHART = {
     "source.password",  # comes from a Secret, see sourcePassword
+    "redis.password",  # see redisPassword
+    "redis.password_file",
+    "redis.tls.key_password",  # see redisTls
+    "kafka.sasl.password",  # see kafkaPassword
+    "kafka.sasl.password_file",
+    "kafka.sasl.oauth.client_secret",
+    "kafka.sasl.oauth.client_secret_file",
+    "kafka.tls.key_password",  # see kafkaTls
     "publisher.salt",  # comes from a Secret, see env
     "publisher.salt_file",
     "publisher.claim_checks",  # the pod keeps no files
@@ -29,6 +38,13 @@ _NOT_IN_CHART = {
 _SETTINGS = {setting.key: setting.field for setting in reference.settings_of(Settings)}
 _RULE = {setting.key: setting.field for setting in reference.settings_of(Rule)}
 _CONDITION = {setting.key: setting.field for setting in reference.settings_of(Condition)}
+
+#: the least that is valid, with all that a tested setting needs beside it
+_OAUTH = {"token_url": "https://idp.example/token", "client_id": "databus"}
+_BASE = {
+    "name": "shop",
+    "kafka": {"security_protocol": "SASL_SSL", "sasl": {"mechanism": "OAUTHBEARER", "oauth": _OAUTH}},
+}
 
 #: valid and invalid values of each kind of setting
 _SAMPLES: dict[str, list[Any]] = {
@@ -47,7 +63,7 @@ def in_chart(schema: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     """Walk through an object of the chart's schema as `settings_of` does through a model."""
     for name, each in schema["properties"].items():
         part = resolved(each)
-        if "properties" not in part or name in ("tls", "columns"):  # sections that may be left out
+        if "properties" not in part or name in ("tls", "sasl", "oauth", "columns"):  # sections that may be left out
             yield f"{prefix}{name}", part
         if "properties" in part:
             yield from in_chart(part, f"{prefix}{name}.")
@@ -133,11 +149,14 @@ def accepts(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def valid(folder: Path, key: str, value: Any) -> bool:
-    settings: Any = value
-    for part in reversed(key.split(".")):
-        settings = {part: settings}
+    settings: dict[str, Any] = copy.deepcopy(_BASE)
+    *sections, name = key.split(".")
+    section = settings
+    for part in sections:
+        section = section.setdefault(part, {})
+    section[name] = value
     try:
-        loaded(folder, {"name": "shop"} | settings)
+        loaded(folder, settings)
     except InvalidSettings:
         return False
     return True
@@ -151,7 +170,10 @@ def loaded(folder: Path, settings: object) -> Settings:
 @pytest.mark.parametrize("file", ["values.yaml", "ci/full-values.yaml"])
 def test_the_charts_values_are_valid_settings(file: str, tmp_path: Path) -> None:
     config = yaml.safe_load((_CHART / file).read_text())["config"]
-    config["source"].pop("tls", None)  # its files are in the pod only
+    for section in ("source", "redis", "kafka"):
+        config[section].pop("tls", None)  # its files are in the pod only
+    if sasl := config["kafka"].get("sasl"):
+        sasl["password"] = "from a Secret"
     config["publisher"]["salt"] = "from a Secret"
     assert loaded(tmp_path, config).name == config["name"]
 

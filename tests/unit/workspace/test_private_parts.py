@@ -12,12 +12,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.producer import message_accumulator, sender
 from aiokafka.record import util
 from asyncmy.connection import Connection
 from packaging.requirements import Requirement
 
+from databus import kafka_client
+from databus.settings import Kafka
+from databus.settings.kafka import KafkaSasl
 from databus_binlog.driver import send, take_over
 from databus_publisher.record_batch import RecordBatch
 
@@ -25,12 +30,15 @@ ROOT = Path(__file__).parents[3]
 
 RECORD_BATCH = "databus_publisher/record_batch.py replaces aiokafka's BatchBuilder"
 SEND = "databus_binlog/driver.py sends commands through asyncmy's connection"
+BROKERS = "databus/kafka_client.py (_brokers) lists the brokers that a client knows"
+PROBE = "databus/kafka_errors.py (_probe) connects to a broker"
 TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (_paused) use asyncmy's transport"
 
 
 @pytest.mark.parametrize(
     ("member", "extra", "package"),
     [
+        ("libs/databus", "", "aiokafka"),
         ("services/publisher", "", "aiokafka"),
         ("services/dump-api", "", "asyncmy"),
         ("libs/binlog", "connect", "asyncmy"),
@@ -60,10 +68,25 @@ async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
     assert sender.BACKOFF_OVERRIDE == 0.02, (
         "producer.py (_MARKER_SECONDS) begins a transaction so that this is not needed"
     )
-    kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
-    assert inspect.iscoroutinefunction(kafka.client.close), "producer.py (close) disconnects a producer that can't stop"
-    await kafka.client.close()
-    await kafka.stop()
+
+
+async def test_aiokafka_is_as_the_makers_of_clients_need_it() -> None:
+    producer, consumer, admin = (
+        make(bootstrap_servers="127.0.0.1:9") for make in (AIOKafkaProducer, AIOKafkaConsumer, AIOKafkaAdminClient)
+    )
+    for client in (producer.client, consumer._client, admin._client):
+        assert client.cluster.brokers() == set(), BROKERS
+    assert inspect.iscoroutinefunction(producer.client.close), "kafka_client.py disconnects a producer that can't stop"
+    await producer.client.close()
+    await producer.stop()
+    await consumer.stop()
+
+    options = kafka_client._connection(
+        Kafka(security_protocol="SASL_SSL", sasl=KafkaSasl(mechanism="PLAIN", username="user", password="secret"))
+    )
+    assert options.keys() <= inspect.signature(create_conn).parameters.keys(), PROBE
+    assert inspect.iscoroutinefunction(create_conn), PROBE
+    assert callable(AIOKafkaConnection.send), PROBE
 
 
 async def test_asyncmy_is_as_the_session_needs_it() -> None:

@@ -17,7 +17,8 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
     ca: Path | None = None  #: certificates of the trusted issuers; None: those that the system trusts
     certificate: Path | None = None  #: of this client, if the account requires one
-    key: Path | None = None  #: of that certificate, unless it is in the same file; not encrypted
+    key: Path | None = None  #: of that certificate, unless it is in the same file
+    password: str = ""  #: of the key, if it is encrypted
     #: full: the certificate has a trusted issuer and names this host; ca: it has a trusted issuer; none: no check
     verify: Literal["full", "ca", "none"] = "full"
 
@@ -37,10 +38,14 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
         try:
             if self.certificate:
                 # Without a password OpenSSL would prompt for it on the terminal.
-                context.load_cert_chain(self.certificate, self.key, password="")
+                context.load_cert_chain(self.certificate, self.key, self.password)
         except OSError as error:
-            raise _unusable(error, "certificate with its unencrypted key", self.certificate, self.key) from error
+            key = "its key, or the key's password is wrong" if self.password else "its unencrypted key"
+            raise _unusable(error, f"certificate with {key}", self.certificate, self.key) from error
         return context
+
+    def __repr__(self) -> str:
+        return f"Tls(ca={self.ca}, certificate={self.certificate}, key={self.key}, verify={self.verify!r})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,32 +1,70 @@
-"""Clients of aiokafka that are stopped whatever happens, and let nobody's cancellation get lost."""
+"""The one place where clients of Kafka are made, so that security and errors are the same for all.
+
+Each is a context manager: the client is started, and stopped whatever happens. aiokafka's errors leave the block as
+ours; where connections fail, as the reason why.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
-from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 
-from databus.errors import KafkaUnavailable
-from databus.settings import Settings
+from databus.client_tls import tls_context
+from databus.kafka_errors import explained
+from databus.kafka_oauth import tokens
+from databus.settings import Kafka
 
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
-#: for the next records of a topic of ours; a partition without a leader would be waited for for ever
+#: aiokafka asks for ever for a coordinator of transactions that does not come
+_START_SECONDS = 30
+_STOP_SECONDS = 5
+#: until the next records of a partition come; for one without a leader aiokafka would wait for ever
 _READ_SECONDS = 60
 
 
-def consumer(settings: Settings, isolation: Isolation) -> AIOKafkaConsumer:
-    """Make a consumer of topics of our own; it is not started."""
-    servers = settings.kafka.bootstrap_servers
-    return AIOKafkaConsumer(bootstrap_servers=servers, isolation_level=isolation, enable_auto_commit=False)
+@asynccontextmanager
+async def consumer(kafka: Kafka, isolation: Isolation = "read_committed") -> AsyncIterator[AIOKafkaConsumer]:
+    """Connect as a consumer without a group; its user assigns the partitions."""
+    client = AIOKafkaConsumer(**_options(kafka), isolation_level=isolation, enable_auto_commit=False)
+    async with _running(kafka, client):
+        yield client
+
+
+@asynccontextmanager
+async def admin(kafka: Kafka) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Connect as an administrator."""
+    client = AIOKafkaAdminClient(**_options(kafka))
+    async with _running(kafka, client):
+        yield client
+
+
+@asynccontextmanager
+async def producer(
+    kafka: Kafka, transactional_id: str | None = None, transaction_timeout: float = 60.0
+) -> AsyncIterator[AIOKafkaProducer]:
+    """Connect as an idempotent producer; with an id as a transactional one, which fences its predecessor.
+
+    `transaction_timeout` is in seconds.
+    """
+    client = AIOKafkaProducer(
+        **_options(kafka),
+        enable_idempotence=True,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=int(transaction_timeout * 1000),
+    )
+    async with _running(kafka, client):
+        yield client
 
 
 async def records(
     reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Give the records between two offsets of an assigned partition. Raises KafkaUnavailable if they do not come."""
+    """Give the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they do not come."""
     if begin == end:
         return
     reading.seek(partition, begin)
@@ -36,7 +74,7 @@ async def records(
                 while not (found := await reading.getmany(timeout_ms=200)) and await reading.position(partition) < end:
                     pass
         except TimeoutError as error:
-            raise KafkaUnavailable(f"Kafka gave nothing of {partition.topic} for {_READ_SECONDS} s") from error
+            raise KafkaTimeoutError(f"no records of topic {partition.topic} for {_READ_SECONDS} s") from error
         for record in found.get(partition, ()):
             if record.offset < end:
                 yield record
@@ -44,17 +82,62 @@ async def records(
             return
 
 
+def _options(kafka: Kafka) -> dict[str, Any]:
+    return {"bootstrap_servers": kafka.bootstrap_servers} | _connection(kafka)
+
+
+def _connection(kafka: Kafka) -> dict[str, Any]:
+    """Give aiokafka's options for a connection. Raises InvalidSettings if certificates can no longer be read."""
+    options: dict[str, Any] = {"client_id": "databus", "security_protocol": kafka.security_protocol}
+    if kafka.encrypted:
+        options["ssl_context"] = tls_context(kafka.tls, "kafka")
+    if sasl := kafka.sasl:
+        options["sasl_mechanism"] = sasl.mechanism
+        if sasl.oauth:
+            options["sasl_oauth_token_provider"] = tokens(sasl.oauth)
+        else:
+            options["sasl_plain_username"] = sasl.username
+            options["sasl_plain_password"] = sasl.password.get_secret_value()
+    return options
+
+
 @asynccontextmanager
-async def running(client: Any) -> AsyncIterator[Any]:
-    """Start a consumer or an admin client, and stop it at the end of the block."""
+async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
     try:
-        await client.start()
-        yield client
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await client.start()
+        except TimeoutError as error:
+            raise KafkaTimeoutError(f"no answer within {_START_SECONDS} s") from error
+        except AssertionError as error:  # a producer's: the broker named no brokers, as one does that refuses a token
+            raise KafkaConnectionError("the broker named no brokers") from error
+        yield
+    except KafkaError as error:
+        raise await explained(error, kafka, _brokers(client), _connection(kafka)) from error
     finally:
         # While it stops, aiokafka takes our cancellation for that of its own tasks, and raises theirs, which would hide
         # the error that leaves the block.
         with suppress(asyncio.CancelledError):
-            await (client.close() if isinstance(client, AIOKafkaAdminClient) else client.stop())
+            await _stop(client)
         task = asyncio.current_task()
         if task and task.cancelling():
             raise asyncio.CancelledError
+
+
+async def _stop(client: Any) -> None:
+    if isinstance(client, AIOKafkaAdminClient):
+        await client.close()
+    elif isinstance(client, AIOKafkaConsumer):
+        await client.stop()
+    else:
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):  # it waits for what was sent, which may never be confirmed
+                await client.stop()
+        except (KafkaError, TimeoutError):
+            await client.client.close()
+
+
+def _brokers(client: Any) -> set[str]:
+    """List the brokers that the cluster has named."""
+    cluster = (client.client if isinstance(client, AIOKafkaProducer) else client._client).cluster
+    return {f"{broker.host}:{broker.port}" for broker in cluster.brokers()}

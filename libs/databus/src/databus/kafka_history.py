@@ -12,10 +12,10 @@ import msgspec
 from aiokafka import TopicPartition
 
 from databus import names
-from databus.connections import kafka_errors
 from databus.errors import SchemaHistoryCorrupt
 from databus.events import Table
-from databus.kafka_client import consumer, records, running
+from databus.kafka_client import consumer, records
+from databus.kafka_topics import offsets_of
 from databus.settings import Settings
 
 #: value of the head's record
@@ -40,22 +40,19 @@ class SchemaHistory:
 
 
 async def read_history(settings: Settings) -> SchemaHistory:
-    """Read what is committed; without the topic, which is not created, nothing.
+    """Read what is committed; an empty history if there is no topic, which is not created.
 
-    Raises KafkaUnavailable, and SchemaHistoryCorrupt for a record that cannot be read.
+    Raises KafkaUnavailable, FatalError if Kafka refuses access, and SchemaHistoryCorrupt for a record that cannot be
+    read.
     """
     partition = TopicPartition(names.schema_topic(settings.name), 0)
     found: dict[bytes, bytes | None] = {}
-    with kafka_errors():
-        async with running(consumer(settings, "read_committed")) as reading:
-            # Asked for all topics, for asking for one by its name could create it.
-            if partition.topic not in await reading.topics():
-                return SchemaHistory()
-            begin = (await reading.beginning_offsets([partition]))[partition]
-            end = (await reading.end_offsets([partition]))[partition]
-            reading.assign([partition])
-            async for record in records(reading, partition, begin, end):
-                found[record.key] = record.value
+    async with consumer(settings.kafka) as reading:
+        if (bounds := await offsets_of(reading, partition)) is None:
+            return SchemaHistory()
+        reading.assign([partition])
+        async for record in records(reading, partition, *bounds):
+            found[record.key] = record.value
     return decode_history((key, value) for key, value in found.items() if value is not None)
 
 

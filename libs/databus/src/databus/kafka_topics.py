@@ -1,7 +1,9 @@
-"""What Kafka's administration tells about topics."""
+"""What topics there are, and how they are set."""
 
 import asyncio
+from collections.abc import Callable
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
@@ -11,18 +13,39 @@ from aiokafka.errors import (
     for_code,
 )
 
-#: max.message.bytes where nobody set it
+#: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 _TRIES = 20
 
 
 async def partition_counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
-    """Count the partitions of all topics; asking for one by its name would make many brokers create it."""
+    """List all topics, each with the number of its partitions.
+
+    A request for one topic by its name would make many brokers create it.
+    """
     return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
 
 
+async def partitions_of(admin: AIOKafkaAdminClient, wanted: Callable[[str], bool]) -> list[TopicPartition]:
+    """List the partitions of the existing topics whose name is wanted."""
+    counts = await partition_counts(admin)
+    return [TopicPartition(topic, at) for topic, count in counts.items() if wanted(topic) for at in range(count)]
+
+
+async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> tuple[int, int] | None:
+    """Give the first offset of a partition and the one behind its last record; None if the topic does not exist.
+
+    The end is the last stable offset or the high watermark, by the consumer's isolation level.
+    """
+    if partition.topic not in await consumer.topics():  # of all topics, as in `partition_counts`
+        return None
+    begin = await consumer.beginning_offsets([partition])
+    end = await consumer.end_offsets([partition])
+    return begin[partition], end[partition]
+
+
 async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, str]:
-    """Give the settings that hold for a topic, which exists; a broker may not know yet of a new one."""
+    """Read the effective settings of a topic that exists; a broker may not know a new one yet."""
     error: type[Exception] = UnknownTopicOrPartitionError
     for _ in range(_TRIES):
         (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
@@ -37,7 +60,7 @@ async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, st
 
 
 async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
-    """Give the size of the largest batch that a topic takes; Kafka's default if we may not ask."""
+    """Read the size of the largest batch that a topic takes, in bytes; Kafka's default without the right to read it."""
     try:
         settings = await topic_settings(admin, topic)
     except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError):

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from databus.client_tls import tls_alert, tls_context, tls_refusal
 from databus.errors import DatabusError, FatalError, InvalidSettings, RedisUnavailable
 from databus.settings import RedisSection
 
@@ -18,7 +20,7 @@ _REDIS_SECONDS = 10
 def redis_client(section: RedisSection) -> Redis:
     """Return a client that connects on first use. Raises InvalidSettings."""
     try:
-        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS)
+        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS, **section.client)
     except ValueError as error:
         raise InvalidSettings(f"redis.url: {error}") from error
 
@@ -34,7 +36,19 @@ async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
                     await redis.ping()
             except TimeoutError as error:
                 raise RedisUnavailable("Redis does not answer (check redis.url)") from error
+            except RedisConnectionError as error:
+                raise await _explained(error, section) from error
             yield redis
+
+
+async def _explained(error: RedisConnectionError, section: RedisSection) -> DatabusError:
+    """Turn an error into ours; a server that only closed the connection may have refused the certificate."""
+    ours, address = redis_error(error), urlsplit(section.url)
+    if isinstance(ours, RedisUnavailable) and address.scheme == "rediss":
+        context = tls_context(section.tls, "redis")
+        alert = await tls_alert(address.hostname or "localhost", address.port or 6379, context)
+        return tls_refusal("Redis", "redis", alert) or ours
+    return ours
 
 
 @contextmanager
@@ -54,8 +68,10 @@ def redis_error(error: RedisError) -> DatabusError:
     """Return the error of ours: RedisUnavailable if it may pass by itself, else one that needs an operator."""
     text = str(error)
     if isinstance(error, AuthenticationError | NoPermissionError) or text.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
-        advice = "set user and password in it" if "NOAUTH" in text else "check user and password"
-        return InvalidSettings(f"redis.url: Redis refuses the login: {text} ({advice})")
+        advice = "set redis.password_file" if "NOAUTH" in text else "check redis.username and redis.password_file"
+        return InvalidSettings(f"Redis refuses the login: {text} ({advice})")
+    if refused := tls_refusal("Redis", "redis", error.__cause__ or error.__context__):
+        return refused
     away = isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError)
     if away or text.startswith(_PASSING):
         return RedisUnavailable(f"Redis does not serve: {text} (check redis.url)")

@@ -12,14 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 
-from databus.connections import kafka_errors
+from databus import kafka_client
 from databus.errors import InvalidSettings
 from databus.events import Table
-from databus.kafka_client import running
 from databus.kafka_progress import read_progress
+from databus.kafka_topics import partitions_of
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
@@ -65,17 +63,12 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
-    """Read the end offsets of committed records, of those topics that exist. Raises KafkaUnavailable."""
-    servers = settings.kafka.bootstrap_servers
-    with kafka_errors():
-        async with (
-            running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin,
-            running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as consumer,
-        ):
-            # All topics are listed: a request that names a topic could create it.
-            existing = [topic for topic in await admin.describe_topics() if topic["topic"] in topics]
-            partitions = [TopicPartition(t["topic"], p["partition"]) for t in existing for p in t["partitions"]]
-            ends = await consumer.end_offsets(partitions)
+    """Read the end offsets of committed records, of those topics that exist.
+
+    Raises KafkaUnavailable, and FatalError if Kafka refuses access.
+    """
+    async with kafka_client.admin(settings.kafka) as admin, kafka_client.consumer(settings.kafka) as consumer:
+        ends = await consumer.end_offsets(await partitions_of(admin, topics.__contains__))
     offsets: Offsets = {}
     for partition, end in sorted(ends.items()):
         offsets.setdefault(partition.topic, {})[partition.partition] = end

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
-from databus import metrics, names
+from databus import kafka_client, metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
@@ -20,7 +20,7 @@ from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confi
 
 log = logging.getLogger("databus.publisher")
 
-_CLOSE_SECONDS = 5
+_LEAVE_SECONDS = 5
 #: Kafka answers a commit before its markers are written to all partitions. A transaction that begins sooner is refused,
 #: and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
@@ -54,19 +54,13 @@ class Producer(Batches, ABC):
         """Count a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
 
-    async def close(self, *, failed: bool) -> None:
-        """Disconnect. Unless Kafka failed, abort the open transaction: consumers would wait for our successor."""
+    async def leave(self) -> None:
+        """Abort the open transaction, so that consumers need not wait for the next publisher to do it."""
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                if not failed:
-                    await self.abort()
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self.abort()
         except (KafkaError, DatabusError, TimeoutError):
             log.info("the open transaction could not be aborted while disconnecting; the next publisher will abort it")
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._kafka.stop()
-        except (KafkaError, TimeoutError):
-            await self._kafka.client.close()
 
     async def _send_progress(self, progress: Progress) -> None:
         await self.send(self._progress, Record(self._key, encode_progress(progress)))
@@ -150,36 +144,24 @@ class AtLeastOnce(Producer):
 async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
     """Start the pipeline's producer. With transactions, Kafka fences its predecessor and aborts what that left open."""
     timeout = settings.publisher.transaction_timeout
-    servers = settings.kafka.bootstrap_servers
-    producer: Producer
-    if settings.publisher.delivery == "exactly_once":
-        kafka = AIOKafkaProducer(
-            bootstrap_servers=servers,
-            transactional_id=names.transactional_id(settings.name),
-            transaction_timeout_ms=int(timeout * 1000),
-        )
-        producer = ExactlyOnce(kafka, settings.name)
-    else:
-        kafka = AIOKafkaProducer(bootstrap_servers=servers, enable_idempotence=True)
-        producer = AtLeastOnce(kafka, settings.name)
-    failed = False
-    try:
-        with confirmed_in_time():
-            async with asyncio.timeout(
-                CONFIRM_SECONDS
-            ):  # aiokafka retries for ever while there is no transaction coordinator
-                await kafka.start()
-        yield producer
-    except (ProducerFenced, InvalidProducerEpoch) as error:
-        failed = True
-        if isinstance(producer, ExactlyOnce) and producer.age > timeout:
-            raise FatalError(
-                f"a source transaction took longer to publish than publisher.transaction_timeout={timeout:g}s: "
-                "raise it, and the broker's transaction.max.timeout.ms with it"
-            ) from error
-        raise
-    except (KafkaError, KafkaUnavailable):
-        failed = True
-        raise
-    finally:
-        await producer.close(failed=failed)
+    exactly_once = settings.publisher.delivery == "exactly_once"
+    identity = names.transactional_id(settings.name) if exactly_once else None
+    async with kafka_client.producer(settings.kafka, identity, timeout) as kafka:
+        producer: Producer = (ExactlyOnce if exactly_once else AtLeastOnce)(kafka, settings.name)
+        kafka_failed = False
+        try:
+            yield producer
+        except (ProducerFenced, InvalidProducerEpoch) as error:
+            kafka_failed = True
+            if isinstance(producer, ExactlyOnce) and producer.age > timeout:
+                raise FatalError(
+                    f"a source transaction took longer to publish than publisher.transaction_timeout={timeout:g}s: "
+                    "raise it, and the broker's transaction.max.timeout.ms with it"
+                ) from error
+            raise
+        except (KafkaError, KafkaUnavailable):
+            kafka_failed = True
+            raise
+        finally:
+            if not kafka_failed:
+                await producer.leave()

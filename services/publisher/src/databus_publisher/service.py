@@ -6,7 +6,6 @@ import math
 import time
 
 from databus import metrics
-from databus.connections import kafka_errors
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
@@ -34,14 +33,13 @@ async def run(settings: Settings, health: Health) -> None:
         leading(settings.publisher.election, settings.name, "publisher", redis, health),
     ):
         pipe = PublisherEnd(redis, settings.name)
-        with kafka_errors():
-            async with open_topics(settings) as topics:
-                while True:
-                    try:
-                        async with open_producer(settings) as producer:
-                            await _serve(settings, health, pipe, topics, producer)
-                    except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
-                        await topics.refused(refused)
+        async with open_topics(settings) as topics:
+            while True:
+                try:
+                    async with open_producer(settings) as producer:
+                        await _serve(settings, health, pipe, topics, producer)
+                except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
+                    await topics.refused(refused)
 
 
 async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer) -> None:
@@ -132,10 +130,9 @@ async def check(settings: Settings, _: Health) -> None:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:
             await lease.holder()
-        with kafka_errors():
-            async with open_topics(settings) as topics:
-                await topics.ensure_progress()
-                await topics.ensure_history()
+        async with open_topics(settings) as topics:
+            await topics.ensure_progress()
+            await topics.ensure_history()
     await _check_outputs(settings)
 
 

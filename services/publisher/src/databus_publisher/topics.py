@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import TopicAlreadyExistsError, for_code
 
-from databus import names
+from databus import kafka_client, names
 from databus.errors import FatalError, RecordTooLarge
-from databus.kafka_client import running
 from databus.kafka_topics import max_batch_bytes, partition_counts, topic_settings
 from databus.settings import Settings
 from databus_publisher.batches import BATCH_BYTES, Limit
@@ -127,5 +126,5 @@ class Topics:
 @asynccontextmanager
 async def open_topics(settings: Settings) -> AsyncIterator[Topics]:
     """Connect to Kafka's admin API."""
-    async with running(AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)) as admin:
+    async with kafka_client.admin(settings.kafka) as admin:
         yield Topics(settings, admin)

@@ -14,14 +14,12 @@ from collections.abc import AsyncIterator
 from typing import TypeAlias
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka import TopicPartition
 
-from databus import names
-from databus.connections import kafka_errors
+from databus import kafka_client, names
 from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
-from databus.kafka_client import running
 from databus.kafka_progress import read_progress
+from databus.kafka_topics import partitions_of
 from databus.manifest import Manifest
 from databus.progress import Progress
 from databus.settings import Settings
@@ -88,17 +86,15 @@ def _has_passed(progress: Progress | None, dumped: GtidSet, manifest: Manifest) 
 
 async def _stable_end_offsets(settings: Settings) -> Offsets:
     """Read the topics' end offsets, then wait until no transaction before them is open. Raises KafkaUnavailable."""
-    servers = settings.kafka.bootstrap_servers
-    with kafka_errors():
-        async with (
-            running(AIOKafkaConsumer(bootstrap_servers=servers)) as written,
-            running(AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")) as committed,
-        ):
-            ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
+    async with (
+        kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
+        kafka_client.consumer(settings.kafka) as committed,
+    ):
+        ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
+        decided = await committed.end_offsets(list(ends))
+        while any(decided[at] < end for at, end in ends.items()):
+            await asyncio.sleep(_PAUSE_SECONDS)
             decided = await committed.end_offsets(list(ends))
-            while any(decided[at] < end for at, end in ends.items()):
-                await asyncio.sleep(_PAUSE_SECONDS)
-                decided = await committed.end_offsets(list(ends))
     offsets: Offsets = {}
     for at, end in ends.items():
         offsets.setdefault(at.topic, {})[at.partition] = end
@@ -149,18 +145,15 @@ async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Man
 async def list_partitions(settings: Settings) -> list[TopicPartition]:
     """List the partitions of the topics to subscribe to. Raises KafkaUnavailable."""
     pattern = re.compile(topic_pattern(settings))
-    with kafka_errors():
-        async with running(AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)) as admin:
-            topics = [topic for topic in await admin.describe_topics() if pattern.fullmatch(topic["topic"])]
-    return [TopicPartition(t["topic"], p["partition"]) for t in topics for p in t["partitions"]]
+    async with kafka_client.admin(settings.kafka) as admin:
+        return await partitions_of(admin, lambda topic: pattern.fullmatch(topic) is not None)
 
 
 async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
     """Read the earliest offset of each partition of the topics to subscribe to."""
     of = await list_partitions(settings)
-    with kafka_errors():
-        async with running(AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers)) as consumer:
-            offsets = await consumer.beginning_offsets(of)
+    async with kafka_client.consumer(settings.kafka) as consumer:
+        offsets = await consumer.beginning_offsets(of)
     found: dict[str, dict[int, int]] = defaultdict(dict)
     for partition, offset in offsets.items():
         found[partition.topic][partition.partition] = offset
@@ -168,5 +161,5 @@ async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
 
 
 async def check_kafka(settings: Settings) -> None:
-    """Check that Kafka can be reached. Raises KafkaUnavailable."""
+    """Check that Kafka lets us in. Raises KafkaUnavailable, and FatalError if it refuses."""
     await _earliest_offsets(settings)

@@ -5,6 +5,7 @@ import asyncio
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
+from databus.errors import KafkaUnavailable
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_spark_sink import bootstrap, offsets, session, stream
@@ -30,7 +31,11 @@ async def keep_up_to_date(
     starts = await offsets.starting_offsets(settings, layout, dump.manifest)
     writer = LakeWriter(settings, layout, dump)
     query = await asyncio.to_thread(stream.start, spark, settings, layout, writer, starts, until_idle=until_idle)
-    await stream.follow(query, writer, health)
+    try:
+        await stream.follow(query, writer, health)
+    except KafkaUnavailable:
+        await offsets.check_kafka(settings)  # raises the reason if Kafka refuses access: Spark's text is vague
+        raise
 
 
 async def run_until_idle(settings: Settings, health: Health) -> None:

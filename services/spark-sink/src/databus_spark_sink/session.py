@@ -7,6 +7,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from databus.errors import InvalidSettings
+from databus.kafka_java import SECRETS
 from databus.settings import Spark
 from databus_spark_sink.lake import LakeLayout
 
@@ -58,6 +59,9 @@ def _configuration(settings: Spark, layout: LakeLayout) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        # Names of settings whose values Spark neither logs nor shows.
+        "spark.redaction.regex": SECRETS,
+        "spark.sql.redaction.options.regex": SECRETS,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

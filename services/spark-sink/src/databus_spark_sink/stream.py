@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from databus.errors import ChangesLost, DatabusError, FatalError, KafkaUnavailable
+from databus.kafka_java import java_settings
 from databus.metrics import SINK_OFFSET
 from databus.runtime import Health
 from databus.settings import Settings
@@ -27,7 +28,7 @@ def start(
     """Start the query at its checkpoint, or at `offsets` if there is none yet. Blocks."""
     records = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", ",".join(settings.kafka.bootstrap_servers))
+        .options(**{f"kafka.{name}": value for name, value in java_settings(settings.kafka).items()})
         .option("kafka.isolation.level", "read_committed")
         .option("subscribePattern", topic_pattern(settings))
         .option("startingOffsets", offsets)

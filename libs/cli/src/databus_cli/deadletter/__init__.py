@@ -9,7 +9,6 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from databus.connections import kafka_errors
 from databus.settings import Settings, load
 from databus_cli.deadletter.letters import Letter, open_letters
 from databus_cli.deadletter.replay import open_replay
@@ -24,8 +23,7 @@ def run(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> int:
     settings = load(options.config)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it reports as errors reaches us as exceptions
-    with kafka_errors():
-        return await _ACTIONS[options.action](settings, options)
+    return await _ACTIONS[options.action](settings, options)
 
 
 async def _list(settings: Settings, options: argparse.Namespace) -> int:

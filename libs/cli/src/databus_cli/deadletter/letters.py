@@ -10,7 +10,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import names
 from databus.dead_letters import DeadLetter, read_headers
-from databus.kafka_client import consumer, records, running
+from databus.kafka_client import consumer, records
+from databus.kafka_topics import offsets_of
 from databus.settings import Settings
 
 
@@ -65,12 +66,10 @@ class Letters:
 
 @asynccontextmanager
 async def open_letters(settings: Settings) -> AsyncIterator[Letters]:
-    """Open the dead-letter topic; it may be missing, which means that there are none."""
+    """Open the dead-letter topic; without the topic there are no dead letters."""
     partition = TopicPartition(names.dead_letter_topic(settings.name), 0)
-    async with running(consumer(settings, "read_committed")) as reading:
-        begin = end = 0
-        if partition.topic in await reading.topics():  # asked for all, for asking for one could create it
+    async with consumer(settings.kafka) as reading:
+        begin, end = await offsets_of(reading, partition) or (0, 0)
+        if end:
             reading.assign([partition])
-            begin = (await reading.beginning_offsets([partition]))[partition]
-            end = (await reading.end_offsets([partition]))[partition]
         yield Letters(reading, partition, begin, end)

@@ -8,9 +8,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import MessageSizeTooLargeError
 
-from databus import names
+from databus import kafka_client, names
 from databus.errors import DatabusError, RecordTooLarge
-from databus.kafka_client import running
 from databus.kafka_topics import max_batch_bytes, partition_counts
 from databus.settings import Settings
 from databus_cli.deadletter.letters import Letter
@@ -77,12 +76,10 @@ class Replay:
 
 @asynccontextmanager
 async def open_replay(settings: Settings, to: str | None) -> AsyncIterator[Replay]:
-    """Connect as a producer, of which Kafka allows one at a time. `to` is the topic to write to, if not the own one."""
-    servers = settings.kafka.bootstrap_servers
-    async with running(AIOKafkaAdminClient(bootstrap_servers=servers)) as admin:
+    """Connect as a producer; a second replay would fence it. `to` is the topic to write to instead of the letters'."""
+    async with kafka_client.admin(settings.kafka) as admin:
         if to and to not in await partition_counts(admin):
             raise DatabusError(f"there is no topic {to}")
         identity = names.replay_id(settings.name) if settings.publisher.delivery == "exactly_once" else None
-        producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=identity, enable_idempotence=True)
-        async with running(producer):
+        async with kafka_client.producer(settings.kafka, identity) as producer:
             yield Replay(settings, producer, admin, to)

@@ -1,10 +1,68 @@
 """The section `redis`: the pipe between reader and publisher, and the leases of dumps."""
 
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from databus.settings.tls import ClientTls
 from databus.settings.values import Section
+
+
+def _url(text: str) -> str:
+    """Take a URL of Redis; the message must not quote it, for it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme == "unix" or (parts.scheme in {"redis", "rediss"} and parts.port != 0)
+    except ValueError:  # a port that is no number
+        known = False
+    if not known:
+        raise ValueError("not a URL such as redis://host:6379/0 (special characters of a password are written as %XX)")
+    return text
 
 
 class RedisSection(Section):
     """The connection to Redis."""
 
-    url: str = "redis://127.0.0.1:6379/0"
-    """Address of Redis 7 or newer, with user and password if it requires them; `rediss://` encrypts the connection."""
+    # A URL may contain a password, so it is not shown.
+    url: Annotated[str, Field(repr=False), AfterValidator(_url)] = "redis://127.0.0.1:6379/0"
+    """Address of Redis 7 or newer; `rediss://` encrypts the connection. It may contain user name and password."""
+    username: str = ""
+    """User name of an ACL; without it Redis' user `default`."""
+    password: SecretStr = SecretStr("")
+    """Password of the user."""
+    password_file: Path | None = None
+    """File with the password, used instead of `password`."""
+    tls: ClientTls | None = None
+    """The files of `rediss://`, if the defaults do not do."""
+
+    @model_validator(mode="after")
+    def _check_login(self) -> Self:
+        self.load_secret("password", self.password_file)
+        parts = urlsplit(self.url)
+        if self.tls is not None and parts.scheme != "rediss":
+            raise ValueError(f"tls needs a url that begins with rediss://, not with {parts.scheme}://")
+        if parts.password and self.password.get_secret_value():
+            raise ValueError("url has a password, and there is password or password_file: give one of them")
+        if parts.username and self.username:
+            raise ValueError("url has a user name, and there is username: give one of them")
+        return self
+
+    @property
+    def client(self) -> dict[str, Any]:
+        """What the client library takes beside the URL."""
+        given: dict[str, Any] = {}
+        if self.username:
+            given["username"] = self.username
+        if password := self.password.get_secret_value():
+            given["password"] = password
+        if self.tls:
+            given |= {
+                "ssl_ca_certs": self.tls.ca_file and str(self.tls.ca_file),
+                "ssl_certfile": self.tls.cert_file and str(self.tls.cert_file),
+                "ssl_keyfile": self.tls.key_file and str(self.tls.key_file),
+                "ssl_password": self.tls.key_password.get_secret_value() or None,
+                "ssl_check_hostname": self.tls.verify_hostname,
+            }
+        return given

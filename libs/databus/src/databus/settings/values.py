@@ -63,3 +63,8 @@ class Section(BaseModel):
     """One mapping of the configuration. The text under each setting is its line in docs/reference/configuration.md."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    def load_secret(self, key: str, path: Path | None) -> None:
+        """Set the secret `key` to the content of the file that `key_file` names, if any. Raises ValueError."""
+        if path is not None:
+            object.__setattr__(self, key, read_secret(f"{key}_file", path))

@@ -1,0 +1,61 @@
+"""TLS of the clients of Kafka and Redis, and why a server refuses it. `section` is theirs: `kafka` or `redis`."""
+
+import asyncio
+import re
+import ssl
+
+from databus.errors import InvalidSettings
+from databus.settings.tls import ClientTls
+from databus_binlog import TlsFailed
+
+#: OpenSSL's numbers of a certificate that is valid but for another host name or IP address
+_OTHER_HOST = (62, 64)
+#: alerts of a server that refuses this client's certificate, or misses one
+_CLIENT_ALERT = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)")
+_ALERT_SECONDS = 2
+
+
+def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
+    """Read the files; without settings, trust the system's authorities. Raises InvalidSettings."""
+    try:
+        return (tls or ClientTls()).context()
+    except TlsFailed as error:
+        raise InvalidSettings(f"{section}.tls: {error}") from error
+
+
+async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLError | None:
+    """Connect, send nothing, and give the error that the server answers with; None if it has none.
+
+    With TLS 1.3 a server refuses a client's certificate after the handshake. A client that has sent a request by then
+    may see a closed connection only.
+    """
+    try:
+        async with asyncio.timeout(_ALERT_SECONDS):
+            reader, writer = await asyncio.open_connection(host, port, ssl=context)
+            try:
+                await reader.read(1)
+            finally:
+                writer.close()
+    except ssl.SSLError as error:
+        return error
+    except OSError:  # TimeoutError is one: a server that accepts the client waits for its request
+        pass
+    return None
+
+
+def tls_refusal(server: str, section: str, error: BaseException | None) -> InvalidSettings | None:
+    """Say which setting to change after a failed handshake.
+
+    None for an error that another try may not meet.
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = error.verify_message.rstrip(".")
+        advice = f"check {section}.tls.ca_file"
+        if error.verify_code in _OTHER_HOST:
+            advice = f"connect to a name that is in it, or set {section}.tls.verify_hostname to false"
+        return InvalidSettings(f"{server} has a certificate that cannot be trusted: {reason} ({advice})")
+    if isinstance(error, ssl.SSLError) and _CLIENT_ALERT.search(error.reason or ""):
+        reason = error.reason.replace("_", " ").lower()
+        advice = f"check {section}.tls.cert_file and {section}.tls.key_file"
+        return InvalidSettings(f"{server} does not accept this client's certificate: {reason} ({advice})")
+    return None

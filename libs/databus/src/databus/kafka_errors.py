@@ -1,0 +1,145 @@
+"""aiokafka's errors turned into ours, and why a broker does not let us in."""
+
+import asyncio
+import os
+import ssl
+from typing import Any
+
+from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    IllegalArgumentError,
+    IllegalSaslStateError,
+    InvalidProducerEpoch,
+    InvalidTopicError,
+    InvalidTransactionTimeout,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    ProducerFenced,
+    RequestTimedOutError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedSaslMechanismError,
+)
+from aiokafka.protocol.metadata import MetadataRequest
+
+from databus.client_tls import tls_alert, tls_refusal
+from databus.errors import DatabusError, FatalError, Fenced, InvalidSettings, KafkaUnavailable
+from databus.settings import Kafka
+
+#: the account lacks a right
+_DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
+#: Kafka will say the same tomorrow
+_REFUSALS = (IllegalArgumentError, InvalidTopicError)
+#: aiokafka could not connect, or lost the connection; the cause is only in its log
+_CONNECTION_ERRORS = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError)
+#: the broker closed the connection
+_CLOSED = (KafkaConnectionError, ConnectionResetError, ConnectionAbortedError)
+_PROBE_SECONDS = 5
+
+
+async def explained(error: KafkaError, kafka: Kafka, brokers: set[str], connection: dict[str, Any]) -> DatabusError:
+    """Turn an error of aiokafka into ours; where connections fail, find out why by making one more to each broker.
+
+    `brokers` are those that the cluster has named, `connection` are aiokafka's options for a connection.
+    """
+    if not (isinstance(error, _CONNECTION_ERRORS) or type(error) is KafkaError):  # which has no number: of any broker
+        return _translated(error)
+    addresses = sorted({*kafka.bootstrap_servers, *brokers})
+    answers = await asyncio.gather(*(_probe(kafka, address, connection) for address in addresses))
+    refusals = [answer for answer in answers if answer]
+    if not refusals:
+        return _translated(error)
+    refused = next((each for each in refusals if isinstance(each, FatalError)), refusals[0])
+    # Where another broker accepts the login the settings are right, and this one may be repaired.
+    return refused if len(refusals) == len(answers) else KafkaUnavailable(str(refused))
+
+
+async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> DatabusError | None:
+    """Log in to one broker; give the reason if that fails."""
+    name, _, number = address.rpartition(":")
+    host, port = name.strip("[]"), int(number)
+    try:
+        async with asyncio.timeout(_PROBE_SECONDS):
+            connection = await create_conn(host, port, **options)
+            try:
+                await _send_first(connection, with_token=options.get("sasl_mechanism") == "OAUTHBEARER")
+            finally:
+                await connection.close()
+    except _CLOSED as error:
+        alert = await tls_alert(host, port, options["ssl_context"]) if kafka.encrypted else None
+        return _refusal(kafka, address, alert or error)
+    except (OSError, KafkaError) as error:
+        return _refusal(kafka, address, error)
+    return None
+
+
+async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> None:
+    """Send a first request: a port that speaks another protocol may not answer before."""
+    answer = await connection.send(MetadataRequest([]))
+    if answer.brokers or not with_token:
+        return
+    try:  # A broker that refuses the token names no brokers, and closes the connection; one that starts keeps it open.
+        await connection.send(MetadataRequest([]))
+    except KafkaConnectionError as error:
+        raise SaslAuthenticationFailed("the token is not accepted") from error
+
+
+def _translated(error: KafkaError) -> DatabusError:
+    """Turn an error that has nothing to do with connections into ours."""
+    if isinstance(error, ProducerFenced | InvalidProducerEpoch):
+        return Fenced("another publisher of this pipeline is active")
+    if isinstance(error, InvalidTransactionTimeout):
+        return InvalidSettings(
+            "publisher.transaction_timeout is longer than the broker allows: lower it, or raise the broker's "
+            "transaction.max.timeout.ms"
+        )
+    if isinstance(error, _DENIALS):
+        return FatalError(f"Kafka denies access: {error} (grant the account this right)")
+    if isinstance(error, _REFUSALS):
+        return FatalError(f"Kafka refuses: {error}")
+    return KafkaUnavailable(f"Kafka does not serve: {error} (check kafka.bootstrap_servers)")
+
+
+def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
+    """Say why a broker cannot be connected to: InvalidSettings if trying again cannot help, else KafkaUnavailable."""
+    server, cause = f"Kafka at {address}", error.__cause__
+    if isinstance(cause, DatabusError):  # of the token endpoint
+        return cause
+    if refused := tls_refusal(server, "kafka", error) or tls_refusal(server, "kafka", cause):
+        return refused
+    if isinstance(error, SaslAuthenticationFailed):
+        account, settings = _account(kafka)
+        return InvalidSettings(f"{server} refuses the login of {account}: {_reason(error)} (check {settings})")
+    if isinstance(error, UnsupportedSaslMechanismError | IllegalSaslStateError):
+        mechanism = kafka.sasl.mechanism if kafka.sasl else ""
+        advice = "check kafka.sasl.mechanism and kafka.security_protocol"
+        return InvalidSettings(f"{server} takes no SASL login by {mechanism} ({advice})")
+    return KafkaUnavailable(f"{server} {_absence(kafka, error)}")
+
+
+def _absence(kafka: Kafka, error: Exception) -> str:
+    if isinstance(error, (*_CLOSED, ssl.SSLError)):
+        return f"closed the connection: does this port speak {kafka.security_protocol} (kafka.security_protocol)?"
+    reason = "does not answer" if isinstance(error, TimeoutError) else f"cannot be reached: {_reason(error)}"
+    return f"{reason} (check kafka.bootstrap_servers)"
+
+
+def _account(kafka: Kafka) -> tuple[str, str]:
+    """Name the account, and the settings that it comes from."""
+    sasl = kafka.sasl
+    if sasl and sasl.oauth:
+        return f"OAuth client {sasl.oauth.client_id!r}", "kafka.sasl.oauth"
+    if sasl:
+        return f"user {sasl.username!r} by {sasl.mechanism}", "kafka.sasl.username and kafka.sasl.password"
+    return "a client without an account", "kafka.security_protocol and kafka.sasl"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        number = error.errno or 0  # negative for the resolver's own errors
+        return os.strerror(number) if number > 0 else error.strerror or str(error)
+    return str(error.args[0]) if error.args and error.args[0] else type(error).__name__

@@ -1,0 +1,88 @@
+"""The settings of Kafka's Java clients, those of Spark among them, from the section `kafka`.
+
+Certificates and keys are given as text: Java wants both in one file, and reads no key that is encrypted as OpenSSL does
+it, or older than PKCS#8.
+"""
+
+import re
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+from databus.errors import InvalidSettings
+from databus.settings import Kafka
+from databus.settings.kafka import KafkaSasl
+from databus.settings.tls import ClientTls
+
+#: names of settings whose values are secret, as a regular expression of Java
+SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+
+_MODULES = "org.apache.kafka.common.security"
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+#: what a quoted value of JAAS cannot hold as it is
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
+
+
+def java_settings(kafka: Kafka) -> dict[str, str]:
+    """Give the settings of a client. Raises InvalidSettings where files cannot be read."""
+    settings = {
+        "bootstrap.servers": ",".join(kafka.bootstrap_servers),
+        "security.protocol": kafka.security_protocol,
+    }
+    if kafka.tls:
+        settings |= _tls(kafka.tls)
+    if kafka.sasl:
+        settings |= _sasl(kafka.sasl)
+    return settings
+
+
+def _tls(tls: ClientTls) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    if tls.ca_file:
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tls.ca_file)}
+    if tls.cert_file:
+        settings |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": "\n".join(_CERTIFICATE.findall(_read(tls.cert_file).decode())),
+            "ssl.keystore.key": _key(tls.key_file or tls.cert_file, tls.key_password.get_secret_value()),
+        }
+    if not tls.verify_hostname:
+        settings["ssl.endpoint.identification.algorithm"] = ""
+    return settings
+
+
+def _key(file: Path, password: str) -> str:
+    """Read a private key, as PKCS#8 that is not encrypted."""
+    try:
+        key = load_pem_private_key(_read(file), password.encode() or None)
+    except (TypeError, ValueError) as error:  # TypeError: a password for a key that needs none
+        raise InvalidSettings(f"kafka.tls: {file}: no private key that Spark can use: {error}") from error
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidSettings(f"kafka.tls: {file}: {error.strerror}") from error
+
+
+def _sasl(sasl: KafkaSasl) -> dict[str, str]:
+    settings = {"sasl.mechanism": sasl.mechanism}
+    password = sasl.password.get_secret_value()
+    if oauth := sasl.oauth:
+        options = {"clientId": oauth.client_id, "clientSecret": oauth.client_secret.get_secret_value()}
+        if oauth.scope:
+            options["scope"] = oauth.scope
+        return settings | {
+            "sasl.jaas.config": _jaas("oauthbearer.OAuthBearerLoginModule", options),
+            "sasl.login.callback.handler.class": f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler",
+            "sasl.oauthbearer.token.endpoint.url": oauth.token_url,
+        }
+    module = "plain.PlainLoginModule" if sasl.mechanism == "PLAIN" else "scram.ScramLoginModule"
+    return settings | {"sasl.jaas.config": _jaas(module, {"username": sasl.username, "password": password})}
+
+
+def _jaas(module: str, options: dict[str, str]) -> str:
+    values = " ".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in options.items())
+    return f"{_MODULES}.{module} required {values};"

@@ -1,0 +1,54 @@
+"""A token endpoint of OAuth 2.0, for the client credentials grant (RFC 6749, 4.4)."""
+
+import asyncio
+import base64
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+
+class TokenEndpoint:
+    """Gives what `make` makes to the client `databus` with this secret."""
+
+    def __init__(self, make: Callable[[], str], secret: str) -> None:
+        self.url = ""
+        #: seconds that a token is valid
+        self.lifetime = 300
+        #: forms that were sent
+        self.requests: list[dict[str, Any]] = []
+        self.status = 200
+        #: instead of a token
+        self.answer: dict[str, Any] = {}
+        self._make = make
+        self._login = "Basic " + base64.b64encode(f"databus:{secret}".encode()).decode()
+
+    def app(self) -> Starlette:
+        return Starlette(routes=[Route("/token", self._grant, methods=["POST"])])
+
+    async def _grant(self, request: Request) -> Response:
+        fields = (pair.split("=") for pair in (await request.body()).decode().split("&"))
+        self.requests.append(dict(fields))
+        if request.headers.get("Authorization") != self._login:
+            return JSONResponse({"error": "invalid_client", "error_description": "unknown client"}, 401)
+        token = {"access_token": self._make(), "token_type": "Bearer", "expires_in": self.lifetime}
+        return JSONResponse(self.answer or token, self.status)
+
+
+@asynccontextmanager
+async def serving(endpoint: TokenEndpoint) -> AsyncIterator[TokenEndpoint]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        endpoint.url = f"http://127.0.0.1:{listening.getsockname()[1]}/token"
+        server = uvicorn.Server(uvicorn.Config(endpoint.app(), log_config=None, lifespan="off"))
+        serve = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield endpoint
+        finally:
+            server.should_exit = True
+            await serve
