@@ -1,4 +1,7 @@
-"""TLS of the clients of Kafka and Redis, and why a server refuses it. `section` is theirs: `kafka` or `redis`."""
+"""TLS of the clients of Kafka and Redis, and why a handshake failed.
+
+`section` is the one of their settings: `kafka` or `redis`.
+"""
 
 import asyncio
 import re
@@ -10,7 +13,7 @@ from databus_binlog import TlsFailed
 
 #: OpenSSL's numbers of a certificate that is valid but for another host name or IP address
 _OTHER_HOST = (62, 64)
-#: alerts of a server that refuses this client's certificate, or misses one
+#: alerts of a server that refuses this client's certificate, or got none
 _CLIENT_ALERT = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)")
 _ALERT_SECONDS = 2
 
@@ -44,10 +47,7 @@ async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLErr
 
 
 def tls_refusal(server: str, section: str, error: BaseException | None) -> InvalidSettings | None:
-    """Say which setting to change after a failed handshake.
-
-    None for an error that another try may not meet.
-    """
+    """Say which setting to change after a failed handshake; None for an error that may pass by itself."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         advice = f"check {section}.tls.ca_file"

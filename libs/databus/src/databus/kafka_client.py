@@ -1,7 +1,7 @@
 """The one place where clients of Kafka are made, so that security and errors are the same for all.
 
 Each is a context manager: the client is started, and stopped whatever happens. aiokafka's errors leave the block as
-ours; where connections fail, as the reason why.
+ours; after a failed connection the error says why it failed.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 
 from databus.client_tls import tls_context
-from databus.kafka_errors import explained
+from databus.kafka_errors import explain
 from databus.kafka_oauth import tokens
 from databus.settings import Kafka
 
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
-#: aiokafka asks for ever for a coordinator of transactions that does not come
+#: aiokafka retries for ever while there is no transaction coordinator
 _START_SECONDS = 30
 _STOP_SECONDS = 5
-#: until the next records of a partition come; for one without a leader aiokafka would wait for ever
+#: for the next records of a partition; without a leader aiokafka would wait for ever
 _READ_SECONDS = 60
 
 
 @asynccontextmanager
 async def consumer(kafka: Kafka, isolation: Isolation = "read_committed") -> AsyncIterator[AIOKafkaConsumer]:
-    """Connect as a consumer without a group; its user assigns the partitions."""
+    """Connect as a consumer without a group; the caller assigns the partitions."""
     client = AIOKafkaConsumer(**_options(kafka), isolation_level=isolation, enable_auto_commit=False)
     async with _running(kafka, client):
         yield client
@@ -109,14 +109,14 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
                 await client.start()
         except TimeoutError as error:
             raise KafkaTimeoutError(f"no answer within {_START_SECONDS} s") from error
-        except AssertionError as error:  # a producer's: the broker named no brokers, as one does that refuses a token
+        except AssertionError as error:  # from a producer: a broker that refuses a token names no brokers
             raise KafkaConnectionError("the broker named no brokers") from error
         yield
     except KafkaError as error:
-        raise await explained(error, kafka, _brokers(client), _connection(kafka)) from error
+        raise await explain(error, kafka, _brokers(client), _connection(kafka)) from error
     finally:
-        # While it stops, aiokafka takes our cancellation for that of its own tasks, and raises theirs, which would hide
-        # the error that leaves the block.
+        # While stopping, aiokafka confuses our cancellation with that of its own tasks, and raises theirs, which would
+        # hide the error that leaves the block.
         with suppress(asyncio.CancelledError):
             await _stop(client)
         task = asyncio.current_task()
@@ -131,7 +131,7 @@ async def _stop(client: Any) -> None:
         await client.stop()
     else:
         try:
-            async with asyncio.timeout(_STOP_SECONDS):  # it waits for what was sent, which may never be confirmed
+            async with asyncio.timeout(_STOP_SECONDS):  # it waits for confirmations, which may never come
                 await client.stop()
         except (KafkaError, TimeoutError):
             await client.client.close()

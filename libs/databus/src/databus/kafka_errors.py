@@ -1,4 +1,4 @@
-"""aiokafka's errors turned into ours, and why a broker does not let us in."""
+"""aiokafka's errors turned into ours, with the reason why a broker refuses a connection."""
 
 import asyncio
 import os
@@ -32,27 +32,28 @@ from databus.settings import Kafka
 
 #: the account lacks a right
 _DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
-#: Kafka will say the same tomorrow
+#: trying again cannot help
 _REFUSALS = (IllegalArgumentError, InvalidTopicError)
-#: aiokafka could not connect, or lost the connection; the cause is only in its log
+#: aiokafka could not connect, or lost the connection; it only logs the cause
 _CONNECTION_ERRORS = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError)
 #: the broker closed the connection
 _CLOSED = (KafkaConnectionError, ConnectionResetError, ConnectionAbortedError)
 _PROBE_SECONDS = 5
 
 
-async def explained(error: KafkaError, kafka: Kafka, brokers: set[str], connection: dict[str, Any]) -> DatabusError:
-    """Turn an error of aiokafka into ours; where connections fail, find out why by making one more to each broker.
+async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection: dict[str, Any]) -> DatabusError:
+    """Turn an error of aiokafka into ours. After a failed connection, make one more to each broker to find out why.
 
-    `brokers` are those that the cluster has named, `connection` are aiokafka's options for a connection.
+    `brokers` are those that the cluster has named; `connection` holds aiokafka's options for a connection.
     """
-    if not (isinstance(error, _CONNECTION_ERRORS) or type(error) is KafkaError):  # which has no number: of any broker
-        return _translated(error)
+    # aiokafka raises KafkaError itself, not a subclass, when no broker could be asked.
+    if not (isinstance(error, _CONNECTION_ERRORS) or type(error) is KafkaError):
+        return _translate(error)
     addresses = sorted({*kafka.bootstrap_servers, *brokers})
     answers = await asyncio.gather(*(_probe(kafka, address, connection) for address in addresses))
     refusals = [answer for answer in answers if answer]
     if not refusals:
-        return _translated(error)
+        return _translate(error)
     refused = next((each for each in refusals if isinstance(each, FatalError)), refusals[0])
     # Where another broker accepts the login the settings are right, and this one may be repaired.
     return refused if len(refusals) == len(answers) else KafkaUnavailable(str(refused))
@@ -88,7 +89,7 @@ async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> No
         raise SaslAuthenticationFailed("the token is not accepted") from error
 
 
-def _translated(error: KafkaError) -> DatabusError:
+def _translate(error: KafkaError) -> DatabusError:
     """Turn an error that has nothing to do with connections into ours."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced("another publisher of this pipeline is active")

@@ -1,4 +1,4 @@
-"""What topics there are, and how they are set."""
+"""Which topics exist, their offsets and their settings."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> t
 
     The end is the last stable offset or the high watermark, by the consumer's isolation level.
     """
-    if partition.topic not in await consumer.topics():  # of all topics, as in `partition_counts`
+    if partition.topic not in await consumer.topics():  # asks for all, as `partition_counts` does
         return None
     begin = await consumer.beginning_offsets([partition])
     end = await consumer.end_offsets([partition])

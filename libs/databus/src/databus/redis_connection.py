@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
@@ -20,9 +21,27 @@ _REDIS_SECONDS = 10
 def redis_client(section: RedisSection) -> Redis:
     """Return a client that connects on first use. Raises InvalidSettings."""
     try:
-        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS, **section.client)
+        return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS, **_options(section))
     except ValueError as error:
         raise InvalidSettings(f"redis.url: {error}") from error
+
+
+def _options(section: RedisSection) -> dict[str, Any]:
+    """Give redis-py's options for what the URL does not say."""
+    options: dict[str, Any] = {}
+    if section.username:
+        options["username"] = section.username
+    if password := section.password.get_secret_value():
+        options["password"] = password
+    if tls := section.tls:
+        options |= {
+            "ssl_ca_certs": tls.ca_file and str(tls.ca_file),
+            "ssl_certfile": tls.cert_file and str(tls.cert_file),
+            "ssl_keyfile": tls.key_file and str(tls.key_file),
+            "ssl_password": tls.key_password.get_secret_value() or None,
+            "ssl_check_hostname": tls.verify_hostname,
+        }
+    return options
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Kafka as a managed one lets clients in: encrypted, by a password or by a certificate."""
+"""Kafka that takes clients as a managed one does: encrypted, with a password or a certificate."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from devstack.engine import Instance
 from devstack.kafka import Kafka, configure, fetch, format_log, jvm
 from devstack.server import Kind, Say
 
-_YEARS = 3650  # days
+_DAYS = 3650
 _LISTENERS = """\
 listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller},\
 LOGIN://127.0.0.1:{login},MTLS://127.0.0.1:{mtls}
@@ -32,11 +32,11 @@ listener.name.login.oauthbearer.sasl.oauthbearer.expected.audience=kafka
 
 
 class SecureKafka(Kafka):
-    """A broker with two more listeners: `scram`, for every mechanism of SASL over TLS, and `mtls`.
+    """A broker with two more listeners: LOGIN, for every mechanism of SASL over TLS, and MTLS, for client certificates.
 
     Beside its data are `ca.pem`, `client.pem` with the key in it, the public keys of tokens for OAUTHBEARER
-    (`jwks.json`, empty until somebody writes keys there), and the section `kafka` of a configuration for each of the
-    two, `scram.json` and `mtls.json`.
+    (`jwks.json`, empty until somebody writes keys there), and for each listener the section `kafka` of a configuration,
+    `scram.json` and `mtls.json`.
     """
 
     kind: Kind = "kafka-secure"
@@ -54,7 +54,7 @@ class SecureKafka(Kafka):
         keys = (folder / "jwks.json").as_uri()
         properties = configure(folder, self._listeners(instance, keys), controller, instance.data)
         if not (instance.data / "meta.properties").exists():
-            authority = Authority(folder, _YEARS)
+            authority = Authority(folder, _DAYS)
             authority.issue("server")
             authority.issue("client")
             (folder / "jwks.json").write_text('{"keys": []}')

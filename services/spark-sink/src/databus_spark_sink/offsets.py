@@ -161,5 +161,5 @@ async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
 
 
 async def check_kafka(settings: Settings) -> None:
-    """Check that Kafka lets us in. Raises KafkaUnavailable, and FatalError if it refuses."""
+    """Check the connection to Kafka. Raises KafkaUnavailable, and FatalError if Kafka refuses access."""
     await _earliest_offsets(settings)

@@ -13,7 +13,7 @@ class KafkaOAuth(Section):
     """Where tokens come from: OAuth's client credentials grant (RFC 6749, 4.4)."""
 
     token_url: HttpUrl
-    """Where tokens are fetched; a new one is fetched before the old one expires."""
+    """URL of the token endpoint; a new token is fetched before the old one expires."""
     client_id: str
     """Id of this client at the token service."""
     client_secret: SecretStr = SecretStr("")
@@ -25,7 +25,7 @@ class KafkaOAuth(Section):
 
     @model_validator(mode="after")
     def _read_client_secret(self) -> Self:
-        self.load_secret("client_secret", self.client_secret_file)
+        self.load_secret("client_secret")
         return self
 
 
@@ -45,7 +45,7 @@ class KafkaSasl(Section):
 
     @model_validator(mode="after")
     def _check_credentials(self) -> Self:
-        self.load_secret("password", self.password_file)
+        self.load_secret("password")
         password = self.password.get_secret_value()
         if self.mechanism == "OAUTHBEARER":
             if self.oauth is None:
@@ -66,11 +66,11 @@ class Kafka(Section):
     bootstrap_servers: Annotated[list[HostPort], Field(min_length=1)] = ["127.0.0.1:9092"]
     """Brokers to connect to first; they name the others."""
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    """Whether connections are encrypted (`SSL`) and log in (`SASL`)."""
+    """Whether connections are encrypted (`SSL`) and whether clients log in (`SASL`)."""
     sasl: KafkaSasl | None = None
     """The login, with `SASL_SSL` and `SASL_PLAINTEXT`."""
     tls: ClientTls | None = None
-    """The files of `SSL` and `SASL_SSL`, if the defaults do not do; every service must find them."""
+    """Certificates for `SSL` and `SASL_SSL`, if the system's are not enough; every service must find the files."""
 
     @model_validator(mode="after")
     def _check_protocol(self) -> Self:

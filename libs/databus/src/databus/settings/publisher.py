@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr, model_validator
 
 from databus.settings.rules import PartitionBy, Rule, TopicTemplate
 from databus.settings.services import Election
-from databus.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting, read_secret
+from databus.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting
 
 
 class Publisher(Section):
@@ -48,8 +48,7 @@ class Publisher(Section):
 
     @model_validator(mode="after")
     def _read_salt(self) -> Self:
-        if self.salt_file is not None:
-            object.__setattr__(self, "salt", read_secret("salt_file", self.salt_file))
+        self.load_secret("salt")
         if not self.salt.get_secret_value():
             for number, rule in enumerate(self.routes, 1):
                 if rule.hash:

@@ -1,7 +1,7 @@
 """The section `redis`: the pipe between reader and publisher, and the leases of dumps."""
 
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -35,11 +35,11 @@ class RedisSection(Section):
     password_file: Path | None = None
     """File with the password, used instead of `password`."""
     tls: ClientTls | None = None
-    """The files of `rediss://`, if the defaults do not do."""
+    """Certificates for `rediss://`, if the system's are not enough; every service must find the files."""
 
     @model_validator(mode="after")
     def _check_login(self) -> Self:
-        self.load_secret("password", self.password_file)
+        self.load_secret("password")
         parts = urlsplit(self.url)
         if self.tls is not None and parts.scheme != "rediss":
             raise ValueError(f"tls needs a url that begins with rediss://, not with {parts.scheme}://")
@@ -48,21 +48,3 @@ class RedisSection(Section):
         if parts.username and self.username:
             raise ValueError("url has a user name, and there is username: give one of them")
         return self
-
-    @property
-    def client(self) -> dict[str, Any]:
-        """What the client library takes beside the URL."""
-        given: dict[str, Any] = {}
-        if self.username:
-            given["username"] = self.username
-        if password := self.password.get_secret_value():
-            given["password"] = password
-        if self.tls:
-            given |= {
-                "ssl_ca_certs": self.tls.ca_file and str(self.tls.ca_file),
-                "ssl_certfile": self.tls.cert_file and str(self.tls.cert_file),
-                "ssl_keyfile": self.tls.key_file and str(self.tls.key_file),
-                "ssl_password": self.tls.key_password.get_secret_value() or None,
-                "ssl_check_hostname": self.tls.verify_hostname,
-            }
-        return given

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from databus.settings.values import Duration, HostPort, Section, read_secret
+from databus.settings.values import Duration, HostPort, Section
 from databus.table_filter import TableFilter, TablePattern
 from databus_binlog import Login, Tls, TlsFailed
 
@@ -70,8 +70,7 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _read_password(self) -> Self:
-        if self.password_file is not None:
-            object.__setattr__(self, "password", read_secret("password_file", self.password_file))
+        self.load_secret("password")
         return self
 
     def login(self, host: str) -> Login:

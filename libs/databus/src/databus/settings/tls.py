@@ -11,7 +11,7 @@ from databus_binlog import Tls, TlsFailed
 
 
 class ClientTls(Section):
-    """How connections are encrypted, and the client's certificate. All files are PEM."""
+    """The certificates of an encrypted connection. All files are PEM."""
 
     ca_file: Path | None = None
     """Certificates of the authorities that may have issued the server's certificate; by default the system's."""
@@ -28,7 +28,7 @@ class ClientTls(Section):
 
     @model_validator(mode="after")
     def _check_files(self) -> Self:
-        self.load_secret("key_password", self.key_password_file)
+        self.load_secret("key_password")
         if self.key_file and not self.cert_file:
             raise ValueError("key_file needs a cert_file")
         try:

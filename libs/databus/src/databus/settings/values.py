@@ -35,14 +35,6 @@ def _require_valid_port(address: str) -> str:
     return address
 
 
-def read_secret(key: str, path: Path) -> SecretStr:
-    """Read the secret that the setting `key` gives as a file, without its last line end. Raises ValueError."""
-    try:
-        return SecretStr(path.read_text().rstrip("\n"))
-    except OSError as error:
-        raise ValueError(f"{key} cannot be read: {error.strerror}: {error.filename}") from error
-
-
 #: bytes, as a number or as `256MiB`
 Size = Annotated[int, BeforeValidator(_read_size), Field(gt=0, title="size")]
 #: seconds, as a number or as `500ms`, `60s` or `6h`
@@ -64,7 +56,13 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    def load_secret(self, key: str, path: Path | None) -> None:
-        """Set the secret `key` to the content of the file that `key_file` names, if any. Raises ValueError."""
-        if path is not None:
-            object.__setattr__(self, key, read_secret(f"{key}_file", path))
+    def load_secret(self, key: str) -> None:
+        """Read the secret `key` from the file that the setting `KEY_file` names, if it names one. Raises ValueError."""
+        path: Path | None = getattr(self, f"{key}_file")
+        if path is None:
+            return
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise ValueError(f"{key}_file cannot be read: {error.strerror}: {error.filename}") from error
+        object.__setattr__(self, key, SecretStr(text.rstrip("\n")))
