@@ -1,17 +1,43 @@
-"""A token endpoint of OAuth 2.0, for the client credentials grant (RFC 6749, 4.4)."""
+"""A token endpoint of OAuth 2.0, for the client credentials grant (RFC 6749, 4.4), and signed tokens."""
 
 import asyncio
-import base64
+import json
 import socket
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
+from time import time
 from typing import Any
 
 import uvicorn
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+
+
+def encoded(content: bytes) -> str:
+    return urlsafe_b64encode(content).decode().rstrip("=")
+
+
+class Signer:
+    """Makes tokens that the broker trusts."""
+
+    def __init__(self, keys: Path) -> None:
+        self._key = rsa.generate_private_key(65537, 2048)
+        numbers = self._key.public_key().public_numbers()
+        public = {"n": encoded(numbers.n.to_bytes(256)), "e": encoded(numbers.e.to_bytes(3))}
+        keys.write_text(json.dumps({"keys": [{"kty": "RSA", "kid": "test", "alg": "RS256", "use": "sig"} | public]}))
+
+    def token(self) -> str:
+        now = int(time())
+        claims = {"sub": "databus", "scope": "kafka", "aud": "kafka", "iat": now, "exp": now + 300}
+        parts = ({"alg": "RS256", "kid": "test"}, claims)
+        text = ".".join(encoded(json.dumps(part).encode()) for part in parts)
+        return f"{text}.{encoded(self._key.sign(text.encode(), padding.PKCS1v15(), SHA256()))}"
 
 
 class TokenEndpoint:
@@ -27,7 +53,7 @@ class TokenEndpoint:
         #: instead of a token
         self.answer: dict[str, Any] = {}
         self._make = make
-        self._login = "Basic " + base64.b64encode(f"databus:{secret}".encode()).decode()
+        self._login = "Basic " + b64encode(f"databus:{secret}".encode()).decode()
 
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/token", self._grant, methods=["POST"])])

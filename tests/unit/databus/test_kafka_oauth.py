@@ -56,7 +56,7 @@ async def test_a_token_is_fetched_again_before_it_expires(
         assert len(endpoint.requests) == fetched
 
 
-async def test_a_refused_client_is_told_so_for_good(endpoint: TokenEndpoint) -> None:
+async def test_a_refused_client_is_a_wrong_setting(endpoint: TokenEndpoint) -> None:
     error = await failure(provider(endpoint, client_secret=SecretStr("wrong")))
     assert isinstance(error, InvalidSettings)
     assert str(error) == (

@@ -14,7 +14,7 @@ from databus_binlog import TlsFailed
 #: OpenSSL's numbers of a certificate that is valid but for another host name or IP address
 _OTHER_HOST = (62, 64)
 #: alerts of a server that refuses this client's certificate, or got none
-_CLIENT_ALERT = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)")
+_CLIENT_ALERT = re.compile("ALERT_(.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)")
 _ALERT_SECONDS = 2
 
 
@@ -54,8 +54,8 @@ def tls_refusal(server: str, section: str, error: BaseException | None) -> Inval
         if error.verify_code in _OTHER_HOST:
             advice = f"connect to a name that is in it, or set {section}.tls.verify_hostname to false"
         return InvalidSettings(f"{server} has a certificate that cannot be trusted: {reason} ({advice})")
-    if isinstance(error, ssl.SSLError) and _CLIENT_ALERT.search(error.reason or ""):
-        reason = error.reason.replace("_", " ").lower()
+    if isinstance(error, ssl.SSLError) and (alert := _CLIENT_ALERT.search(error.reason or "")):
+        reason = alert[1].replace("_", " ").lower()
         advice = f"check {section}.tls.cert_file and {section}.tls.key_file"
         return InvalidSettings(f"{server} does not accept this client's certificate: {reason} ({advice})")
     return None
