@@ -108,7 +108,7 @@ def _translate(error: KafkaError) -> DatabusError:
 def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
     """Say why a broker cannot be connected to: InvalidSettings if trying again cannot help, else KafkaUnavailable."""
     server, cause = f"Kafka at {address}", error.__cause__
-    if isinstance(cause, DatabusError):  # of the token endpoint
+    if isinstance(cause, DatabusError):  # from the token endpoint
         return cause
     if refused := tls_refusal(server, "kafka", error) or tls_refusal(server, "kafka", cause):
         return refused
