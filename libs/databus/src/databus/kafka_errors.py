@@ -95,8 +95,8 @@ def _translate(error: KafkaError) -> DatabusError:
         return Fenced("another publisher of this pipeline is active")
     if isinstance(error, InvalidTransactionTimeout):
         return InvalidSettings(
-            "publisher.transaction_timeout is longer than the broker allows: lower it, or raise the broker's "
-            "transaction.max.timeout.ms"
+            "publisher.transaction_timeout: longer than the broker allows (lower it, or raise the broker's "
+            "transaction.max.timeout.ms)"
         )
     if isinstance(error, _DENIALS):
         return FatalError(f"Kafka denies access: {error} (grant the account this right)")
