@@ -37,7 +37,7 @@ async def test_t29_rows_wait_for_the_schema_registry_and_come_once(
 ) -> None:
     registry = await asyncio.to_thread(own.start, "registry")
     route = {"match": ["*.*"], "format": "debezium-avro", "options": {"schema_registry_url": registry.url}}
-    pipeline = make_pipeline(source, schema, publisher={"routes": [route]})
+    pipeline = make_pipeline(source, schema, publisher={"routes": [route]}, log={"level": "debug"})
     await execute("CREATE TABLE old (id INT PRIMARY KEY)")
     await execute("CREATE TABLE new (id INT PRIMARY KEY)")
     await asyncio.to_thread(pipeline.start_all, "reader", "publisher")

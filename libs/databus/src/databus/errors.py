@@ -46,30 +46,50 @@ class RetryableError(DatabusError):
     """A dependency is unavailable; the work is retried with backoff."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
+    #: name of the dependency in the log
+    dependency = ""
+    #: which of the source's hosts; empty if it is about all of them, or another dependency
+    host = ""
 
 
 class SourceUnavailable(RetryableError):
     """The database cannot be reached or closed the connection."""
 
+    dependency = "source"
+
+    def __init__(self, text: str, host: str = "") -> None:
+        super().__init__(text)
+        self.host = host
+
 
 class RedisUnavailable(RetryableError):
     """Redis cannot be reached."""
+
+    dependency = "redis"
 
 
 class KafkaUnavailable(RetryableError):
     """Kafka cannot be reached."""
 
+    dependency = "kafka"
+
 
 class DumpApiUnavailable(RetryableError):
     """dump-api cannot be reached or is not ready."""
+
+    dependency = "dump-api"
 
 
 class KubernetesUnavailable(RetryableError):
     """The Kubernetes API cannot be reached or is not ready."""
 
+    dependency = "kubernetes"
+
 
 class RegistryUnavailable(RetryableError):
     """The schema registry cannot be reached or is not ready."""
+
+    dependency = "schema-registry"
 
 
 class LeadershipLost(RetryableError):
