@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.producer import message_accumulator, sender
+from aiokafka.producer import message_accumulator, sender, transaction_manager
 from aiokafka.record import util
 from asyncmy.connection import Connection
 from packaging.requirements import Requirement
@@ -24,6 +24,7 @@ from databus_publisher.record_batch import RecordBatch
 ROOT = Path(__file__).parents[3]
 
 RECORD_BATCH = "databus_publisher/record_batch.py replaces aiokafka's BatchBuilder"
+STOP = "databus/kafka_stop.py ends the tasks of aiokafka's producer and takes the errors that it keeps"
 SEND = "databus_binlog/driver.py sends commands through asyncmy's connection"
 TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (_paused) use asyncmy's transport"
 
@@ -32,6 +33,7 @@ TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (
     ("member", "extra", "package"),
     [
         ("services/publisher", "", "aiokafka"),
+        ("libs/databus", "", "aiokafka"),
         ("services/dump-api", "", "asyncmy"),
         ("libs/binlog", "connect", "asyncmy"),
     ],
@@ -61,7 +63,12 @@ async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
         "producer.py (_MARKER_SECONDS) begins a transaction so that this is not needed"
     )
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
-    assert inspect.iscoroutinefunction(kafka.client.close), "producer.py (close) disconnects a producer that can't stop"
+    assert isinstance(kafka._sender, sender.Sender), STOP
+    assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP
+    assert isinstance(kafka._message_accumulator._batches, dict), STOP
+    assert "self._drain_waiter = " in inspect.getsource(message_accumulator.MessageBatch), STOP
+    assert "self._transaction_waiter = " in inspect.getsource(transaction_manager.TransactionManager), STOP
+    assert inspect.iscoroutinefunction(kafka.client.close), STOP
     await kafka.client.close()
     await kafka.stop()
 

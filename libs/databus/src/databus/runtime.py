@@ -124,7 +124,7 @@ def main(
             asyncio.run(_supervised(check(settings, health)))
             sys.stdout.write(f"databus-{name}: ready\n")
         else:
-            log.info(LogEvent.STARTED, "starting", version=version("databus-core"), listen=listen(settings))
+            log.info(LogEvent.STARTED, "the service starts", version=version("databus-core"), listen=listen(settings))
             http = app(settings, health) if app else Starlette(routes=health_routes(health))
             work = until_idle if until_idle and arguments.until_idle else run
             asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
@@ -156,7 +156,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         try:
             await _until_ended(work, stop)
-            log.info(LogEvent.STOPPED, "stopped")
+            log.info(LogEvent.STOPPED, "the service has stopped")
         finally:
             health.down("stopping")
             server.should_exit = True

@@ -11,6 +11,7 @@ from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from databus import metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable
+from databus.kafka_stop import stop_producer
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.progress import Progress, encode_progress
@@ -64,11 +65,7 @@ class Producer(Batches, ABC):
         except (KafkaError, DatabusError, TimeoutError):
             text = "the open transaction could not be aborted while disconnecting; the next publisher will abort it"
             log.info(LogEvent.TRANSACTION_LEFT_OPEN, text)
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._kafka.stop()
-        except (KafkaError, TimeoutError):
-            await self._kafka.client.close()
+        await stop_producer(self._kafka, 0 if failed else _CLOSE_SECONDS)
 
     async def _send_progress(self, progress: Progress) -> None:
         await self.send(self._progress, Record(self._key, encode_progress(progress)))
