@@ -7,12 +7,13 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import pytest
 
-from databus.errors import KafkaUnavailable
-from databus.log_events import LogEvent
+from databus.errors import KafkaUnavailable, SchemaMismatch
+from databus.log_events import Fields, LogEvent
 from databus.logs import bound, configure, get_logger, position_fields, report_background_error
 from databus.settings import Log
 from databus.settings.log import LogLevel
@@ -76,6 +77,15 @@ def test_a_line_on_the_console_can_be_read(capsys: pytest.CaptureFixture[str]) -
     assert line.partition("Z ")[2] == (
         'WARNING reader host_refused: too old [31m pipeline=shop host=db:3306 table="shop.\\"odd\\" name" rows=0'
     )
+
+
+def test_an_error_takes_the_fields_of_the_blocks_it_leaves_along() -> None:
+    error = SchemaMismatch("a row does not fit its table")
+    error.fields = Fields(position="binlog.1:4")
+    with suppress(SchemaMismatch), bound(generation="a1", position="binlog.1:0"):
+        raise error
+    assert error.fields == {"generation": "a1", "position": "binlog.1:4"}
+    assert SchemaMismatch.fields == {}
 
 
 async def test_bound_fields_reach_what_the_block_starts_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,8 @@ DatabusError
 
 from enum import StrEnum
 
+from databus.log_events import Fields
+
 #: What an operator can do when the binlog does not contain what happened.
 START_AFRESH = (
     "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
@@ -40,6 +42,8 @@ class DatabusError(Exception):
     """Root of all errors of ours. The message is one line: what happened, where, what to do."""
 
     exit_code = 1
+    #: fields of its line in the log; `logs.bound` adds those of the blocks that it leaves
+    fields = Fields()
 
 
 class RetryableError(DatabusError):

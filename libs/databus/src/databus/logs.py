@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Unpack
 
+from databus.errors import DatabusError
 from databus.log_events import Fields, LogEvent, PositionFields
 from databus.log_lines import LineFormatter, bound_fields
 from databus.settings import Log
@@ -61,10 +62,16 @@ _log = get_logger(__name__)
 
 @contextmanager
 def bound(**fields: Unpack[Fields]) -> Iterator[None]:
-    """Add these fields to every line of the block, and of the tasks and threads that it starts."""
+    """Add these fields to every line of the block and of the tasks and threads that it starts.
+
+    An error of ours that leaves the block takes them along.
+    """
     token = bound_fields.set(bound_fields.get() | fields)
     try:
         yield
+    except DatabusError as error:
+        error.fields = fields | error.fields
+        raise
     finally:
         bound_fields.reset(token)
 

@@ -20,11 +20,12 @@ class Outages:
     def lost(self, error: RetryableError) -> None:
         """Log that a dependency is unavailable; at level debug if that is known."""
         key = error.dependency, error.host
+        fields = error.fields | _fields(*key)
         if key in self._since:
-            log.debug(LogEvent.DEPENDENCY_RETRIED, f"{error}; retrying", **_fields(*key))
+            log.debug(LogEvent.DEPENDENCY_RETRIED, f"{error}; retrying", **fields)
         else:
             self._since[key] = time.monotonic()
-            log.warning(LogEvent.DEPENDENCY_LOST, f"{error}; retrying", **_fields(*key))
+            log.warning(LogEvent.DEPENDENCY_LOST, f"{error}; retrying", **fields)
 
     def back(self, *, among: Container[str] | None = None, host: str = "") -> None:
         """Log that dependencies are available again: those with a name in `among`, by default all.

@@ -130,7 +130,7 @@ def main(
             asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
     except DatabusError as error:
         for line in str(error).splitlines():
-            log.error(LogEvent.FAILED, line)
+            log.error(LogEvent.FAILED, line, **error.fields)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001  # the interpreter would write its message, which may quote a row
         log.error(LogEvent.CRASHED, "an unknown error ended the service", cause=error, error=type(error).__name__)

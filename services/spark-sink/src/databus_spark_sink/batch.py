@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from databus.errors import DatabusError, SchemaMismatch
 from databus.events import Action, Table
 from databus.log_events import LogEvent
-from databus.logs import get_logger
+from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.settings import Settings
 from databus_binlog import Position
@@ -47,7 +47,8 @@ class LakeWriter:
         try:
             for (schema, name), versions in decode.schema_versions(parsed).items():
                 if lake.belongs(self._settings, schema, name):
-                    self._apply_table(parsed, batch, versions)
+                    with bound(table=f"{schema}.{name}"):
+                        self._apply_table(parsed, batch, versions)
             SINK_BATCHES.inc()
         except DatabusError as error:
             self.failure = error
@@ -84,7 +85,7 @@ class LakeWriter:
             return
         self._warned.add(name)
         reason = "it is not in the dump" if table.primary_key else "it has no primary key"
-        log.warning(LogEvent.TABLE_NOT_MIRRORED, f"{name} gets a change log and no mirror: {reason}", table=name)
+        log.warning(LogEvent.TABLE_NOT_MIRRORED, f"{name} gets a change log and no mirror: {reason}")
 
 
 def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVersion], ddl: Sequence[DdlRecord]) -> bool:
@@ -146,6 +147,5 @@ def _report_unrepresentable(entries: DataFrame, table: Table) -> None:
         log.warning(
             LogEvent.VALUES_NOT_MIRRORED,
             f"rows of {name} have values that the lake's types cannot hold: {advice}",
-            table=name,
             rows=count,
         )
