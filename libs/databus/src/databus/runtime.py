@@ -124,7 +124,6 @@ def main(
             asyncio.run(_supervised(check(settings, health)))
             sys.stdout.write(f"databus-{name}: ready\n")
         else:
-            log.info(LogEvent.STARTED, "the service starts", version=version("databus-core"), listen=listen(settings))
             http = app(settings, health) if app else Starlette(routes=health_routes(health))
             work = until_idle if until_idle and arguments.until_idle else run
             asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
@@ -149,6 +148,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
         uvicorn.Config(http, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     )
     with _listening(listen) as bound:
+        log.info(LogEvent.STARTED, "the service starts", version=version("databus-core"), listen=listen)
         web = asyncio.create_task(server.serve(sockets=[bound]))
         work = asyncio.create_task(_retrying(run, settings, health))
         stop = asyncio.Event()
