@@ -66,8 +66,8 @@ faults: setup ## Let 100 faults happen to a pipeline and check every change (ARG
 golden: setup ## Let new servers log what the golden files are about, and write what every format makes of it (ARGS=--keep for old logs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
 
-docs: setup ## Write the tables of settings in docs/reference from the models
-	PYTHONPATH=tests $(BIN)/python -m reference.settings
+docs: setup ## Write the tables of settings and of log events in docs/reference from the code
+	PYTHONPATH=tests $(BIN)/python -m reference
 
 bench: bench-decode bench-formats bench-pipeline ## Run all benches (bench-results/)
 

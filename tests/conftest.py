@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from devstack import Server
 from devstack.pipeline import SERVICES, Pipeline, replicas
-from support import Changes, Consume, Execute, MakePipeline, connected
+from support import Changes, Consume, Execute, MakePipeline, connected, unexpected
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +44,7 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
 
 @pytest.fixture
 def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterator[MakePipeline]:
-    """Make pipelines of the test's own; their services end with it."""
+    """Make pipelines of the test's own; their services end with it, and their logs are looked through."""
     made: list[Pipeline] = []
 
     def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:
@@ -62,10 +62,10 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
         return pipeline
 
     yield make
-    for pipeline in made:
-        for service in SERVICES:
-            for replica in replicas(pipeline.home, service):
-                pipeline.kill(service, replica)
+    started = [(p, service, replica) for p in made for service in SERVICES for replica in replicas(p.home, service)]
+    for pipeline, service, replica in started:
+        pipeline.kill(service, replica)
+    assert [line for p, service, replica in started for line in unexpected(p.log(service, replica))] == []
 
 
 @pytest.fixture

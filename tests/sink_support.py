@@ -114,6 +114,10 @@ class DumpServer:
         #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []
         self.ranges: list[str] = []
+        #: seconds that a lease is valid
+        self.lease_ttl = 60.0
+        #: attempts to renew a lease, all of which fail
+        self.renewals: asyncio.Queue[None] = asyncio.Queue()
 
     def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
         """Write a dump's files, two rows a line, and return its manifest."""
@@ -144,6 +148,7 @@ class DumpServer:
             Route("/v1/dumps", self._request, methods=["POST"]),
             Route("/v1/dumps/{dump}", self._show),
             Route("/v1/dumps/{dump}/leases", self._lease, methods=["POST"]),
+            Route("/v1/dumps/{dump}/leases/{lease}", self._renew, methods=["PUT"]),
             Route("/v1/dumps/{dump}/leases/{lease}", self._release, methods=["DELETE"]),
             Route("/v1/dumps/{dump}/files/{name}", self._file),
         ]
@@ -160,7 +165,11 @@ class DumpServer:
 
     async def _lease(self, request: Request) -> Response:
         self.leases.append(f"taken {request.path_params['dump']}")
-        return _json({"lease": "l1", "expires_in": 60.0})
+        return _json({"lease": "l1", "expires_in": self.lease_ttl})
+
+    async def _renew(self, _: Request) -> Response:
+        await self.renewals.put(None)
+        return Response(status_code=503)
 
     async def _release(self, request: Request) -> Response:
         self.leases.append(f"released {request.path_params['dump']}")

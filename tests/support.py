@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 import secrets
 from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import asyncmy
@@ -100,6 +102,19 @@ async def until(stream: EventStream, last: bytes) -> list[Event]:
             if last in ids(seen) and any(isinstance(event, Xid) for event in events):
                 break
     return seen
+
+
+def unexpected(log: Path) -> list[str]:
+    """List the lines of a service's log that are never in order: unknown errors, and what nothing waited for."""
+    return [line for line in log.read_text().splitlines() if _UNEXPECTED.search(line)]
+
+
+_UNEXPECTED = re.compile(r"\b(crashed|unattended_error|Traceback|never retrieved|was destroyed|Unclosed)\b")
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    """Read a log whose format is JSON."""
+    return [json.loads(line) for line in log.read_text().splitlines()]
 
 
 class Changes:

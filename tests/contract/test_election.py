@@ -130,8 +130,8 @@ class Replica(Health):
         self.began = self.ended = 0.0
         self.task = asyncio.create_task(self._run())
 
-    def up(self, reason: str = "ok") -> None:
-        super().up(reason)
+    def stand_by(self, reason: str) -> None:
+        super().stand_by(reason)
         self.stands_by.set()
 
     async def _run(self) -> None:

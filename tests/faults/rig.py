@@ -222,5 +222,5 @@ class Rig:
 
 def _last_words(log: Path) -> str:
     """Give the last line that the service wrote itself, without its time."""
-    lines = [line.split(maxsplit=2)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
+    lines = [line.split(maxsplit=1)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
     return lines[-1] if lines else "nothing"

@@ -67,6 +67,6 @@ async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePip
     pipeline.spawn("publisher")
     await asyncio.to_thread(pipeline.wait_ended, "publisher", 30)
     log = pipeline.log("publisher").read_text()
-    assert "generation opened" not in log
+    assert " generation_opened: " not in log
     assert "Traceback" not in log
     assert "delete the pipeline's progress topic" in log.splitlines()[-1]

@@ -11,6 +11,7 @@ import yaml
 
 from databus.dump_client import DumpApi
 from databus.errors import DumpApiUnavailable, DumpUnusable
+from databus.log_events import LogEvent
 from databus.manifest import State
 from databus_binlog import Position
 from sink_support import DumpServer, serving, table
@@ -58,8 +59,19 @@ async def test_an_interrupted_download_is_resumed_and_verified(dumps: DumpServer
     assert dumps.leases == ["taken dump-1", "released dump-1"]
 
 
-async def test_an_unreachable_dump_api_is_a_retryable_error() -> None:
-    async with DumpApi("http://127.0.0.1:1") as api:
+async def test_a_lease_that_cannot_be_renewed_is_logged_once(
+    dumps: DumpServer, api: DumpApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    dumps.lease_ttl = 0.03
+    async with api.leased("dump-1"):
+        for _ in range(3):
+            await dumps.renewals.get()
+    logged = [(record.event, record.fields) for record in caplog.records if record.name.startswith("databus")]
+    assert logged == [(LogEvent.LEASE_NOT_RENEWED, {"dump": "dump-1"})]
+
+
+async def test_an_unreachable_dump_api_is_a_retryable_error_without_the_login() -> None:
+    async with DumpApi("http://user:hunter2@127.0.0.1:1") as api:
         with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check dumps\.url\)"):
             await api.dumps()
 

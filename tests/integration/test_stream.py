@@ -226,6 +226,8 @@ async def test_a_statement_that_hides_its_rows_stops_the_reader(
     assert "a statement may have changed" in log
     assert schema in log
     assert "Traceback" not in log
+    for field in ("pipeline", "generation", "host", "position"):
+        assert f" {field}=" in log.splitlines()[-1]
 
 
 async def test_a_temporary_table_that_hides_a_captured_one_is_none_of_its_business(

@@ -1,4 +1,4 @@
-"""`make docs`: the tables of settings in docs/reference, made from the models of databus.settings."""
+"""The tables of settings in docs/reference, made from the models of databus.settings."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -11,9 +11,7 @@ from pydantic.fields import FieldInfo
 
 from databus.settings import Settings
 from databus.settings.rules import Rule
-
-_FOLDER = Path(__file__).parents[2] / "docs" / "reference"
-_BEGIN, _END = "<!-- made by `make docs` from databus/settings -->\n", "<!-- end of what `make docs` has made -->\n"
+from reference.pages import Page, generated
 
 #: links to more about a setting
 LINKS = {
@@ -85,16 +83,13 @@ def kind_of(annotation: Any, title: str | None = None) -> str:
     return kind
 
 
-def pages() -> list[tuple[Path, str]]:
-    """Return each page that has settings, and its text as it should be."""
+def pages() -> list[Page]:
+    """Return each page that has settings."""
     rules = _table(setting for setting in settings_of(Rule) if "." not in setting.key)
-    return [_page("configuration.md", "\n".join(_sections())), _page("routes.md", rules)]
-
-
-def _page(name: str, tables: str) -> tuple[Path, str]:
-    path = _FOLDER / name
-    before, rest = path.read_text().split(_BEGIN)
-    return path, f"{before}{_BEGIN}\n{tables}\n{_END}{rest.split(_END)[1]}"
+    return [
+        generated("configuration.md", "databus/settings", "\n".join(_sections())),
+        generated("routes.md", "databus/settings", rules),
+    ]
 
 
 def _sections() -> Iterator[str]:
@@ -124,12 +119,3 @@ def _default(field: FieldInfo) -> str:
         units = _UNITS[field.title].items()
         return next(f"`{value / size:g}{unit}`" for unit, size in units if value / size in range(2, 2000))
     return f"`{json.dumps(value) if isinstance(value, list | dict | bool) else value}`"
-
-
-def main() -> None:
-    for path, text in pages():
-        path.write_text(text)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,6 +24,7 @@ class Case:
         with pytest.raises(FatalError, match=text) as stopped:
             await self._make(**self._options).of(*events, table_maps=tables)
         assert type(stopped.value) is error
+        assert stopped.value.fields["position"].startswith("binlog.7:")
 
     async def goes_on(self, events, tables, *doubts):
         """Translate leniently, with these doubts: reason, offset and tables of each. Returns the change events."""

@@ -8,7 +8,8 @@ import pytest
 from starlette.applications import Starlette
 
 from databus import runtime
-from databus.errors import FatalError, KafkaUnavailable
+from databus.errors import FatalError, KafkaUnavailable, LeadershipLost
+from databus.log_events import LogEvent
 from databus.runtime import Health, health_routes, uninterrupted
 from databus.settings import Settings
 
@@ -62,6 +63,19 @@ async def test_a_second_cancellation_interrupts_a_step() -> None:
         await task
 
 
+async def test_an_unknown_error_at_the_stop_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
+    async def step() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("secret row")
+
+    task = asyncio.create_task(uninterrupted(step()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert caplog.messages == ["the last step failed while stopping: ValueError"]
+
+
 async def test_a_step_that_fails_does_not_keep_its_task_from_stopping(caplog: pytest.LogCaptureFixture) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -77,7 +91,7 @@ async def test_a_step_that_fails_does_not_keep_its_task_from_stopping(caplog: py
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert "while stopping: no" in caplog.text
+    assert "the last step failed while stopping: no" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -101,3 +115,42 @@ async def test_pauses_grow_until_the_work_was_ready_for_longer(
     monkeypatch.setattr(asyncio, "sleep", sleep)
     await runtime._retrying(work, Settings(name="shop"), Health())
     assert slept == pauses
+
+
+async def test_a_dependency_is_logged_once_for_all_tries_until_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    tries = 0
+
+    async def work(_: Settings, health: Health) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            health.stand_by("standby")  # which says nothing of Kafka
+        if tries < 5:
+            raise KafkaUnavailable(f"no broker answers at try {tries}")
+        health.up()
+
+    monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
+    health = Health()
+    await runtime._retrying(work, Settings(name="shop"), health)
+    assert [record.event for record in caplog.records] == [LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_BACK]
+    assert "at try 1" in caplog.messages[0]
+
+
+async def test_a_lost_leadership_is_no_outage(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    async def work(_: Settings, health: Health) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise LeadershipLost("another replica has taken the lease")
+        health.up()
+
+    monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
+    await runtime._retrying(work, Settings(name="shop"), Health())
+    assert [record.event for record in caplog.records] == [LogEvent.LEADERSHIP_LOST]

@@ -7,6 +7,7 @@ import pytest
 from databus.errors import InvalidSettings
 from databus.settings import (
     AnyStart,
+    Log,
     StartAfterDump,
     StartAfterGtids,
     StartAt,
@@ -54,6 +55,15 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("DATABUS__SOURCE__USER", "from-env")
     settings = load(write(tmp_path, 'name: shop\nsource: {user: from-file, hosts: ["db1:1"]}'))
     assert (settings.source.user, settings.source.hosts) == ("from-env", ["db1:1"])
+
+
+def test_the_log_is_set_by_the_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(write(tmp_path, "name: shop")).log == Log(format="console", level="info", levels={})
+    path = write(tmp_path, "name: shop\nlog: {level: debug, levels: {databus.reader: warning}}")
+    monkeypatch.setenv("DATABUS__LOG__FORMAT", "json")
+    assert load(path).log == Log(format="json", level="debug", levels={"databus.reader": "warning"})
+    monkeypatch.setenv("DATABUS__LOG__LEVELS", '{"aiokafka": "info"}')
+    assert load(path).log.levels == {"databus.reader": "warning", "aiokafka": "info"}
 
 
 def test_an_election_is_set_for_each_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +122,15 @@ def test_all_errors_come_at_once_each_with_its_path(tmp_path: Path) -> None:
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match=r"databus\.yaml"):
         load(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text", ['"hunter2', "hunter2: x", "!hunter2 x", "*hunter2", "[hunter2", "{hunter2: [}", "@hunter2"]
+)
+def test_an_error_in_the_file_does_not_quote_it(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"not valid YAML at line \d+, column \d+") as caught:
+        load(write(tmp_path, f"name: shop\nsource:\n  password: {text}\n  user: x\n"))
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.conn import AIOKafkaConnection, create_conn
-from aiokafka.producer import message_accumulator, sender
+from aiokafka.producer import message_accumulator, sender, transaction_manager
 from aiokafka.record import util
 from asyncmy.connection import Connection
 from packaging.requirements import Requirement
@@ -29,6 +29,7 @@ from databus_publisher.record_batch import RecordBatch
 ROOT = Path(__file__).parents[3]
 
 RECORD_BATCH = "databus_publisher/record_batch.py replaces aiokafka's BatchBuilder"
+STOP = "databus/kafka_stop.py ends the tasks of aiokafka's producer and takes the errors that it keeps"
 SEND = "databus_binlog/driver.py sends commands through asyncmy's connection"
 BROKERS = "databus/kafka_client.py (_brokers) lists the brokers that a client knows"
 PROBE = "databus/kafka_errors.py (_probe) connects to a broker"
@@ -68,6 +69,15 @@ async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
     assert sender.BACKOFF_OVERRIDE == 0.02, (
         "producer.py (_MARKER_SECONDS) begins a transaction so that this is not needed"
     )
+    kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
+    assert isinstance(kafka._sender, sender.Sender), STOP
+    assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP
+    assert isinstance(kafka._message_accumulator._batches, dict), STOP
+    assert "self._drain_waiter = " in inspect.getsource(message_accumulator.MessageBatch), STOP
+    assert "self._transaction_waiter = " in inspect.getsource(transaction_manager.TransactionManager), STOP
+    assert inspect.iscoroutinefunction(kafka.client.close), STOP
+    await kafka.client.close()
+    await kafka.stop()
 
 
 async def test_aiokafka_is_as_the_makers_of_clients_need_it() -> None:

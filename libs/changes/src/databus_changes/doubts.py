@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
 from databus.errors import START_AFRESH, FatalError, SchemaMismatch, StatementFormat
+from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.tables import TableName
 
@@ -67,7 +68,12 @@ class Doubt:
     @property
     def error(self) -> FatalError:
         """The error that stops the translation here."""
-        return _ERRORS.get(self.reason, FatalError)(self.text)
+        error = _ERRORS.get(self.reason, FatalError)(self.text)
+        error.fields = Fields(position=f"{self.file}:{self.offset}")
+        if len(self.tables) == 1:
+            [table] = self.tables
+            error.fields["table"] = ".".join(table)
+        return error
 
 
 #: Raises to stop; returns to leave out what is in doubt.

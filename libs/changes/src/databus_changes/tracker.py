@@ -6,13 +6,14 @@ at the progress (`databus.kafka_history`), with every statement since applied to
 if the columns that the binlog itself describes are the table's.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from databus import metrics
 from databus.errors import CannotApply
 from databus.events import SchemaDefinition, Table
 from databus.kafka_history import SchemaHistory
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus_binlog import TableMap
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
@@ -21,7 +22,7 @@ from databus_changes.matching import ColumnsDiffer, complete_table_map, same_col
 from databus_changes.table_maps import readable, table_of
 from databus_changes.tables import TableName
 
-log = logging.getLogger("databus.reader")
+log = get_logger(__name__)
 
 #: Reads a table from information_schema; None if it does not exist.
 TableLookup = Callable[[str, str], Awaitable[Table | None]]
@@ -128,7 +129,9 @@ class TableTracker:
                 self._forget(name)
                 continue
             if name in self._tables:
-                log.warning("reading %s.%s from information_schema after a statement on it: %s", *name, reason)
+                table = ".".join(name)
+                text = f"reading {table} from information_schema after a statement on it: {reason}"
+                log.warning(LogEvent.TABLE_READ_AGAIN, text, table=table)
             metrics.TABLES_READ_AGAIN.inc()
             changed.append(self._keep(name, await self._lookup(*name)))
         return changed

@@ -1,7 +1,6 @@
 """The client of dump-api: find or request a dump, lease it, download its files."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from hashlib import file_digest
@@ -15,9 +14,11 @@ import httpx
 import msgspec
 
 from databus.errors import DumpApiUnavailable, DumpUnusable
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.manifest import DumpFile, DumpLease, DumpList, Manifest, State
 
-log = logging.getLogger("databus")
+log = get_logger(__name__)
 
 _CHUNK = 2**20
 
@@ -30,7 +31,7 @@ class DumpApi:
     def __init__(self, url: str, poll: float = 1.0) -> None:
         """Connect when used. `poll` is the pause in seconds between two looks at a dump that is being taken."""
         self._http = httpx.AsyncClient(base_url=url, timeout=30)
-        self._url = url
+        self._url = _without_login(httpx.URL(url))
         self._poll = poll
 
     async def __aenter__(self) -> Self:
@@ -54,7 +55,7 @@ class DumpApi:
         """Request a dump of the tables that match `schema.table` patterns, and wait until it is complete."""
         answer = await self._request("POST", "/v1/dumps", json={"tables": tables})
         manifest = self._read(answer, Manifest)
-        log.info("requested dump %s", manifest.id)
+        log.info(LogEvent.DUMP_REQUESTED, "waiting for dump-api to take the dump", dump=manifest.id)
         while manifest.state in (State.PENDING, State.RUNNING):
             await asyncio.sleep(self._poll)
             manifest = await self.dump(manifest.id)
@@ -68,7 +69,7 @@ class DumpApi:
         answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
         lease = self._read(answer, DumpLease)
         path = f"/v1/dumps/{dump}/leases/{lease.lease}"
-        renewing = asyncio.create_task(self._renew(path, lease.expires_in / 3))
+        renewing = asyncio.create_task(self._renew(dump, path, lease.expires_in / 3))
         try:
             yield
         finally:
@@ -97,13 +98,16 @@ class DumpApi:
         except httpx.TransportError as error:
             raise self._unavailable(error) from error
 
-    async def _renew(self, path: str, pause: float) -> None:
+    async def _renew(self, dump: str, path: str, pause: float) -> None:
+        failed = False
         while True:
             await asyncio.sleep(pause)
             try:
                 await self._request("PUT", path)
             except DumpApiUnavailable as error:
-                log.warning("the lease of the dump could not be renewed: %s", error)
+                if not failed:
+                    log.warning(LogEvent.LEASE_NOT_RENEWED, f"the lease is not renewed: {error}; retrying", dump=dump)
+                failed = True
 
     async def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
@@ -122,13 +126,18 @@ class DumpApi:
     async def _require_success(self, answer: httpx.Response) -> None:
         if answer.is_success:
             return
-        detail = f"{answer.request.method} {answer.request.url}: {answer.status_code}: {_detail(await answer.aread())}"
+        url = _without_login(answer.request.url)
+        detail = f"{answer.request.method} {url}: {answer.status_code}: {_detail(await answer.aread())}"
         if answer.is_server_error:
             raise DumpApiUnavailable(f"dump-api is unavailable: {detail}")
         raise DumpUnusable(f"dump-api refused the request: {detail}")
 
     def _unavailable(self, error: Exception) -> DumpApiUnavailable:
         return DumpApiUnavailable(f"dump-api {self._url}: {error or type(error).__name__} (check dumps.url)")
+
+
+def _without_login(url: httpx.URL) -> httpx.URL:
+    return url.copy_with(userinfo=b"")
 
 
 def _size(path: Path) -> int:

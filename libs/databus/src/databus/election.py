@@ -8,7 +8,6 @@ lease, because its process was suspended or the lease's storage lost it, is refu
 """
 
 import asyncio
-import logging
 import os
 import secrets
 import socket
@@ -23,10 +22,12 @@ from databus import metrics, names
 from databus.errors import DatabusError, FatalError, LeadershipLost
 from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.runtime import Health
 from databus.settings import Election
 
-log = logging.getLogger("databus")
+log = get_logger(__name__)
 
 Role = Literal["reader", "publisher"]
 
@@ -108,12 +109,12 @@ async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health)
         requested = clock()
         holder = await lease.take()
         if holder == lease.me:
-            log.info("acquired the lease: active as %s", role)
+            log.info(LogEvent.LEADERSHIP_ACQUIRED, f"this replica is the active {role} now", role=role)
             return requested + _DEADLINE * renew
-        health.up(f"standby: {holder} is the active {role}")
+        health.stand_by(f"standby: {holder} is the active {role}")
         health.beat()
         if holder != leader:
-            log.info("standby: %s is the active %s", holder, role)
+            log.info(LogEvent.STANDBY, f"another replica is the active {role}; standing by", role=role, holder=holder)
             leader = holder
         await asyncio.sleep(_POLL * renew)
 

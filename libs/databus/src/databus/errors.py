@@ -29,6 +29,8 @@ DatabusError
 
 from enum import StrEnum
 
+from databus.log_events import Fields
+
 #: What an operator can do when the binlog does not contain what happened.
 START_AFRESH = (
     "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
@@ -40,36 +42,58 @@ class DatabusError(Exception):
     """Root of all errors of ours. The message is one line: what happened, where, what to do."""
 
     exit_code = 1
+    #: fields of its line in the log; `logs.bound` adds those of the blocks that it leaves
+    fields = Fields()
 
 
 class RetryableError(DatabusError):
     """A dependency is unavailable; the work is retried with backoff."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
+    #: name of the dependency in the log
+    dependency = ""
+    #: which of the source's hosts; empty if it is about all of them, or another dependency
+    host = ""
 
 
 class SourceUnavailable(RetryableError):
     """The database cannot be reached or closed the connection."""
 
+    dependency = "source"
+
+    def __init__(self, text: str, host: str = "") -> None:
+        super().__init__(text)
+        self.host = host
+
 
 class RedisUnavailable(RetryableError):
     """Redis cannot be reached."""
+
+    dependency = "redis"
 
 
 class KafkaUnavailable(RetryableError):
     """Kafka cannot be reached."""
 
+    dependency = "kafka"
+
 
 class DumpApiUnavailable(RetryableError):
     """dump-api cannot be reached or is not ready."""
+
+    dependency = "dump-api"
 
 
 class KubernetesUnavailable(RetryableError):
     """The Kubernetes API cannot be reached or is not ready."""
 
+    dependency = "kubernetes"
+
 
 class RegistryUnavailable(RetryableError):
     """The schema registry cannot be reached or is not ready."""
+
+    dependency = "schema-registry"
 
 
 class LeadershipLost(RetryableError):

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 from databus.client_tls import tls_context
 from databus.kafka_errors import explain
 from databus.kafka_oauth import tokens
+from databus.kafka_stop import stop_producer
 from databus.settings import Kafka
 
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
@@ -130,11 +131,7 @@ async def _stop(client: Any) -> None:
     elif isinstance(client, AIOKafkaConsumer):
         await client.stop()
     else:
-        try:
-            async with asyncio.timeout(_STOP_SECONDS):  # it waits for confirmations, which may never come
-                await client.stop()
-        except (KafkaError, TimeoutError):
-            await client.client.close()
+        await stop_producer(client, _STOP_SECONDS)
 
 
 def _brokers(client: Any) -> set[str]:

@@ -97,6 +97,11 @@ class ReaderEnd(_End):
     _claim = b""
     _number = 0
 
+    @property
+    def generation(self) -> str:
+        """The generation that was claimed last, in hex digits for the log."""
+        return self._token.hex()
+
     async def retire(self) -> None:
         """End the open generation, whoever claimed it; the publisher then opens a new one."""
         await self._call("retire", b"")
@@ -139,6 +144,11 @@ class PublisherEnd(_End):
     _largest = 0
     #: whether the last `take` emptied the stream
     drained = False
+
+    @property
+    def generation(self) -> str:
+        """The generation that was opened last, in hex digits for the log."""
+        return self._acceptance.token.hex()
 
     async def open(self, progress: Progress) -> None:
         """Open a new generation at this progress, with an empty stream."""

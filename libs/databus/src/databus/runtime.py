@@ -7,14 +7,13 @@ successor reads again what was not committed by then.
 
 import argparse
 import asyncio
-import logging
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
@@ -26,10 +25,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from databus.errors import DatabusError, InvalidSettings, RetryableError
-from databus.settings import Settings, add_config, load
+from databus import logs
+from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable, LeadershipLost, RetryableError
+from databus.log_events import LogEvent
+from databus.outages import Outages
+from databus.settings import Log, Settings, add_config, load
 
-log = logging.getLogger("databus")
+log = logs.get_logger(__name__)
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
@@ -52,9 +54,20 @@ class Health:
     since: float = 0.0
     #: when the work took its last step, on the monotonic clock; None if the work does not report steps
     step: float | None = None
+    #: dependencies that are unavailable
+    outages: Outages = field(default_factory=Outages)
 
-    def up(self, reason: str = "ok") -> None:
-        """Report that the service works, or is ready to take over as a standby."""
+    def up(self, *, host: str = "") -> None:
+        """Report that the service works, so all dependencies are available; of the source's hosts only `host`."""
+        self._set_ready("ok")
+        self.outages.back(host=host)
+
+    def stand_by(self, reason: str) -> None:
+        """Report that the service is ready to take over, for which it needs only the storage of the lease."""
+        self._set_ready(reason)
+        self.outages.back(among=("redis", "kubernetes"))
+
+    def _set_ready(self, reason: str) -> None:
         if not self.ready:
             self.since = time.monotonic()
         self.ready, self.reason = True, reason
@@ -102,24 +115,31 @@ def main(
         parser.add_argument("--until-idle", action="store_true", help="do all work there is now, and exit")
     parser.add_argument("--version", action="version", version=version("databus-core"))
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)-7s {name} %(message)s", stream=sys.stderr)
-    for library in ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn.error"):
-        # What these report as errors reaches us as exceptions, and is told once, in our words.
-        logging.getLogger(library).setLevel(logging.CRITICAL)
+    logs.configure(name, Log())
     try:
         settings = load(arguments.config)
+        logs.configure(name, settings.log, pipeline=settings.name)
         health = Health()
         if arguments.check:
-            asyncio.run(check(settings, health))
+            asyncio.run(_supervised(check(settings, health)))
             sys.stdout.write(f"databus-{name}: ready\n")
         else:
             http = app(settings, health) if app else Starlette(routes=health_routes(health))
             work = until_idle if until_idle and arguments.until_idle else run
-            asyncio.run(serve(listen(settings), work, settings, health, http))
+            asyncio.run(_supervised(serve(listen(settings), work, settings, health, http)))
     except DatabusError as error:
         for line in str(error).splitlines():
-            log.error("%s", line)
+            log.error(LogEvent.FAILED, line, **error.fields)
         sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001  # the interpreter would write its message, which may quote a row
+        log.error(LogEvent.CRASHED, "an unknown error ended the service", cause=error, error=type(error).__name__)
+        sys.exit(1)
+
+
+async def _supervised(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work; errors of tasks that nothing waits for are logged."""
+    asyncio.get_running_loop().set_exception_handler(logs.report_background_error)
+    await work
 
 
 async def serve(listen: str, run: Work, settings: Settings, health: Health, http: ASGIApp) -> None:
@@ -128,6 +148,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
         uvicorn.Config(http, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=5)
     )
     with _listening(listen) as bound:
+        log.info(LogEvent.STARTED, "the service starts", version=version("databus-core"), listen=listen)
         web = asyncio.create_task(server.serve(sockets=[bound]))
         work = asyncio.create_task(_retrying(run, settings, health))
         stop = asyncio.Event()
@@ -135,7 +156,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         try:
             await _until_ended(work, stop)
-            log.info("stopped")
+            log.info(LogEvent.STOPPED, "the service has stopped")
         finally:
             health.down("stopping")
             server.should_exit = True
@@ -160,17 +181,20 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
     while True:
         try:
             return await run(settings, health)
-        except RetryableError as error:
-            reason = str(error)
-        except asyncio.CancelledError:
-            reason = "a connection was closed"  # aiokafka cancels us if that happens while it connects
+        except RetryableError as raised:
+            error = raised
+        except asyncio.CancelledError:  # aiokafka cancels us if that happens while it connects
+            error = KafkaUnavailable("Kafka does not serve: it closed a connection (check kafka.bootstrap_servers)")
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
         if health.ready and time.monotonic() - health.since > pause:  # an immediate failure is no recovery
             pause = _FIRST_PAUSE
-        health.down(reason)
+        health.down(str(error))
         health.beat()
-        log.warning("%s; next try in %.1f s", reason, pause)
+        if isinstance(error, LeadershipLost):
+            log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")
+        else:
+            health.outages.lost(error)
         await asyncio.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -183,11 +207,16 @@ async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and (error := task.exception()):
-            log.warning("while stopping: %s", error)
+            log.warning(LogEvent.STEP_FAILED, f"the last step failed while stopping: {_reason(error)}")
         raise
     finally:
         if task.cancel():
             await asyncio.wait({task})
+
+
+def _reason(error: BaseException) -> str:
+    """Return what may be logged of an error: the message of one that is not ours may quote a row."""
+    return str(error) if isinstance(error, DatabusError) else type(error).__name__
 
 
 def health_routes(health: Health) -> list[BaseRoute]:

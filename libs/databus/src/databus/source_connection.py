@@ -49,7 +49,7 @@ def source_errors(host: str) -> Iterator[None]:
     try:
         yield
     except BinlogRetryable as error:
-        raise SourceUnavailable(f"database {host}: {error}") from error
+        raise SourceUnavailable(f"database {host}: {error}", host) from error
     except (AccessDenied, TlsFailed, DuplicateServerId) as error:
         settings = _SOURCE_SETTINGS[type(error)]
         raise SourceNotReady(f"database {host}: {error} (settings: {settings})") from error

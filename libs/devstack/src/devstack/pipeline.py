@@ -141,7 +141,7 @@ class Pipeline:
             "spark": listen["spark"] | {"lake": f"file://{self.lake}"},
         }
         for section, values in overrides.items():
-            config[section] |= values
+            config[section] = {**config.get(section, {}), **values}
         self.config.write_text(json.dumps(config, indent=2))
 
     def _addresses(self) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """A file download, under a lease that is renewed while bytes are sent."""
 
 import asyncio
-import logging
 from pathlib import Path
 from time import monotonic
 
@@ -9,11 +8,13 @@ from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from databus.errors import DatabusError
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.manifest import DumpFile
 from databus.metrics import DUMP_DOWNLOADS
 from databus_dump_api.dumps import DumpManager
 
-log = logging.getLogger("databus")
+log = get_logger(__name__)
 
 
 class Download(FileResponse):
@@ -24,6 +25,7 @@ class Download(FileResponse):
         self._dumps = dumps
         self._dump = dump
         self._renew_after = lease_ttl / 3
+        self._renewal_failed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a lease, send the file, release the lease."""
@@ -48,10 +50,12 @@ class Download(FileResponse):
         try:
             await self._dumps.renew(self._dump, lease)
         except DatabusError as error:
-            log.warning("lease of a download of dump %s is not renewed: %s", self._dump, error)
+            if not self._renewal_failed:
+                log.warning(LogEvent.LEASE_NOT_RENEWED, f"the lease is not renewed: {error}", dump=self._dump)
+            self._renewal_failed = True
 
     async def _release(self, lease: str) -> None:
         try:
             await self._dumps.release(self._dump, lease)
         except DatabusError as error:
-            log.warning("lease of a download of dump %s is left to expire: %s", self._dump, error)
+            log.warning(LogEvent.LEASE_NOT_RELEASED, f"the lease is not released: {error}", dump=self._dump)

@@ -7,7 +7,6 @@ a crash: the manifest says `deleted` before the first file is removed.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,6 +16,8 @@ import msgspec
 
 from databus.errors import DatabusError
 from databus.kafka_progress import read_progress
+from databus.log_events import LogEvent
+from databus.logs import bound, get_logger, position_fields
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMPS, LEASE_CONFLICTS
 from databus.settings import Settings
@@ -27,7 +28,7 @@ from databus_dump_api.source import connect_pipeline_host
 from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import find_tables
 
-log = logging.getLogger("databus")
+log = get_logger(__name__)
 
 #: seconds between checks of Redis while there is no dump to take
 _PING = 5.0
@@ -127,7 +128,8 @@ class DumpManager:
         """Take requested dumps, the oldest first, forever. Raises RedisUnavailable."""
         while True:
             while pending := self._oldest_pending():
-                await self._take(pending)
+                with bound(dump=pending.id):
+                    await self._take(pending)
                 await self._delete_expired()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PING):
@@ -139,13 +141,13 @@ class DumpManager:
         """Take one dump; it ends as complete or failed."""
         manifest = msgspec.structs.replace(manifest, state=State.RUNNING)
         await self._store.save(manifest)
-        log.info("dump %s of %d tables begins", manifest.id, len(manifest.tables))
+        log.info(LogEvent.DUMP_STARTED, "taking a dump", tables=len(manifest.tables))
         try:
             manifest = await snapshot.take(self._settings, manifest, self._store.folder(manifest.id))
             await self._store.save(manifest)
-            log.info("dump %s is complete at %s", manifest.id, manifest.position)
+            log.info(LogEvent.DUMP_COMPLETED, "the dump is complete", **position_fields(manifest.position))
         except (DatabusError, OSError) as error:
-            log.error("dump %s failed: %s", manifest.id, error)
+            log.error(LogEvent.DUMP_FAILED, f"the dump failed: {error}")
             await self._store.fail(manifest, " ".join(str(error).split()))
         DUMPS.labels(self.get(manifest.id).state).inc()
 

@@ -19,6 +19,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from databus.errors import DatabusError, FatalError, RetryableError
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+
+log = get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 #: seconds after which a client may repeat a request that failed because a dependency is unavailable
@@ -102,6 +106,12 @@ def install(app: FastAPI) -> None:
         return _response(
             HTTPStatus(error.status_code), f"{request.method} {request.url.path}: {error.detail}", error.headers
         )
+
+    @app.exception_handler(Exception)
+    async def unknown(request: Request, error: Exception) -> Response:
+        failed, kind = f"{request.method} {request.url.path} failed", type(error).__name__
+        log.error(LogEvent.REQUEST_FAILED, f"{failed} with an unknown error", cause=error, error=kind)
+        return _response(HTTPStatus.INTERNAL_SERVER_ERROR, f"{failed}; see the log of dump-api")
 
 
 def _response(status: HTTPStatus, detail: str, headers: object = None) -> Response:

@@ -7,7 +7,6 @@ waiting for running commits.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from asyncmy.errors import MySQLError
 
 from databus.errors import SourceNotReady, SourceUnavailable
 from databus.events import Row
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.settings import Source
 from databus_binlog import MariaDbGtidPosition, Position
 from databus_binlog.driver import log_in
@@ -26,7 +27,7 @@ from databus_binlog.session import Session
 from databus_dump_api.select import Select
 from databus_dump_api.source import execute, server_errors
 
-log = logging.getLogger("databus")
+log = get_logger(__name__)
 
 #: bytes of cell data after which a batch, one line of a dump file, is complete
 _BATCH = 64 * 1024
@@ -166,7 +167,8 @@ async def _disable_binlog(connection: Any) -> None:
     except MySQLError as error:
         if error.args[0] != ER.SPECIFIC_ACCESS_DENIED_ERROR:
             raise
-        log.info("DDL on a dumped table has to wait for the end of the dump; GRANT BINLOG ADMIN lets it pass earlier")
+        advice = "GRANT BINLOG ADMIN to the user lets it continue as soon as its table is read"
+        log.info(LogEvent.DUMP_BLOCKS_DDL, f"DDL on a dumped table has to wait until the dump ends: {advice}")
 
 
 async def _start_mysql(connection: Any, session: Session) -> Position:

@@ -1,16 +1,16 @@
 """Changes that cannot be published go to the dead-letter topic, in the Kafka transaction they belong to."""
 
-import logging
-
 from databus import metrics
 from databus.dead_letters import DeadLetter
 from databus.errors import FatalError
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
 
-log = logging.getLogger("databus.publisher")
+log = get_logger(__name__)
 
 
 class DeadLetters:
@@ -21,7 +21,7 @@ class DeadLetters:
         self._topics = topics
         self._partition: Partition | None = None
         #: tables of which a dead letter was logged
-        self._logged: set[tuple[str, str]] = set()
+        self._logged: set[str] = set()
 
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
         """Write a dead letter, with the original value if that fits. Raises FatalError if not even the letter fits."""
@@ -34,9 +34,17 @@ class DeadLetters:
                     f"{letter.error}; its dead letter does not fit topic {partition.topic}: raise max.message.bytes"
                 )
         metrics.DEAD_LETTERS.labels(letter.reason).inc()
-        if (letter.schema, letter.table) not in self._logged:
-            self._logged.add((letter.schema, letter.table))
-            log.warning("dead letter: %s (the first of this table in this generation)", letter.error)
+        table = f"{letter.schema}.{letter.table}"
+        if table not in self._logged:
+            self._logged.add(table)
+            log.warning(
+                LogEvent.DEAD_LETTER,
+                f"{letter.error} (the first dead letter of this table in this generation)",
+                topic=letter.topic,
+                table=table,
+                position=f"{letter.file}:{letter.start}",
+                gtid=letter.gtid,
+            )
 
     async def _open(self) -> Partition:
         topic = await self._topics.ensure_dead_letters()

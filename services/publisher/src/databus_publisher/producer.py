@@ -1,7 +1,6 @@
 """The pipeline's Kafka producer: it sends records and commits them together with the progress they reach."""
 
 import asyncio
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,13 +11,15 @@ from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from databus import kafka_client, metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time
 
-log = logging.getLogger("databus.publisher")
+log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
 #: Kafka answers a commit before its markers are written to all partitions. A transaction that begins sooner is refused,
@@ -60,7 +61,8 @@ class Producer(Batches, ABC):
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await self.abort()
         except (KafkaError, DatabusError, TimeoutError):
-            log.info("the open transaction could not be aborted while disconnecting; the next publisher will abort it")
+            text = "the open transaction could not be aborted while disconnecting; the next publisher will abort it"
+            log.info(LogEvent.TRANSACTION_LEFT_OPEN, text)
 
     async def _send_progress(self, progress: Progress) -> None:
         await self.send(self._progress, Record(self._key, encode_progress(progress)))

@@ -1,7 +1,6 @@
 """One generation: its events become records in Kafka transactions that end where source transactions end."""
 
 import asyncio
-import logging
 import time
 
 from databus import metrics
@@ -17,6 +16,8 @@ from databus.events import (
     Start,
     TableDefinition,
 )
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.progress import Progress
 from databus.progress_tracker import ProgressTracker
 from databus.settings import Settings
@@ -29,7 +30,7 @@ from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
 from databus_publisher.topics import Topics
 
-log = logging.getLogger("databus.publisher")
+log = get_logger(__name__)
 
 #: The first end of a source transaction after this many bytes of entries commits, even if more events are waiting.
 COMMIT_BYTES = 8 * 2**20
@@ -140,6 +141,7 @@ class Publication:
             wanted = self._settings.publisher.partitions
             existing = await self._producer.partitions(topic)
             if wanted and existing < wanted:
-                log.warning("topic %s has %d partitions, not the %d of publisher.partitions", topic, existing, wanted)
+                text = f"{topic} has {existing} partitions, fewer than publisher.partitions={wanted}"
+                log.warning(LogEvent.PARTITIONS_MISSING, text, topic=topic, partitions=existing)
             self._producer.set_limit(topic, await self._topics.limit(topic))
             self._partition_counts[topic] = min(existing, wanted or existing)

@@ -1,7 +1,6 @@
 """The publisher's main path: open → read → encode → produce → commit."""
 
 import asyncio
-import logging
 import math
 import time
 
@@ -10,6 +9,8 @@ from databus.election import leading, open_lease
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
+from databus.log_events import LogEvent
+from databus.logs import bound, get_logger, position_fields
 from databus.pipe import Entry, PublisherEnd
 from databus.progress import Progress
 from databus.redis_connection import connect_redis
@@ -20,7 +21,7 @@ from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
 
-log = logging.getLogger("databus.publisher")
+log = get_logger(__name__)
 
 _ENTRIES = 16
 _BLOCK_MS = 500
@@ -52,10 +53,17 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
         publication = Publication(settings, producer, topics, progress)
         await _open(pipe, producer, progress)
         health.up()
-        try:
-            await _publish(pipe, publication, health, patience=_patience(settings))
-        except GenerationLost as lost:
-            log.info("%s; opening a new one", lost)
+        with bound(generation=pipe.generation):
+            log.info(
+                LogEvent.GENERATION_OPENED,
+                "a generation is open, the reader can continue",
+                transaction=progress.transaction,
+                **position_fields(progress.position),
+            )
+            try:
+                await _publish(pipe, publication, health, patience=_patience(settings))
+            except GenerationLost as lost:
+                log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new one")
         await producer.abort()
         progress = publication.committed
 
@@ -65,7 +73,6 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     await producer.prove(progress)
     await pipe.open(progress)
     metrics.GENERATIONS_OPENED.inc()
-    log.info("generation opened after transaction %d", progress.transaction)
 
 
 def _patience(settings: Settings) -> float:

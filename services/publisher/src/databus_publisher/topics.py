@@ -1,6 +1,5 @@
 """Topics in Kafka: missing ones are created, and the limits of existing ones are looked up."""
 
-import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -10,10 +9,12 @@ from aiokafka.errors import TopicAlreadyExistsError, for_code
 from databus import kafka_client, names
 from databus.errors import FatalError, RecordTooLarge
 from databus.kafka_topics import max_batch_bytes, partition_counts, topic_settings
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.settings import Settings
 from databus_publisher.batches import BATCH_BYTES, Limit
 
-log = logging.getLogger("databus.publisher")
+log = get_logger(__name__)
 
 #: A segment that is written to is never compacted, and all of it is read at a start.
 _PROGRESS_SEGMENT = 8 * 2**20
@@ -101,7 +102,8 @@ class Topics:
                 refused.size - 1, min(old.batch, refused.size - 1 if refused.records == 1 else refused.size // 2)
             )
         self._limits[refused.topic] = new
-        log.warning("%s; from now on at most %d bytes are sent to it", refused, new.record)
+        text = f"{refused}; from now on at most {new.record} bytes are sent to it"
+        log.warning(LogEvent.RECORD_LIMIT_LOWERED, text, topic=refused.topic, limit=new.record)
 
     async def _exists(self, topic: str) -> bool:
         if self._existing is None:

@@ -1,7 +1,6 @@
 """The reader's main path: claim → connect → decode → append."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 
@@ -10,6 +9,8 @@ from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
 from databus.events import Start, Table
 from databus.kafka_history import read_history
+from databus.log_events import LogEvent
+from databus.logs import bound, get_logger, position_fields
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
 from databus.readiness import names_columns
@@ -30,7 +31,7 @@ from databus_reader.source.engine import require_engine, require_readable
 from databus_reader.source.hosts import Hosts, Place
 from databus_reader.source.switching import Switching, begin_switching
 
-log = logging.getLogger("databus.reader")
+log = get_logger(__name__)
 
 _CLAIM_SECONDS = 0.2
 #: a publisher that lives opens a generation sooner
@@ -53,20 +54,33 @@ async def run(settings: Settings, health: Health) -> None:
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
-            try:
-                async with hosts.connect(progress, health) as place:
-                    await switching.arrived(place.host)
-                    await _read(settings, pipe, place, progress, switching, health)
-            except GenerationLost as lost:
-                log.info("%s; waiting for a new one", lost)
-            except asyncio.CancelledError:
-                await pipe.give_up()  # else what is half sent stays open until another reader comes
-                raise
-            except (SourceUnavailable, SourceRefused) as error:
-                await hosts.leave(progress, error)
-                health.down(str(error))
-                log.warning("%s; going to another host", error)
+            with bound(generation=pipe.generation):
+                await _serve(settings, pipe, hosts, progress, switching, health)
             await pipe.give_up()
+
+
+async def _serve(
+    settings: Settings, pipe: ReaderEnd, hosts: Hosts, progress: Progress, switching: Switching, health: Health
+) -> None:
+    """Read in a claimed generation until it or the host is lost, and log which."""
+    try:
+        async with hosts.connect(progress, health) as place:
+            with bound(host=place.host):
+                await switching.arrived(place.host)
+                await _read(settings, pipe, place, progress, switching, health)
+    except GenerationLost as lost:
+        log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next one")
+    except asyncio.CancelledError:
+        await pipe.give_up()  # otherwise the publisher waits for the rest of a transaction until another reader comes
+        raise
+    except SourceUnavailable as error:
+        await hosts.leave(progress, error)
+        health.down(str(error))
+        health.outages.lost(error)
+    except SourceRefused as error:
+        await hosts.leave(progress, error)
+        health.down(str(error))
+        log.warning(LogEvent.HOST_REFUSED, f"{error}; trying another host")
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
@@ -91,7 +105,8 @@ async def _read(
     """Pass on the binlog from the place until the generation is lost."""
     session, server, start = place.session, place.session.server, place.position
     if not names_columns(server):
-        log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
+        advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
+        log.warning(LogEvent.COLUMN_NAMES_MISSING, f"the binlog does not name columns: {advice}")
     async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
         history = await begin(place, settings, progress, entries, health)
         time_us = progress.time_us or time.time_ns() // 1000
@@ -100,7 +115,7 @@ async def _read(
         if progress.position is None:
             # or `latest` could be another place after a crash, though we said that we are ready
             await entries.published()
-        log.info("reading %s from %s", place.host, start.gtid_set or f"{start.file}:{start.offset}")
+        log.info(LogEvent.READING, f"reading {place.host}", **position_fields(start))
         tracker = TableTracker(
             history,
             await dialect_of(session),
@@ -117,9 +132,9 @@ async def _read(
             row_limit=settings.reader.row_limit,
             engine=settings.reader.engine,
         )
-        health.up()
+        health.up(host=place.host)
         await _pass_on(stream, translator, entries, pipe, switching, health)
-    raise SourceUnavailable(f"database {place.host}: it closed the connection")
+    raise SourceUnavailable(f"database {place.host}: it closed the connection", place.host)
 
 
 async def _pass_on(

@@ -3,7 +3,6 @@
 Spark repeats a batch that was interrupted. Delta then skips the commits that its tables have already.
 """
 
-import logging
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
@@ -13,6 +12,8 @@ from pyspark.sql import functions as sql
 
 from databus.errors import DatabusError, SchemaMismatch
 from databus.events import Action, Table
+from databus.log_events import LogEvent
+from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.settings import Settings
 from databus_binlog import Position
@@ -22,7 +23,7 @@ from databus_spark_sink.decode import DdlRecord, SchemaVersion
 from databus_spark_sink.lake import LakeLayout
 from databus_spark_sink.offsets import StartingDump
 
-log = logging.getLogger("databus.sink")
+log = get_logger(__name__)
 
 #: limit of commits to one mirror in one batch
 _MAX_STEPS = 1000
@@ -46,7 +47,8 @@ class LakeWriter:
         try:
             for (schema, name), versions in decode.schema_versions(parsed).items():
                 if lake.belongs(self._settings, schema, name):
-                    self._apply_table(parsed, batch, versions)
+                    with bound(table=f"{schema}.{name}"):
+                        self._apply_table(parsed, batch, versions)
             SINK_BATCHES.inc()
         except DatabusError as error:
             self.failure = error
@@ -83,7 +85,7 @@ class LakeWriter:
             return
         self._warned.add(name)
         reason = "it is not in the dump" if table.primary_key else "it has no primary key"
-        log.warning("%s: %s, so it gets a change log and no mirror", name, reason)
+        log.warning(LogEvent.TABLE_NOT_MIRRORED, f"{name} gets a change log and no mirror: {reason}")
 
 
 def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVersion], ddl: Sequence[DdlRecord]) -> bool:
@@ -141,9 +143,9 @@ def _report_unrepresentable(entries: DataFrame, table: Table) -> None:
             "leave the table out of spark.tables"
         )
     if count:
+        advice = "they are NULL in the mirror, and their text is in _original of the change log"
         log.warning(
-            "%s: %d row images hold values the lake's types cannot: NULL in the mirror, "
-            "their text is in _original of the change log",
-            name,
-            count,
+            LogEvent.VALUES_NOT_MIRRORED,
+            f"rows of {name} have values that the lake's types cannot hold: {advice}",
+            rows=count,
         )

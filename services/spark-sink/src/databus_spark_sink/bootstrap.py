@@ -4,7 +4,6 @@ After a crash everything is repeated until the marker exists; files that are alr
 """
 
 import asyncio
-import logging
 import shutil
 from collections.abc import Sequence
 from itertools import chain
@@ -19,6 +18,8 @@ from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
 from databus.kafka_progress import read_progress
+from databus.log_events import LogEvent
+from databus.logs import get_logger, position_fields
 from databus.manifest import Manifest, State
 from databus.settings import Settings
 from databus.table_filter import TableFilter
@@ -27,7 +28,7 @@ from databus_spark_sink.columns import METADATA, lake_columns, typed_rows
 from databus_spark_sink.lake import LakeLayout, belongs
 from databus_spark_sink.offsets import StartingDump, is_from_pipeline_host, wait_until_passed
 
-log = logging.getLogger("databus.sink")
+log = get_logger(__name__)
 
 
 async def ensure_loaded(settings: Settings, spark: SparkSession, layout: LakeLayout) -> StartingDump:
@@ -58,7 +59,12 @@ async def _choose(settings: Settings, api: DumpApi) -> Manifest:
         manifest = await api.take(settings.spark.tables)
     if manifest.position is None or not manifest.position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position; request a new dump")
-    log.info("begin with dump %s at %s:%d", manifest.id, manifest.position.file, manifest.position.offset)
+    log.info(
+        LogEvent.BOOTSTRAP_STARTED,
+        "loading the lake from a dump",
+        dump=manifest.id,
+        **position_fields(manifest.position),
+    )
     return manifest
 
 
@@ -93,7 +99,9 @@ def _load(spark: SparkSession, layout: LakeLayout, manifest: Manifest, tables: S
         if table.primary_key:
             _load_mirror(spark, layout, table, manifest, folder)
         else:
-            log.warning("%s.%s has no primary key: it gets a change log and no mirror", table.schema, table.name)
+            name = f"{table.schema}.{table.name}"
+            text = f"{name} gets a change log and no mirror: it has no primary key"
+            log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=name)
 
 
 def _create_change_log(spark: SparkSession, layout: LakeLayout, table: Table) -> None:
@@ -115,7 +123,7 @@ def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest
             f"dump {manifest.id}: the files of {name} have {found} rows, the manifest says {expected}; "
             "request a new dump"
         )
-    log.info("%s: %d rows from dump %s", name, found, manifest.id)
+    log.info(LogEvent.TABLE_LOADED, f"the mirror of {name} is loaded", table=name, rows=found, dump=manifest.id)
 
 
 def _write_marker(marker: Path, dump: StartingDump) -> None:

@@ -5,7 +5,6 @@ changes/SCHEMA/TABLE   every change to it, in order
 _databus/              the stream's checkpoint, the marker that the dump is loaded, downloads
 """
 
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,13 @@ from delta.tables import DeltaTable, DeltaTableBuilder
 from pyspark.sql import SparkSession
 
 from databus.errors import SchemaMismatch
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark_sink.columns import Columns, can_represent, identifier
 
-log = logging.getLogger("databus.sink")
+log = get_logger(__name__)
 
 #: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
 #: Delta readers of protocol 3 support both (delta-rs from 1.0 on, Trino, DuckDB). Type widening, which they may not
@@ -100,7 +101,10 @@ def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
     if added:
         listed = ", ".join(f"{identifier(column)} {kind}" for column, kind in added.items())
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({listed})")
-        log.warning("%s: new columns (%s) are NULL in older rows, also where ALTER gave a default", path, listed)
+        log.warning(
+            LogEvent.COLUMNS_ADDED,
+            f"{path} has new columns ({listed}): they are NULL in older rows, also where ALTER gave a default",
+        )
     if wider:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     for column, kind in wider.items():

@@ -7,7 +7,6 @@ dump, whatever their keys say.
 """
 
 import asyncio
-import logging
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -20,6 +19,8 @@ from databus import kafka_client, names
 from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
+from databus.log_events import LogEvent
+from databus.logs import get_logger, position_fields
 from databus.manifest import Manifest
 from databus.progress import Progress
 from databus.settings import Settings
@@ -27,7 +28,7 @@ from databus.settings.rules import DEFAULT_OUTPUT
 from databus_binlog import GtidSet, Position
 from databus_spark_sink.lake import LakeLayout
 
-log = logging.getLogger("databus.sink")
+log = get_logger(__name__)
 
 #: topic → partition → offset
 Offsets: TypeAlias = dict[str, dict[int, int]]
@@ -58,7 +59,12 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets |
     if not position.gtid_set:
         return None
     dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", position.gtid_set)
-    log.info("waiting until the pipeline has passed the position of dump %s", manifest.id)
+    log.info(
+        LogEvent.BOOTSTRAP_WAITING,
+        "waiting until the pipeline has passed the dump's position",
+        dump=manifest.id,
+        **position_fields(position),
+    )
     async for progress in _polled(settings):
         if _has_passed(progress, dumped, manifest):
             break

@@ -1,6 +1,5 @@
 """The Spark session: connectors from local jars, UTC, Delta, a small memory footprint."""
 
-import logging
 from pathlib import Path
 
 from pyspark.errors import PySparkRuntimeError
@@ -40,7 +39,6 @@ def open_session(settings: Spark, layout: LakeLayout) -> SparkSession:
         raise InvalidSettings("Java cannot be started: install a JDK 17 and put java on the PATH") from error
     # Errors in Java are raised in Python, where they become one line. Java's stack traces may contain row data.
     spark.sparkContext.setLogLevel("FATAL")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark
 
 

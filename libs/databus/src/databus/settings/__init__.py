@@ -6,6 +6,7 @@ An environment variable `DATABUS__SECTION__KEY` overrides any value, and a secre
 
 from databus.settings.file import add_config, config_path, load
 from databus.settings.kafka import Kafka
+from databus.settings.log import Log
 from databus.settings.publisher import Publisher
 from databus.settings.redis import RedisSection
 from databus.settings.root import Settings
@@ -20,6 +21,7 @@ __all__ = [
     "Election",
     "HttpUrl",
     "Kafka",
+    "Log",
     "Publisher",
     "Reader",
     "RedisSection",

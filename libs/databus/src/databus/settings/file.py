@@ -7,6 +7,8 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
+from yaml.parser import ParserError
+from yaml.scanner import ScannerError
 
 from databus.errors import InvalidSettings
 from databus.settings.root import Settings
@@ -37,7 +39,7 @@ def load(path: Path) -> Settings:
     except UnicodeDecodeError as error:
         raise InvalidSettings(f"{path}: not UTF-8 text") from error
     except yaml.YAMLError as error:
-        raise InvalidSettings(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise InvalidSettings(f"{path}: not valid YAML{_yaml_problem(error)}") from error
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise InvalidSettings(f"{path}: expected a mapping of sections (name, source, redis, kafka, …)")
     _refuse_unknown_variables()
@@ -48,6 +50,13 @@ def load(path: Path) -> Settings:
     except ValidationError as error:
         lines = (f"{path}: {_key(e['loc'])}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors())
         raise InvalidSettings("\n".join(lines)) from error
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    """Say where and why a file is not YAML, without its text there, which may be a password."""
+    mark = getattr(error, "problem_mark", None)
+    problem = f": {error.problem}" if isinstance(error, ScannerError | ParserError) else ""
+    return f" at line {mark.line + 1}, column {mark.column + 1}{problem}" if mark else ""
 
 
 def _refuse_unknown_variables() -> None:

@@ -5,6 +5,7 @@ import zlib
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from databus.settings.kafka import Kafka
+from databus.settings.log import Log
 from databus.settings.publisher import Publisher
 from databus.settings.redis import RedisSection
 from databus.settings.services import Dumps, Reader, Spark
@@ -33,6 +34,7 @@ class Settings(BaseSettings):
     publisher: Publisher = Publisher()
     dumps: Dumps = Dumps()
     spark: Spark = Spark()
+    log: Log = Log()
 
     @property
     def server_id(self) -> int:

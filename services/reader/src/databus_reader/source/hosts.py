@@ -6,7 +6,6 @@ reader waits a minute before it gives up, unless there is nobody to wait for.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,8 @@ from databus.errors import (
     SourceRefused,
     SourceUnavailable,
 )
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
@@ -31,7 +32,7 @@ from databus_reader.source.engine import require_readable
 from databus_reader.source.start import resolve
 from databus_reader.source.verify import verify
 
-log = logging.getLogger("databus.reader")
+log = get_logger(__name__)
 
 _PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
@@ -134,19 +135,22 @@ class Hosts:
     async def _first(self, progress: Progress, held: AsyncExitStack, health: Health) -> Place:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience
-        told: set[str] = set()
+        refusals: set[str] = set()
         while True:
             failures: list[DatabusError] = []
             for host in self._turn:
                 try:
                     return await self.enter(host, progress, held)
-                except (SourceUnavailable, FatalError) as error:
+                except SourceUnavailable as error:
                     failures.append(error)
-                    if str(error) not in told:
-                        log.warning("%s", error)
-                        told.add(str(error))
+                    health.outages.lost(error)
+                except FatalError as error:
+                    failures.append(error)
+                    if str(error) not in refusals:
+                        refusals.add(str(error))
+                        log.warning(LogEvent.HOST_REFUSED, str(error), host=host)
             if not any(isinstance(error, FatalError) for error in failures):
-                raise SourceUnavailable("; ".join(map(str, failures)))
+                raise failures[0] if len(failures) == 1 else SourceUnavailable("; ".join(map(str, failures)))
             if not any(map(_may_pass, failures)) or loop.time() > deadline:
                 raise failures[0] if len(failures) == 1 else SourceNotReady("\n".join(map(str, failures)))
             health.down("no host can be read yet: " + "; ".join(map(str, failures)))

@@ -1,15 +1,16 @@
 """The reader's side of `databus source switch`: it goes to the host it is asked to, if that has what is needed."""
 
-import logging
 import time
 
 from redis.asyncio import Redis
 
 from databus import switch
 from databus.errors import DatabusError, GenerationLost
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus_reader.source.hosts import Hosts
 
-log = logging.getLogger("databus.reader")
+log = get_logger(__name__)
 
 _LOOK_SECONDS = 1.0
 
@@ -53,7 +54,10 @@ class Switching:
         request, self._request = self._request, None
         done = host == request.host
         text = f"the reader is at {host}" if done else f"the reader stays at {host}: {self._hosts.unwanted}"
-        log.log(logging.INFO if done else logging.WARNING, "asked to go on at %s: %s", request.host, text)
+        if done:
+            log.info(LogEvent.SOURCE_SWITCHED, f"{text}, as requested")
+        else:
+            log.warning(LogEvent.SOURCE_NOT_SWITCHED, f"a switch to {request.host} was requested, but {text}")
         await switch.answer(self._redis, self._pipeline, request, switch.SwitchResult(done, text))
 
 

@@ -3,16 +3,17 @@
 A GTID set means the same on every server; a file and an offset mean something only on the one that wrote them.
 """
 
-import logging
 from typing import NamedTuple, cast
 
 from databus.errors import Refusal, SourceRefused
+from databus.log_events import LogEvent
+from databus.logs import get_logger, position_fields
 from databus.progress import Progress
 from databus_binlog import Flavor, GtidSet, InvalidPosition, Login, MariaDbGtidPosition, Position, ServerRefused
 from databus_binlog.locate import locate, next_gtid
 from databus_binlog.session import Session
 
-log = logging.getLogger("databus.reader")
+log = get_logger(__name__)
 
 #: a set is shown up to this many characters
 _SHOWN = 300
@@ -41,7 +42,12 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
         if not here:
             raise _without_gtids(session, progress)
         if position.gtid_set and not progress.in_order:
-            log.warning("GTIDs are off now, going on by file: transactions that stand in another order may come again")
+            log.warning(
+                LogEvent.READING_BY_FILE,
+                "GTIDs are off now, so reading continues by file: transactions that stand in another order in this "
+                "server's log may come twice",
+                **position_fields(position),
+            )
         return await _complete(session, login, position, server_id)
     await _require_gtids(session, position, same_server=progress.server == server.identity)
     if here and server.flavor == "mysql":
@@ -148,7 +154,11 @@ async def _complete(session: Session, login: Login, position: Position, server_i
         located = await locate(login, position.file, position.offset, server_id=server_id)
         return Verified(located, gtids=True, in_order=True)
     except (InvalidPosition, ServerRefused) as error:
-        log.warning("going on without GTIDs, so that no other host can take over: %s", error)
+        log.warning(
+            LogEvent.READING_BY_FILE,
+            f"reading continues by file, so no other host can take over: the position has no GTID set ({error})",
+            **position_fields(position),
+        )
         return place
 
 

@@ -1,0 +1,107 @@
+"""What the services log: the names of all events, and the fields that a line can have.
+
+`make docs` writes both into docs/reference/logs.md. No field holds a row's values or a secret, and no text may.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Self, TypedDict
+
+
+class LogEvent(StrEnum):
+    """What happened. Alerts match the name, so it stays; the text of a line may change."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        """Make a member whose value is its name, with a sentence for the reference."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.meaning = meaning
+        return member
+
+    # --- every service
+    STARTED = "started", "The service has read its configuration and starts to work."
+    STOPPED = "stopped", "The work has ended, or the service has stopped after a signal."
+    FAILED = "failed", "The service exits because of this error; several errors are one line each."
+    CRASHED = "crashed", "The service exits because of an unknown error: a bug, please report it."
+    BACKGROUND_ERROR = "background_error", "A task failed and nothing waited for it: a bug, please report it."
+    STEP_FAILED = "step_failed", "The step that was running when the service was stopped failed; it is repeated later."
+    DEPENDENCY_LOST = "dependency_lost", "A dependency is unavailable. The service retries until it is back."
+    DEPENDENCY_RETRIED = "dependency_retried", "The dependency is still unavailable (level debug, for each retry)."
+    DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is how long it was away."
+    LIBRARY = "library", "A line of a library or a warning of Python; `logger` says whose."
+
+    # --- replicas of reader and publisher
+    LEADERSHIP_ACQUIRED = "leadership_acquired", "This replica is the active one from now on."
+    STANDBY = "standby", "Another replica is active; this one takes over when that ends."
+    LEADERSHIP_LOST = "leadership_lost", "This replica stops working, because another one may be active."
+    GENERATION_LOST = "generation_lost", "Reader and publisher lost their common generation; a new one follows."
+
+    # --- reader
+    READING = "reading", "The reader reads the binlog of a host from a position on."
+    HOST_REFUSED = "host_refused", "A host of the source lacks what comes next, or is not set up for it."
+    SOURCE_SWITCHED = "source_switched", "The reader is at the host that `databus source switch` asked for."
+    SOURCE_NOT_SWITCHED = (
+        "source_not_switched",
+        "The reader cannot use the host that `databus source switch` asked for.",
+    )
+    READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
+    COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history does."
+    TABLE_READ_AGAIN = "table_read_again", "A table was altered in a way that its statement does not show; it is read."
+
+    # --- publisher
+    GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."
+    TRANSACTION_LEFT_OPEN = "transaction_left_open", "A Kafka transaction was not aborted; the next publisher does it."
+    DEAD_LETTER = "dead_letter", "A record went to the dead-letter topic (logged once per table and generation)."
+    RECORD_LIMIT_LOWERED = "record_limit_lowered", "Kafka refused a batch; smaller ones are sent to this topic."
+    PARTITIONS_MISSING = "partitions_missing", "A topic has fewer partitions than `publisher.partitions`."
+
+    # --- dump-api and its clients
+    DUMP_REQUESTED = "dump_requested", "A client has requested a dump and waits for it."
+    DUMP_STARTED = "dump_started", "dump-api starts to take a dump."
+    DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
+    DUMP_FAILED = "dump_failed", "A dump failed; the text says why."
+    DUMP_BLOCKS_DDL = "dump_blocks_ddl", "DDL on a dumped table waits until the dump ends, for lack of a privilege."
+    LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."
+    LEASE_NOT_RELEASED = "lease_not_released", "A lease was not released after a download; it expires by itself."
+    REQUEST_FAILED = "request_failed", "An HTTP request failed with an unknown error: a bug, please report it."
+
+    # --- spark-sink
+    BOOTSTRAP_STARTED = "bootstrap_started", "The lake is loaded from this dump."
+    TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
+    BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
+    TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
+    COLUMNS_ADDED = "columns_added", "A table has new columns; they are NULL in rows that were written before."
+    VALUES_NOT_MIRRORED = "values_not_mirrored", "Values that the lake's types cannot hold are NULL in the mirror."
+
+
+class PositionFields(TypedDict, total=False):
+    """A position in the binlog."""
+
+    position: Annotated[str, "position in the binlog, `file:offset`"]
+    gtid: Annotated[str, "GTID, or GTID set; a long one is cut"]
+
+
+class Fields(PositionFields, total=False):
+    """What a line can have besides event and text, where it applies."""
+
+    pipeline: Annotated[str, "name of the pipeline"]
+    generation: Annotated[str, "what reader and publisher share until one of them restarts, in hex digits"]
+    role: Annotated[str, "`reader` or `publisher`"]
+    holder: Annotated[str, "the active replica: host, process id and a random number"]
+    listen: Annotated[str, "address of `/healthz`, `/readyz` and `/metrics`"]
+    version: Annotated[str, "version of Databus"]
+    dependency: Annotated[str, "`source`, `redis`, `kafka`, `dump-api`, `kubernetes` or `schema-registry`"]
+    seconds: Annotated[float, "how long the dependency was away"]
+    host: Annotated[str, "host of the source, `host:port`"]
+    transaction: Annotated[int, "ordinal of a source transaction in the pipeline"]
+    topic: Annotated[str, "Kafka topic"]
+    partitions: Annotated[int, "number of the topic's partitions"]
+    limit: Annotated[int, "size of the largest batch that is sent to the topic, in bytes"]
+    table: Annotated[str, "`schema.table`"]
+    tables: Annotated[int, "number of tables"]
+    rows: Annotated[int, "number of rows or row images"]
+    dump: Annotated[str, "id of a dump"]
+    error: Annotated[str, "type of an unknown error"]
+    task: Annotated[str, "the task that failed"]
+    logger: Annotated[str, "module that wrote the line, as in `log.levels`; on the console only for `library`"]

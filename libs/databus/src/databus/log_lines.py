@@ -1,0 +1,75 @@
+"""The lines of the log, as JSON or for the console.
+
+Errors that are not ours are written without their message, which may quote a row: type and stack say where the bug is.
+"""
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from databus.errors import DatabusError
+from databus.log_events import Fields, LogEvent
+
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
+
+#: fields of the current block, see `databus.logs.bound`
+bound_fields: ContextVar[Fields] = ContextVar("bound_fields", default=Fields())  # noqa: B039  # never changed in place
+
+#: (time, level, service, event and text; fields; stack) → line
+_Writer: TypeAlias = Callable[[Mapping[str, str], Mapping[str, object], str], str]
+
+
+class LineFormatter(logging.Formatter):
+    """Writes records in one of the two formats, also those of libraries."""
+
+    def __init__(self, service: str, style: Literal["console", "json"], *, pipeline: str = "") -> None:
+        super().__init__()
+        self._service = service
+        self._own = Fields(pipeline=pipeline) if pipeline else Fields()
+        self._write: _Writer = _console if style == "console" else _json
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record as a line; one for the console is followed by the lines of its stack."""
+        event: LogEvent = getattr(record, "event", LogEvent.LIBRARY)
+        fields: dict[str, object] = {**self._own, **bound_fields.get(), **getattr(record, "fields", {})}
+        if event is LogEvent.LIBRARY or self._write is _json:
+            fields["logger"] = record.name
+        head = {
+            "time": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S}.{int(record.msecs):03}Z",
+            "level": record.levelname.lower(),
+            "service": self._service,
+            "event": str(event),
+            "message": " ".join(record.getMessage().split()),
+        }
+        error = record.exc_info[1] if record.exc_info else None
+        return self._write(head, fields, describe(error) if error else "")
+
+
+def _json(head: Mapping[str, str], fields: Mapping[str, object], stack: str) -> str:
+    return json.dumps({**head, **fields} | ({"stack": stack} if stack else {}), ensure_ascii=False)
+
+
+def _console(head: Mapping[str, str], fields: Mapping[str, object], stack: str) -> str:
+    words = [head["time"], head["level"].upper().ljust(7), head["service"], f"{head['event']}:", head["message"]]
+    words += [f"{name}={_word(value)}" for name, value in fields.items()]
+    return "\n  ".join(line.translate(_CONTROL) for line in [" ".join(words), *stack.splitlines()])
+
+
+def _word(value: object) -> str:
+    """Quote a value of which one would not see where it ends."""
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "=') else text
+
+
+def describe(error: BaseException) -> str:
+    """Describe where an error was raised, and those that caused it; only errors of ours keep their message."""
+    message = f": {error}" if isinstance(error, DatabusError) else ""
+    lines = [f"{type(error).__module__}.{type(error).__qualname__}{message}"]
+    lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join([*lines, *(describe(each) for each in (*inner, *([cause] if cause else ())))])

@@ -1,0 +1,111 @@
+"""The log: one line for each event, with a name from `LogEvent`, a text for people and typed fields.
+
+    log = get_logger(__name__)
+    log.info(LogEvent.GENERATION_OPENED, "the reader can continue", transaction=progress.transaction)
+
+A program that calls `configure` writes them to stderr; others leave it to Python's logging.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Unpack
+
+from databus.errors import DatabusError
+from databus.log_events import Fields, LogEvent, PositionFields
+from databus.log_lines import LineFormatter, bound_fields
+from databus.settings import Log
+from databus_binlog import Position
+
+#: What these libraries report as errors reaches us as exceptions, and is logged once in our words.
+_QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
+_MAX_GTID = 300
+
+
+class Logger:
+    """Writes the lines of one module."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def debug(self, event: LogEvent, text: str, **fields: Unpack[Fields]) -> None:
+        """Log a detail that helps to follow what the service does."""
+        self._log(logging.DEBUG, event, text, fields)
+
+    def info(self, event: LogEvent, text: str, **fields: Unpack[Fields]) -> None:
+        """Log what an operator may want to know afterwards."""
+        self._log(logging.INFO, event, text, fields)
+
+    def warning(self, event: LogEvent, text: str, **fields: Unpack[Fields]) -> None:
+        """Log what an operator may have to act on."""
+        self._log(logging.WARNING, event, text, fields)
+
+    def error(
+        self, event: LogEvent, text: str, *, cause: BaseException | None = None, **fields: Unpack[Fields]
+    ) -> None:
+        """Log what an operator has to act on; of a `cause` its type and stack are written, too."""
+        self._log(logging.ERROR, event, text, fields, cause)
+
+    def _log(self, level: int, event: LogEvent, text: str, fields: Fields, cause: BaseException | None = None) -> None:
+        self._logger.log(level, text, extra={"event": event, "fields": fields}, exc_info=cause)
+
+
+def get_logger(module: str) -> Logger:
+    """Return the logger of a module of ours. They are all below `databus`, as in `databus.reader.source.hosts`."""
+    return Logger(logging.getLogger(module.replace("databus_", "databus.", 1)))
+
+
+_log = get_logger(__name__)
+
+
+@contextmanager
+def bound(**fields: Unpack[Fields]) -> Iterator[None]:
+    """Add these fields to every line of the block and of the tasks and threads that it starts.
+
+    An error of ours that leaves the block takes them along.
+    """
+    token = bound_fields.set(bound_fields.get() | fields)
+    try:
+        yield
+    except DatabusError as error:
+        error.fields = fields | error.fields
+        raise
+    finally:
+        bound_fields.reset(token)
+
+
+def position_fields(position: Position | None) -> PositionFields:
+    """Return the fields of a position, without those that it does not have."""
+    fields = PositionFields()
+    if position and position.file:
+        fields["position"] = f"{position.file}:{position.offset}"
+    if position and (gtids := position.gtid_set):
+        fields["gtid"] = gtids if len(gtids) <= _MAX_GTID else f"{gtids[:_MAX_GTID]}…"
+    return fields
+
+
+def configure(service: str, section: Log, *, pipeline: str = "") -> None:
+    """Write all lines of this process to stderr, libraries' lines and warnings included."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(service, section.format, pipeline=pipeline))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logging.captureWarnings(capture=True)
+    levels = dict.fromkeys(_QUIET, "critical") | {"databus": section.level} | section.levels
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that nothing waited for, as the event loop's exception handler.
+
+    asyncio's own text would quote arguments and messages, which may have rows.
+    """
+    error, future, task = context.get("exception"), context.get("future"), context.get("task")
+    if isinstance(future, asyncio.Task):
+        task = future
+    elif isinstance(error, OSError):
+        return  # of a connection: whoever used it got the same error
+    name = getattr(task.get_coro(), "__qualname__", "") if task else ""
+    _log.error(LogEvent.BACKGROUND_ERROR, context["message"].partition("(")[0], cause=error, task=name)

@@ -1,0 +1,81 @@
+"""Whatever a library or service logs is an event of the list, and every event of the list is logged somewhere."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from databus.log_events import LogEvent
+
+ROOT = Path(__file__).parents[3]
+CORE = "libs/databus/src/databus"
+SOURCES = [
+    path
+    for path in sorted([*ROOT.glob("libs/*/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")])
+    if path != ROOT / CORE / "log_events.py"
+]
+#: modules that use Python's logging: ours is made of it, and commands turn a library's lines off
+LOGGING = {
+    f"{CORE}/logs.py",
+    f"{CORE}/log_lines.py",
+    "libs/cli/src/databus_cli/deadletter/__init__.py",
+    "libs/devstack/src/devstack/__main__.py",
+}
+LEVELS = {"debug", "info", "warning", "error"}
+
+
+def imports(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def events(tree: ast.AST) -> Iterator[str]:
+    """Find every `LogEvent.NAME`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "LogEvent":
+            yield node.attr
+
+
+def wrong_calls(tree: ast.AST) -> list[int]:
+    """Return the lines of log calls whose first argument is no event of the list."""
+    loggers = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if getattr(node.value.func, "id", getattr(node.value.func, "attr", "")) in ("get_logger", "getLogger")
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS
+        if isinstance(node.func.value, ast.Name) and node.func.value.id in loggers
+    ]
+    return [call.lineno for call in calls if not set(events(call.args[0])) & set(LogEvent.__members__)]
+
+
+@pytest.mark.parametrize(
+    "code", ['log.info("text")', 'log.warning(LogEvent.UNLISTED, "text")', "log.error(event, text)"]
+)
+def test_a_call_without_an_event_of_the_list_is_found(code: str) -> None:
+    listed = 'log = get_logger(__name__)\nlog.info(LogEvent.READING, "reading")\n'
+    assert wrong_calls(ast.parse(listed)) == []
+    assert wrong_calls(ast.parse(listed + code)) == [3]
+
+
+def test_every_log_call_names_an_event_of_the_list() -> None:
+    trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in SOURCES}
+    assert {path for path, tree in trees.items() if "logging" in imports(tree)} == LOGGING
+    assert {path: lines for path, tree in trees.items() if (lines := wrong_calls(tree))} == {}
+
+
+def test_every_event_of_the_list_is_logged() -> None:
+    used = {event for path in SOURCES for event in events(ast.parse(path.read_text()))}
+    assert used == set(LogEvent.__members__)
