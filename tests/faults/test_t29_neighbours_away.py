@@ -19,6 +19,7 @@ from redis.asyncio import Redis
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
+from waiting import eventually
 
 _BACKLOG = 4 * 2**20
 _ROWS, _ROW_BYTES = 200, 300_000
@@ -60,11 +61,12 @@ async def alive(pipeline: Pipeline) -> bool:
 
 async def not_ready(pipeline: Pipeline, service: str) -> None:
     """Wait until a service says that it cannot work."""
-    async with httpx.AsyncClient() as client, asyncio.timeout(60):
-        while True:
-            if (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200:
-                return
-            await asyncio.sleep(0.2)
+    async with httpx.AsyncClient() as client:
+
+        async def refuses() -> bool:
+            return (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200
+
+        await eventually(refuses)
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:

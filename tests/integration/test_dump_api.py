@@ -20,8 +20,9 @@ from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem
 from databus_dump_api.store import DumpStore
 from devstack import Server
-from dump_support import Api, create, eventually, path_of
+from dump_support import Api, create, path_of
 from support import Execute, MakePipeline
+from waiting import eventually
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
