@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from databus import metrics
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
-from databus.events import Start, Table
+from databus.events import End, Start, Table
 from databus.kafka_history import read_history
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
@@ -40,8 +40,11 @@ _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 
 
-async def run(settings: Settings, health: Health) -> None:
-    """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
+async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
+    """Read the binlog as the active reader. Whatever breaks, a new generation begins from the progress.
+
+    With `until_idle` return when the publisher has taken all that is in the binlog now.
+    """
     require_engine(settings.reader.engine)
     async with (
         connect_redis(settings.redis) as redis,
@@ -56,7 +59,8 @@ async def run(settings: Settings, health: Health) -> None:
             try:
                 async with hosts.connect(progress, health) as place:
                     await switching.arrived(place.host)
-                    await _read(settings, pipe, place, progress, switching, health)
+                    await _read(settings, pipe, place, progress, switching, health, until_idle=until_idle)
+                return
             except GenerationLost as lost:
                 log.info("%s; waiting for a new one", lost)
             except asyncio.CancelledError:
@@ -86,9 +90,16 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 
 
 async def _read(
-    settings: Settings, pipe: ReaderEnd, place: Place, progress: Progress, switching: Switching, health: Health
+    settings: Settings,
+    pipe: ReaderEnd,
+    place: Place,
+    progress: Progress,
+    switching: Switching,
+    health: Health,
+    *,
+    until_idle: bool,
 ) -> None:
-    """Pass on the binlog from the place until the generation is lost."""
+    """Pass on the binlog from the place until the generation is lost, or until its end."""
     session, server, start = place.session, place.session.server, place.position
     if not names_columns(server):
         log.warning("the binlog names no columns, the schema history has to: set binlog_row_metadata=FULL")
@@ -116,9 +127,13 @@ async def _read(
             describe=tracker.describe,
             row_limit=settings.reader.row_limit,
             engine=settings.reader.engine,
+            follow=not until_idle,
         )
         health.up()
         await _pass_on(stream, translator, entries, pipe, switching, health)
+        if until_idle:
+            await _end(translator, entries)
+            return
     raise SourceUnavailable(f"database {place.host}: it closed the connection")
 
 
@@ -147,6 +162,17 @@ async def _pass_on(
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
         await switching.look()
+
+
+async def _end(translator: Translator, entries: EntryWriter) -> None:
+    """Say that nothing follows, and wait until the publisher has taken everything.
+
+    A generation that is lost before needs this reader again.
+    """
+    heartbeat = translator.take_heartbeat()
+    await entries.write([heartbeat, End()] if heartbeat else [End()])
+    await entries.flush()
+    await entries.published()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
