@@ -3,9 +3,11 @@
 import asyncio
 import json
 import secrets
+import sys
 from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import asyncmy
@@ -133,6 +135,24 @@ def decoded(record: Any) -> dict[str, Any]:
 
 
 Consume = Callable[..., Awaitable[Changes]]
+
+
+async def run_until_idle(pipeline: Pipeline) -> None:
+    """Publish what is in the binlog now: reader and publisher run with `--until-idle`, and each must end with 0."""
+    programs = [Path(sys.executable).with_name(f"databus-{service}") for service in ("reader", "publisher")]
+    processes = [
+        await asyncio.create_subprocess_exec(program, "--config", pipeline.config, "--until-idle")
+        for program in programs
+    ]
+    try:
+        async with asyncio.timeout(120):
+            for process in processes:
+                assert await process.wait() == 0
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
 
 async def cancelled(task: "asyncio.Task[Any]") -> None:

@@ -1,25 +1,9 @@
 """Reader and publisher with `--until-idle`: they end when all that is in the binlog now is in Kafka."""
 
-import asyncio
-import sys
-from pathlib import Path
-
 from databus.kafka_progress import read_progress
 from databus.settings import load
 from devstack import Server
-from devstack.pipeline import Pipeline
-from support import Consume, Execute, MakePipeline, session_on
-
-
-async def run_until_idle(pipeline: Pipeline) -> None:
-    """Run both; each must end with 0."""
-    programs = [Path(sys.executable).with_name(f"databus-{service}") for service in ("reader", "publisher")]
-    processes = [
-        await asyncio.create_subprocess_exec(program, "--config", pipeline.config, "--until-idle")
-        for program in programs
-    ]
-    async with asyncio.timeout(60):
-        assert [await process.wait() for process in processes] == [0, 0]
+from support import Consume, Execute, MakePipeline, run_until_idle, session_on
 
 
 async def test_each_run_publishes_what_was_written_since_the_last_one(
