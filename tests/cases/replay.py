@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from cases.case import Case, Step
 from cases.lines import lines_of
+from common.connections import Print, printing, session_on
 from databus.errors import START_AFRESH, DatabusError
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
@@ -23,7 +24,6 @@ from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs
 from devstack import Server
-from support import Print, printing, session_on
 
 SCHEMA = "shop"
 SALT = "00" * 32

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from certificates import Authority
+from common.connections import Connect, session_on
 from databus_binlog import Tls
 from databus_binlog.session import Session
 from devstack import Kind, Server, Stack
-from support import Connect, session_on
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from common.column_types import Column, tables
+from common.connections import RESET, Connect, printing
 from databus_binlog import (
     ABSENT,
     AnyEvent,
@@ -40,8 +42,6 @@ from databus_binlog import (
 from databus_binlog.mysql_replication import limits
 from databus_binlog.session import Session
 from devstack import Kind, Server
-from matrix import Column, tables
-from support import RESET, Connect, printing
 
 LIBRARY: Engine = "mysql-replication"
 

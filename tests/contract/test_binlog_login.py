@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from certificates import Authority
+from common.connections import session_on
 from databus_binlog import AccessDenied, ServerUnavailable, Tls, TlsFailed
 from databus_binlog.session import Session
-from support import session_on
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.connections import session_on
 from databus_binlog import Engine, Position, Rows
 from devstack import Server
-from support import session_on
 
 TEXT = st.characters(codec="utf-8")
 #: A value as an SQL literal

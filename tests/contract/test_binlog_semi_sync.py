@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from common.binlog_rows import ids, until
+from common.connections import Execute
+from common.waiting import eventually
 from databus_binlog.session import Session
 from devstack import Server
-from support import Execute, ids, until
-from waiting import eventually
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ import secrets
 
 import pytest
 
+from common.binlog_rows import ids
+from common.connections import RESET
+from common.waiting import eventually
 from databus_binlog import (
     AccessDenied,
     Disconnected,
@@ -23,8 +26,6 @@ from databus_binlog import (
 )
 from databus_binlog.session import Session
 from devstack import Server
-from support import RESET, ids
-from waiting import eventually
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from redis.asyncio import Redis
 
 from certificates import Authority
+from contract.kubernetes_leases import NAMESPACE, LeaseApi, serving
 from databus import election, metrics, names
 from databus.election import LeaderLease, holding
 from databus.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
@@ -20,7 +21,6 @@ from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
 from databus.runtime import Health
 from devstack import Server
-from lease_api import NAMESPACE, LeaseApi, serving
 
 RENEW = 0.8
 #: a lease of Kubernetes counts whole seconds

@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import MakePipeline
+from common.waiting import eventually
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
 from databus.settings import Settings
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline, session_on
-from waiting import eventually
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline
+from common.waiting import eventually, throughout
 from databus_binlog.errors import ServerUnavailable
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import run
 from faults.proxy import Proxy
-from support import Consume, Execute, MakePipeline, session_on
-from waiting import eventually, throughout
 
 _BACKLOG = 64 * 2**10
 

@@ -16,10 +16,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from redis.asyncio import Redis
 
+from common.waiting import eventually
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
-from waiting import eventually
 
 _BACKLOG = 4 * 2**20
 _ROWS, _ROW_BYTES = 200, 300_000

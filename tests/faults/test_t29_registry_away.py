@@ -7,11 +7,12 @@ import signal
 import httpx
 import pytest
 
-from avro_support import avro_consumer
+from common.avro_consumer import avro_consumer
+from common.connections import Execute
+from common.pipelines import MakePipeline
+from common.waiting import eventually
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline
-from waiting import eventually
 
 
 @pytest.fixture

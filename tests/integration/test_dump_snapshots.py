@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.connections import Execute, connected
+from common.waiting import eventually
 from databus.errors import SchemaMismatch
 from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
@@ -23,9 +25,7 @@ from databus_dump_api.select import select
 from databus_dump_api.tables import read_state, require_unchanged
 from databus_dump_api.view import open_view
 from devstack import Server
-from dump_support import Api, create, publish
-from support import Execute, connected
-from waiting import eventually
+from integration.dump_api import Api, create, publish
 
 
 # T13: commits at every moment between snapshot and binlog

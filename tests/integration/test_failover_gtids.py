@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from common.binlog_rows import read_rows
+from common.pipelines import Changes, Consume, MakePipeline
+from common.waiting import eventually
 from databus.errors import Refusal, SourceRefused
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
@@ -16,9 +19,7 @@ from databus_reader.source.hosts import Hosts, Place
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
-from hosts_support import ACCOUNT, address
-from support import Changes, Consume, MakePipeline, read_rows
-from waiting import eventually
+from integration.host_account import ACCOUNT, address
 
 pytestmark = pytest.mark.parametrize("pair", ["mysql"], indirect=True)
 

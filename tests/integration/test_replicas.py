@@ -12,12 +12,13 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from common.connections import Execute, connected
+from common.pipelines import Changes, Consume, MakePipeline
+from common.waiting import eventually
 from databus import names
 from databus.pipe import ReaderEnd
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
-from support import Changes, Consume, Execute, MakePipeline, connected
-from waiting import eventually
 
 RENEW = 1.0
 SERVICES: tuple[Service, ...] = ("reader", "publisher")

@@ -8,10 +8,11 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
+from common.connections import Execute, connected
+from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus import names
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
-from support import Consume, Execute, MakePipeline, connected, run_until_idle
 
 #: what a server logs of columns at least
 LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import Changes, Consume, MakePipeline
 from databus.dump_client import DumpApi
 from databus_binlog import Position
 from databus_binlog.session import Session
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Changes, Consume, Execute, MakePipeline, session_on
 
 
 def spawn(pipeline: Pipeline) -> None:

@@ -1,9 +1,10 @@
 """Reader and publisher with `--until-idle`: they end when all that is in the binlog now is in Kafka."""
 
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus.kafka_progress import read_progress
 from databus.settings import load
 from devstack import Server
-from support import Consume, Execute, MakePipeline, run_until_idle, session_on
 
 
 async def test_each_run_publishes_what_was_written_since_the_last_one(

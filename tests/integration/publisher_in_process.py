@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from common.waiting import cancelled, eventually
 from databus.events import (
     Action,
     Begin,
@@ -23,8 +24,6 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import Position
 from databus_publisher import service
-from support import cancelled
-from waiting import eventually
 
 #: of all commits, µs since the epoch
 TIME = 1_700_000_000_000_000

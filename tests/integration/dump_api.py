@@ -11,10 +11,10 @@ import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.waiting import eventually
 from databus.runtime import Health
 from databus.settings import Settings
 from devstack import Server
-from waiting import eventually
 
 Cells = list[bytes | None]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -23,3 +23,10 @@ async def throughout(seconds: float, condition: Callable[[], Awaitable[object]])
     while asyncio.get_running_loop().time() < end:
         assert await condition()
         await asyncio.sleep(_PAUSE)
+
+
+async def cancelled(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task until it has ended, as the services' runtime does: a client that is connecting may lose one."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)
