@@ -9,9 +9,11 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.connections import Execute, connected
+from common.pipelines import Changes, Consume, MakePipeline
+from common.service_logs import unexpected
 from devstack import Server
 from devstack.pipeline import SERVICES, Pipeline, replicas
-from support import Changes, Consume, Execute, MakePipeline, connected, unexpected
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

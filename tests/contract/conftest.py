@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
+from common.connections import Connect, session_on
 from databus_binlog import Tls
 from databus_binlog.session import Session
 from devstack import Kind, Server, Stack
 from devstack.certificates import Authority
-from support import Connect, session_on
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,11 @@ from itertools import chain
 
 import pytest
 
+from common.connections import session_on
 from databus_binlog.charsets import UTF8, multi_byte, single_byte_table, to_text
 from databus_binlog.collations import DEFAULT_COLLATIONS
 from databus_binlog.session import Session
 from devstack import Server
-from support import session_on
 
 #: what `n` = 0, 1, … makes of one and more bytes; all of them, or a part of the longer ones and of Unicode's
 HIGH_BYTES = ("UNHEX(HEX(0x80 + n))", 0x80)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from common.column_types import Column, tables
+from common.connections import RESET, Connect, printing
 from databus_binlog import (
     ABSENT,
     AnyEvent,
@@ -40,8 +42,6 @@ from databus_binlog import (
 from databus_binlog.mysql_replication import limits
 from databus_binlog.session import Session
 from devstack import Kind, Server
-from matrix import Column, tables
-from support import RESET, Connect, printing
 
 LIBRARY: Engine = "mysql-replication"
 
@@ -412,8 +412,14 @@ async def test_large_rows_come_whole_and_once(own, execute, queries, read):
 
 
 async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schema, queries, read):
-    columns = [column for table in tables(own.kind) if table.name != "derived" for column in table.columns]
-    columns = [column for column in columns if not column.generated]
+    columns = [
+        column
+        for table in tables(own.kind)
+        if table.name != "derived"
+        # test_binlog_matrix.py has every shape of a DECIMAL
+        for column in (table.columns[::4] if table.name == "decimals" else table.columns)
+        if not column.generated
+    ]
     start = await queries.current_position()
     printed = await insert_each(own, schema, columns)
     ours = await read("native", start)

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from common.binlog_rows import ids
+from common.connections import Execute
 from databus_binlog import Event, OversizedRows, OversizedStatement, Position, Rows, RowsQuery, UnknownEvent
 from databus_binlog.session import Session
 from devstack import Server
-from support import Execute, ids
 
 LIMIT, HUGE = 100_000, 64_000_000
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from common.connections import session_on
 from databus_binlog import AccessDenied, ServerUnavailable, Tls, TlsFailed
 from databus_binlog.session import Session
 from devstack.certificates import Authority
-from support import session_on
 
 
 @pytest.fixture

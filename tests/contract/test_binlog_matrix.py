@@ -8,11 +8,12 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
+from common.binlog_rows import read_rows
+from common.column_types import Table, tables
+from common.connections import Print, printing
 from databus_binlog import ABSENT, FieldType, Position, TableMap, Value
 from databus_binlog.session import Session
 from devstack import Kind, Server
-from matrix import Table, tables
-from support import Print, printing, read_rows
 
 Variables = dict[str, str | int]
 

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from common.connections import session_on
 from databus_binlog import Engine, Position, Rows
 from devstack import Server
-from support import session_on
 
 TEXT = st.characters(codec="utf-8")
 #: A value as an SQL literal
@@ -108,7 +108,7 @@ async def test_both_see_the_same_random_rows(source, schema, execute, queries):
     await execute("SET time_zone = '+00:00'")
     loop = asyncio.get_running_loop()
 
-    @settings(derandomize=True, max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(derandomize=True, max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(ROW, ROW), min_size=1, max_size=4))
     def agree(changes: list[tuple[tuple[str, ...], tuple[str, ...]]]) -> None:
         asyncio.run_coroutine_threadsafe(compare(changes), loop).result()

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from common.binlog_rows import ids, until
+from common.connections import Execute, connected
 from databus_binlog import (
     DuplicateServerId,
     FormatDescription,
@@ -13,7 +15,6 @@ from databus_binlog import (
     Rows,
 )
 from devstack import Server
-from support import Execute, connected, ids, until
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from common.binlog_rows import ids, until
+from common.connections import Execute
+from common.waiting import eventually
 from databus_binlog.session import Session
 from devstack import Server
-from support import Execute, ids, until
 
 
 @pytest.fixture
@@ -32,9 +34,11 @@ async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
     yield name
     await admin.query(f"SET GLOBAL {name}_enabled = OFF")
     if own.kind == "mysql":
-        async with asyncio.timeout(30):  # the server notices with the next heartbeat that the reader is gone
-            while (await status(admin, name))[1]:  # noqa: ASYNC110 - the server tells nobody
-                await asyncio.sleep(0.01)
+
+        async def is_alone() -> bool:
+            return (await status(admin, name))[1] == 0
+
+        await eventually(is_alone, seconds=30)  # it notices with the next heartbeat that the reader is gone
         await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
 
 
@@ -55,8 +59,11 @@ async def test_commits_wait_for_a_semi_synchronous_reader(login, admin, schema, 
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(until(stream, b"7"))
             await execute("INSERT INTO t (id) VALUES (1)")  # the server begins to wait with the first acknowledgement
-            while (await status(admin, semi_sync))[0] == "OFF":  # noqa: ASYNC110 - the server tells nobody
-                await asyncio.sleep(0.001)
+
+            async def waits() -> bool:
+                return (await status(admin, semi_sync))[0] == "ON"
+
+            await eventually(waits)
             _, _, acknowledged, missed = await status(admin, semi_sync)
             for number in range(2, 7):
                 await execute("INSERT INTO t VALUES (%s, REPEAT('x', 100000))", number)

@@ -5,6 +5,9 @@ import secrets
 
 import pytest
 
+from common.binlog_rows import ids
+from common.connections import RESET
+from common.waiting import eventually
 from databus_binlog import (
     AccessDenied,
     Disconnected,
@@ -23,7 +26,6 @@ from databus_binlog import (
 )
 from databus_binlog.session import Session
 from devstack import Server
-from support import RESET, ids
 
 
 @pytest.fixture
@@ -119,9 +121,11 @@ async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema,
             start, server_id=4714, follow=False, backlog=100_000, wanted=lambda name, _: name == schema
         )
         first = await anext(stream)
-        async with asyncio.timeout(20):
-            while transport.is_reading():  # noqa: ASYNC110 - asyncio tells nobody when a transport is paused
-                await asyncio.sleep(0.001)
+
+        async def is_paused() -> bool:
+            return not transport.is_reading()
+
+        await eventually(is_paused, seconds=20)
         assert stream._unread < 100_000 + (1 << 20)
         events = [*first, *[event async for events in stream for event in events]]
     read = ids(events)

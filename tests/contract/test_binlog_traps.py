@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
+from common.binlog_rows import read_rows
+from common.connections import RESET, Connect, printing
 from databus_binlog import ABSENT, EventStream, MissingMetadata, PartialRowImage, Position, Rows, TableMap, Value
 from databus_binlog.session import Session
 from devstack import Server
-from support import RESET, Connect, printing, read_rows
 
 only_mariadb = pytest.mark.parametrize("own", ["mariadb"], indirect=True)
 only_mysql = pytest.mark.parametrize("own", ["mysql"], indirect=True)

@@ -6,8 +6,9 @@ import struct
 
 import pytest
 
+from common.binlog_rows import read_rows
+from common.connections import printing
 from databus_binlog import float_text
-from support import printing, read_rows
 
 
 async def test_any_double_has_the_servers_text_and_any_float_survives(source, schema, execute, queries):

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from asyncmy.errors import MySQLError
 
+from common.connections import Execute, session_on
 from databus.errors import CannotApply
 from databus.events import Column, Table
 from databus_binlog import Position, Query
@@ -17,7 +18,6 @@ from databus_changes.ddl.dialect import dialect_of
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.tables import TableName
 from devstack import Kind, Server
-from support import Execute, session_on
 
 Tables = dict[TableName, Table]
 

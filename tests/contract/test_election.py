@@ -12,6 +12,7 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from contract.kubernetes_leases import NAMESPACE, LeaseApi, serving
 from databus import election, metrics, names
 from databus.election import LeaderLease, holding
 from databus.errors import Fenced, InvalidSettings, KubernetesUnavailable, LeadershipLost, RedisUnavailable
@@ -20,7 +21,6 @@ from databus.leases.redis import RedisLease
 from databus.runtime import Health
 from devstack import Server
 from devstack.certificates import Authority
-from lease_api import NAMESPACE, LeaseApi, serving
 
 RENEW = 0.8
 #: a lease of Kubernetes counts whole seconds
@@ -52,7 +52,7 @@ class Severed:
 
     async def _reach(self) -> None:
         if self.off:
-            await asyncio.sleep(3600)
+            await asyncio.Event().wait()
 
 
 class Keeper(ABC):
@@ -164,21 +164,23 @@ async def start(keeper: Keeper) -> AsyncIterator[Start]:
             await replica.task
 
 
-async def test_one_is_active_at_a_time_and_all_get_their_turn(keeper: Keeper) -> None:
-    at_work: list[int] = []
-    turns: list[int] = []
-
-    async def work(me: int) -> None:
-        async with holding(keeper.lease(f"replica-{me}"), "reader", RENEW, Health()):
-            at_work.append(me)
-            await asyncio.sleep(0.05)
-            assert at_work == [me]
-            turns.append(at_work.pop())
-
-    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        for me in range(5):
-            tasks.create_task(work(me))
-    assert sorted(turns) == list(range(5))
+async def test_one_is_active_at_a_time_and_all_get_their_turn(start: Start) -> None:
+    waiting = [start(f"replica-{number}") for number in range(5)]
+    ended = 0.0
+    while waiting:
+        works = [asyncio.create_task(replica.works.wait()) for replica in waiting]
+        await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for task in works:
+            task.cancel()
+        (active,) = (replica for replica in waiting if replica.works.is_set())
+        waiting.remove(active)
+        for standby in waiting:
+            await standby.stands_by.wait()  # it has asked for the lease, too
+            assert not standby.works.is_set()
+        assert active.began >= ended
+        active.leave.set()
+        await active.task
+        ended = active.ended
 
 
 async def test_a_standby_is_ready_and_names_the_active_one(start: Start) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from common.connections import printing, session_on
 from databus_binlog import AnyEvent, FormatDescription, Heartbeat, Rotate, TableMap
 from devstack import Server
 from golden.binlogs import write
 from golden.cases import events as kept
-from support import printing, session_on
 
 Logged = Iterable[tuple[AnyEvent, Mapping[str, TableMap]]]
 

@@ -2,9 +2,9 @@
 
 import random
 
+from common.connections import session_on
 from databus_binlog import GtidSet
 from devstack import Server
-from support import session_on
 
 SOURCES = ("896e7882-18fe-11ef-ab88-22222d34d411", "00112233-4455-6677-8899-aabbccddeeff")
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from common.binlog_rows import ids
 from devstack import Server
-from support import ids
 
 #: the packet in which a client asks for TLS, with its header
 _SSL_REQUEST = 36

@@ -1,4 +1,4 @@
-"""The faults, each with the name under which it is counted."""
+"""The faults, each with the name under which it is counted. Where one sleeps, that is how long the fault lasts."""
 
 import asyncio
 import shutil

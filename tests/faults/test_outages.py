@@ -11,13 +11,15 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from common.connections import Execute
+from common.pipelines import Changes, Consume
+from common.service_logs import lines, unexpected
 from databus import names
 from databus.kafka_stop import stop_producer
 from databus.log_events import LogEvent
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from faults.proxy import Proxy
-from support import Changes, Consume, Execute, lines, unexpected
 
 SERVICES: tuple[Service, ...] = ("publisher", "reader", "dump-api")
 #: which services use a dependency all the time

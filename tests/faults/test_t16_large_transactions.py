@@ -8,11 +8,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.connections import Execute
+from common.pipelines import MakePipeline
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
 from devstack import Kind, Server
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline
 
 _ROWS = 1_000_000
 _NUMBERS: dict[Kind, str] = {

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from common.connections import connected
+from common.pipelines import MakePipeline
 from databus import names
 from devstack import Kind, Server, Stack
 from devstack.pipeline import Pipeline
-from support import MakePipeline, connected
 
 _MEMORY = 200 * 2**20
 _SERVICES = ("reader", "publisher")

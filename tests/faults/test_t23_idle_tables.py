@@ -4,11 +4,14 @@ import asyncio
 
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import MakePipeline
+from common.waiting import eventually
 from databus.kafka_progress import read_progress
+from databus.progress import Progress
 from databus.settings import Settings
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline, session_on
 
 
 @pytest.fixture
@@ -26,12 +29,14 @@ async def test_t23_the_position_moves_on_while_captured_tables_are_idle(
         await execute("INSERT INTO busy (text) VALUES (REPEAT('x', 1000))")
     async with session_on(source) as session:
         reached = await session.current_position()
-    async with asyncio.timeout(30):
-        while True:
-            progress = await read_progress(settings)
-            position = progress and progress.position
-            if position and (position.file, position.offset) >= (reached.file, reached.offset):
-                break
-            await asyncio.sleep(0.2)
+
+    async def arrived() -> Progress | None:
+        progress = await read_progress(settings)
+        position = progress and progress.position
+        return progress if position and (position.file, position.offset) >= (reached.file, reached.offset) else None
+
+    progress = await eventually(arrived, seconds=30)
+    assert progress
     assert progress.transaction == 0
-    assert position.gtid_set
+    assert progress.position
+    assert progress.position.gtid_set

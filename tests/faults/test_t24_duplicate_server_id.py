@@ -2,8 +2,8 @@
 
 import asyncio
 
+from common.pipelines import MakePipeline
 from devstack import Server
-from support import MakePipeline
 
 
 async def test_t24_a_server_id_that_is_taken_is_a_clear_error(make_pipeline: MakePipeline, source: Server) -> None:

@@ -9,12 +9,14 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline
+from common.waiting import eventually, throughout
 from databus_binlog.errors import ServerUnavailable
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import run
 from faults.proxy import Proxy
-from support import Consume, Execute, MakePipeline, session_on
 
 _BACKLOG = 64 * 2**10
 
@@ -59,15 +61,12 @@ async def test_t28_an_answer_that_never_comes_is_noticed(proxy: Proxy, source: S
     assert proxy.was_cut.is_set()
 
 
-async def held_back(pipeline: Pipeline) -> None:
-    """Wait until the reader waits for the publisher."""
+async def is_held_back(pipeline: Pipeline) -> bool:
+    """Say whether the reader waits for the publisher."""
     async with httpx.AsyncClient() as client:
-        while True:
-            metrics = (await client.get(f"{pipeline.url('reader')}/metrics")).text.splitlines()
-            (backlog,) = (float(line.split()[1]) for line in metrics if line.startswith("databus_reader_backlog_bytes"))
-            if backlog > _BACKLOG:
-                return
-            await asyncio.sleep(0.1)
+        metrics = (await client.get(f"{pipeline.url('reader')}/metrics")).text.splitlines()
+    (backlog,) = (float(line.split()[1]) for line in metrics if line.startswith("databus_reader_backlog_bytes"))
+    return backlog > _BACKLOG
 
 
 @pytest.fixture
@@ -93,9 +92,8 @@ async def test_t28_the_server_waits_for_a_reader_that_is_held_back(
     try:
         for number in range(1, 121):  # more than all buffers on the way hold
             await execute("INSERT INTO t VALUES (%s, REPEAT('x', 400000))", number)
-        async with asyncio.timeout(30):
-            await held_back(pipeline)
-        await asyncio.sleep(4)  # as long as the server would not have waited
+        await eventually(lambda: is_held_back(pipeline), seconds=30)
+        await throughout(4, lambda: is_held_back(pipeline))  # the server would have hung up long before
     finally:
         os.kill(publisher, signal.SIGCONT)
     found = await consumer.until(120)

@@ -16,6 +16,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from redis.asyncio import Redis
 
+from common.waiting import eventually
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
@@ -60,11 +61,12 @@ async def alive(pipeline: Pipeline) -> bool:
 
 async def not_ready(pipeline: Pipeline, service: str) -> None:
     """Wait until a service says that it cannot work."""
-    async with httpx.AsyncClient() as client, asyncio.timeout(60):
-        while True:
-            if (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200:
-                return
-            await asyncio.sleep(0.2)
+    async with httpx.AsyncClient() as client:
+
+        async def refuses() -> bool:
+            return (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200
+
+        await eventually(refuses)
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:

@@ -7,10 +7,12 @@ import signal
 import httpx
 import pytest
 
-from avro_support import avro_consumer
+from common.avro_consumer import avro_consumer
+from common.connections import Execute
+from common.pipelines import MakePipeline
+from common.waiting import eventually
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline
 
 
 @pytest.fixture
@@ -25,10 +27,13 @@ def opened(pipeline: Pipeline) -> int:
 
 async def trouble(pipeline: Pipeline, times: int) -> None:
     """Wait until the publisher has complained so often of the registry; meanwhile it has to be alive, and to answer."""
-    async with httpx.AsyncClient(base_url=pipeline.url("publisher"), timeout=3) as client, asyncio.timeout(120):
-        while pipeline.log("publisher").read_text().count("schema registry http") < times:
+    async with httpx.AsyncClient(base_url=pipeline.url("publisher"), timeout=3) as client:
+
+        async def complained() -> bool:
             assert (await client.get("/healthz")).status_code == 200
-            await asyncio.sleep(0.2)
+            return pipeline.log("publisher").read_text().count("schema registry http") >= times
+
+        await eventually(complained, seconds=120)
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["gone", "hangs"])

@@ -8,6 +8,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.records_to_delete import RecordsToDelete
 
+from common.pipelines import MakePipeline
 from databus.errors import ProgressCorrupt
 from databus.kafka_progress import read_progress
 from databus.names import progress_topic
@@ -15,7 +16,6 @@ from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_binlog import Position
 from devstack import Server
-from support import MakePipeline
 
 _GOOD = encode_progress(Progress(Position("", "binlog.000001", 4), 7))
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from common.connections import connected
+from common.pipelines import Consume, MakePipeline
 from devstack import Kind, Server, Stack
 from devstack.pipeline import Pipeline
-from support import Consume, MakePipeline, connected
 
 _INCIDENT, _UNKNOWN = 26, 126
 _IGNORABLE = 0x80

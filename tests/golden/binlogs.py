@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from common.connections import Print
 from devstack import Kind
-from support import Print
 
 FOLDER = Path(__file__).parent
 #: session settings: fixed ids, and statements logged with their rows

@@ -6,11 +6,11 @@ import shutil
 from itertools import product
 from pathlib import Path
 
+from common.connections import printing
 from devstack import Kind, Stack
 from golden.binlogs import write
 from golden.cases import CASES, FOLDER, KINDS, path, records
 from golden.guide import GUIDE, with_examples
-from support import printing
 
 
 async def log(kind: Kind, stack: Stack) -> None:

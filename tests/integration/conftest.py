@@ -13,6 +13,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from redis.asyncio import Redis
 
+from common.waiting import cancelled
 from databus.names import progress_topic
 from databus.pipe import ReaderEnd
 from databus.progress import Progress, encode_progress
@@ -23,10 +24,9 @@ from databus_dump_api.__main__ import Service
 from devstack import Server
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
-from dump_support import Api, StartedHealth, create, publish
-from hosts_support import CREATE_ACCOUNT
-from publisher_support import Publisher, Run, Source
-from support import cancelled
+from integration.dump_api import Api, StartedHealth, create, publish
+from integration.host_account import CREATE_ACCOUNT
+from integration.publisher_in_process import Publisher, Run, Source
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from common.connections import Execute, connected
+from common.pipelines import MakePipeline
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Execute, MakePipeline, connected
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from avro_support import avro_consumer
+from common.avro_consumer import avro_consumer
+from common.connections import Execute
+from common.pipelines import MakePipeline
 from devstack import Server
-from support import Execute, MakePipeline
 
 
 async def test_consumers_read_rows_by_the_schemas_of_the_registry(

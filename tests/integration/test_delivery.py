@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from common.connections import Execute, connected
+from common.pipelines import Changes, Consume, MakePipeline
 from databus_cli.__main__ import main
 from devstack.pipeline import Pipeline
-from support import Changes, Consume, Execute, MakePipeline, connected
 
 
 @pytest.fixture(params=["mariadb"])

@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from common.connections import Execute
+from common.pipelines import MakePipeline
+from common.waiting import eventually
 from databus.manifest import Manifest, State
 from databus.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
@@ -20,8 +23,7 @@ from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem
 from databus_dump_api.store import DumpStore
 from devstack import Server
-from dump_support import Api, create, eventually, path_of
-from support import Execute, MakePipeline
+from integration.dump_api import Api, create, path_of
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 

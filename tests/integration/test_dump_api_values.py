@@ -4,6 +4,9 @@ from collections import defaultdict
 
 import pytest
 
+from common.binlog_rows import read_rows
+from common.column_types import tables
+from common.connections import Execute, printing
 from databus.events import Row, Table
 from databus.settings import Source
 from databus.source_connection import connect_source
@@ -12,8 +15,6 @@ from databus_changes.catalog import read_table
 from databus_dump_api.select import select
 from databus_dump_api.view import open_view
 from devstack import Server as Database
-from matrix import tables
-from support import Execute, printing, read_rows
 
 LABELS = ", ".join(f"'m{number}'" for number in range(64))
 #: column type, SQL value, its text

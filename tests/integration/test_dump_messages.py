@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import uvicorn
 
+from common.connections import Execute
 from databus_cli.__main__ import main
-from dump_support import Api
-from support import Execute
+from integration.dump_api import Api
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from common.binlog_rows import ids
+from common.connections import RESET
 from databus.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.progress import Progress
 from databus.runtime import Health
@@ -17,8 +19,7 @@ from databus_dump_api.source import connect_pipeline_host
 from databus_reader.source.hosts import Hosts, Place
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
-from hosts_support import ACCOUNT, address
-from support import RESET, ids
+from integration.host_account import ACCOUNT, address
 
 STOP = {"mariadb": "STOP SLAVE SQL_THREAD", "mysql": "STOP REPLICA SQL_THREAD"}
 START = {"mariadb": "START SLAVE SQL_THREAD", "mysql": "START REPLICA SQL_THREAD"}

@@ -4,6 +4,9 @@ import asyncio
 
 import pytest
 
+from common.binlog_rows import read_rows
+from common.pipelines import Changes, Consume, MakePipeline
+from common.waiting import eventually
 from databus.errors import Refusal, SourceRefused
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
@@ -16,8 +19,7 @@ from databus_reader.source.hosts import Hosts, Place
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
-from hosts_support import ACCOUNT, address
-from support import Changes, Consume, MakePipeline, read_rows
+from integration.host_account import ACCOUNT, address
 
 pytestmark = pytest.mark.parametrize("pair", ["mysql"], indirect=True)
 
@@ -56,9 +58,13 @@ async def test_t17_sources_tags_and_gaps_are_kept_whole_over_a_failover(
     assert await next_ids(consumer, 7) == set(range(10, 17))
     settings = load(pipeline.config)
     ((executed,),) = await run(first, "SELECT @@GLOBAL.gtid_executed")
-    async with asyncio.timeout(20):
-        while (progress := await read_progress(settings)) is None or progress.transaction < 7:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+
+    async def committed() -> Progress | None:
+        progress = await read_progress(settings)
+        return progress if progress and progress.transaction >= 7 else None
+
+    progress = await eventually(committed, seconds=20)
+    assert progress
     assert progress.position
     assert GtidSet.parse("mysql", progress.position.gtid_set) == GtidSet.parse("mysql", executed)
     assert f"{OTHER}:1:3:5:green:7" in progress.position.gtid_set

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from common.pipelines import Changes, Consume, MakePipeline
 from databus.errors import DatabusError
 from databus.settings import load
 from databus_cli import source as cli
@@ -11,8 +12,7 @@ from databus_cli.__main__ import main
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
-from hosts_support import ACCOUNT, address
-from support import Changes, Consume, MakePipeline
+from integration.host_account import ACCOUNT, address
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from common.connections import Execute
+from common.pipelines import MakePipeline
 from databus_messages.formats.canal_protocol_pb2 import Entry, EntryType, Messages, Packet
 from devstack import Server
-from support import Execute, MakePipeline
 
 Read = Callable[[str, int], Awaitable[list[tuple[Any, Any]]]]
 

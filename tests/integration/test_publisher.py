@@ -15,6 +15,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
+from common.pipelines import Changes, Consume
 from databus.errors import FatalError, InvalidSettings, PoisonError
 from databus.events import (
     Action,
@@ -26,8 +27,7 @@ from databus.kafka_progress import read_progress
 from databus.settings import Settings
 from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
-from publisher_support import ITEMS, TIME, Publisher, Run
-from support import Changes, Consume
+from integration.publisher_in_process import ITEMS, TIME, Publisher, Run
 
 #: what a topic takes in these tests
 LIMIT = 20_000

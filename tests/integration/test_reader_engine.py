@@ -5,9 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Consume, Execute, MakePipeline, session_on
 
 LIBRARY = "mysql-replication"
 STATEMENTS = (

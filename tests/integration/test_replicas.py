@@ -12,13 +12,16 @@ import httpx
 import pytest
 from redis.asyncio import Redis
 
+from common.connections import Execute, connected
+from common.pipelines import Changes, Consume, MakePipeline
+from common.waiting import eventually
 from databus import names
 from databus.pipe import ReaderEnd
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
-from support import Changes, Consume, Execute, MakePipeline, connected
 
 RENEW = 1.0
+SERVICES: tuple[Service, ...] = ("reader", "publisher")
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +67,11 @@ async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
 
 async def until(pipeline: Pipeline, service: Service, *replicas: int, states: set[str]) -> None:
     """Wait until the replicas are in these states, whichever is in which."""
-    async with asyncio.timeout(60):
-        while True:
-            if {await state(pipeline, service, replica) for replica in replicas} == states:
-                return
-            await asyncio.sleep(0.05)
+
+    async def reached() -> bool:
+        return {await state(pipeline, service, replica) for replica in replicas} == states
+
+    await eventually(reached)
 
 
 @asynccontextmanager
@@ -134,10 +137,13 @@ async def test_t22_two_that_are_active_for_a_moment_lose_and_repeat_nothing(
     async with ledger(source, schema) as end, Redis.from_url(redis_server.url) as redis:
         found = await arrived(consumer, 1)
         first = await redis.get(key)
-        while await redis.get(key) in (first, None):
-            if await redis.get(key) == first:
+
+        async def changed() -> bool:
+            if (holder := await redis.get(key)) == first:
                 await redis.delete(key)
-            await asyncio.sleep(0.01)
+            return holder not in (first, None)
+
+        await eventually(changed)
         await until(pipeline, service, 1, states={"active"})
         await until(pipeline, service, 0, states={"standby"})
         found += await arrived(consumer, 10)
@@ -191,7 +197,8 @@ async def test_replicas_go_on_when_redis_was_away_and_has_forgotten_everything(
     async with ledger(source, schema) as end:
         found = await arrived(consumer, 1)
         await asyncio.to_thread(own.kill, "redis")
-        await asyncio.sleep(3 * RENEW)
+        for service in SERVICES:  # the active ones hold their lease no longer
+            await until(pipeline, service, 0, 1, states={""})
         await asyncio.to_thread(own.restart, "redis")
         async with Redis.from_url(redis_server.url) as redis:
             await redis.flushall()
@@ -199,5 +206,5 @@ async def test_replicas_go_on_when_redis_was_away_and_has_forgotten_everything(
         count = await end()
     found += await arrived(consumer, count - len(found))
     assert found == list(range(count))
-    for service in ("reader", "publisher"):
+    for service in SERVICES:
         await until(pipeline, service, 0, 1, states={"active", "standby"})

@@ -12,13 +12,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec.structs import replace
 
+from common.pipelines import Consume
 from databus.errors import InvalidSettings
 from databus.events import Action, Commit, OversizedRow, QueryEvent, TableDefinition
 from databus.settings import Settings
 from databus_messages import transaction_buffer
 from devstack import Server
-from publisher_support import ITEMS, TIME, Publisher, Run
-from support import Consume
+from integration.publisher_in_process import ITEMS, TIME, Publisher, Run
 
 Read = Callable[[str, int], Awaitable[list[Any]]]
 
@@ -46,7 +46,7 @@ def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site" / "rowwise-1.dist-info"
     package.mkdir(parents=True)
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: rowwise\nVersion: 1\n")
-    (package / "entry_points.txt").write_text("[databus.formats]\nrowwise = rowwise:Rowwise\n")
+    (package / "entry_points.txt").write_text("[databus.formats]\nrowwise = integration.rowwise_format:Rowwise\n")
     monkeypatch.syspath_prepend(package.parent)
 
 

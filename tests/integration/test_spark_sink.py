@@ -24,7 +24,7 @@ from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.session import open_session
 from devstack import Server
 from devstack.jars import resolve
-from sink_support import Cells, DumpServer, SamplePublisher, read, serving, table
+from integration.sink_peers import Cells, DumpServer, SamplePublisher, read, serving, table
 
 #: py4j leaves the connection of an ended thread to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")

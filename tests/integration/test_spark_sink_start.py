@@ -14,7 +14,7 @@ from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.log_events import LogEvent
 from databus.manifest import State
 from databus_binlog import Position
-from sink_support import DumpServer, serving, table
+from integration.sink_peers import DumpServer, serving, table
 
 ITEMS = table("items", "id int(11)", "name varchar(20)")
 

@@ -1,16 +1,16 @@
 """Where a pipeline without progress begins: `reader.start`, on both kinds of database."""
 
 import asyncio
-import time
 
-import httpx
 import pytest
 
+from common.connections import Execute, session_on
+from common.pipelines import Changes, Consume, MakePipeline
+from databus.dump_client import DumpApi
 from databus_binlog import Position
 from databus_binlog.session import Session
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Changes, Consume, Execute, MakePipeline, session_on
 
 
 def spawn(pipeline: Pipeline) -> None:
@@ -56,20 +56,12 @@ async def test_a_pipeline_begins_where_a_dump_ends(
     dumping = make_pipeline(source, schema)
     await asyncio.to_thread(dumping.start_all, "publisher", "reader", "dump-api")
     await execute("INSERT INTO t VALUES (2)")
-    dump = await asyncio.to_thread(take, dumping.url("dump-api"))
+    async with DumpApi(dumping.url("dump-api"), poll=0.1) as client:
+        dump = (await client.take(["*.*"])).id
     await execute("INSERT INTO t VALUES (3)")
     second = make_pipeline(source, schema, reader={"start": f"dump:{dump}"}, dumps={"url": dumping.url("dump-api")})
     spawn(second)
     assert await next_ids(await changes(f"{second.name}.{schema}.t"), 1) == [3]
-
-
-def take(url: str) -> str:
-    dump = httpx.post(f"{url}/v1/dumps", json={}).raise_for_status().json()
-    while dump["state"] in ("pending", "running"):
-        time.sleep(0.1)
-        dump = httpx.get(f"{url}/v1/dumps/{dump['id']}").raise_for_status().json()
-    assert dump["state"] == "complete"
-    return str(dump["id"])
 
 
 async def test_a_start_that_cannot_be_is_told_in_one_line(

@@ -7,9 +7,10 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from asyncmy.errors import IntegrityError
 
+from common.connections import Execute, connected, session_on
+from common.pipelines import Changes, Consume, MakePipeline
 from devstack import Server
 from devstack.pipeline import Pipeline
-from support import Changes, Consume, Execute, MakePipeline, connected, session_on
 
 
 @pytest.fixture

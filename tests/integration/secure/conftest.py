@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from common.token_endpoint import Signer
 from devstack import Server, Stack
 from devstack.certificates import Authority
-from secure_support import Section
-from token_endpoint import Signer
+from integration.secure.settings import Section
 
 
 @pytest.fixture(scope="session")

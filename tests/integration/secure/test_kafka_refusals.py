@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
+from common.pipelines import MakePipeline
+from common.token_endpoint import Signer, TokenEndpoint
+from common.token_endpoint import serving as serving_tokens
 from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable
 from databus.kafka_client import admin
 from databus.kafka_history import read_history
@@ -20,10 +23,7 @@ from databus_publisher.topics import open_topics
 from databus_spark_sink.offsets import check_kafka
 from devstack import Server
 from devstack.certificates import Authority
-from secure_support import Section, but, count_topics
-from support import MakePipeline
-from token_endpoint import Signer, TokenEndpoint
-from token_endpoint import serving as serving_tokens
+from integration.secure.settings import Section, but, count_topics
 
 
 def at_localhost(section: Section) -> Section:

@@ -17,6 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
+from common.connections import Execute
+from common.pipelines import Consume, MakePipeline
+from common.token_endpoint import Signer, TokenEndpoint
+from common.token_endpoint import serving as serving_tokens
 from databus.errors import InvalidSettings
 from databus.events import Action
 from databus.kafka_java import java_settings
@@ -30,12 +34,9 @@ from devstack import Server
 from devstack.certificates import Authority
 from devstack.jars import resolve
 from devstack.pipeline import Pipeline
-from dump_support import Api, publish
-from secure_support import Section, but, count_topics
-from sink_support import DumpServer, SamplePublisher, read, serving, table
-from support import Consume, Execute, MakePipeline
-from token_endpoint import Signer, TokenEndpoint
-from token_endpoint import serving as serving_tokens
+from integration.dump_api import Api, publish
+from integration.secure.settings import Section, but, count_topics
+from integration.sink_peers import DumpServer, SamplePublisher, read, serving, table
 
 #: py4j leaves the connection of a thread that has ended to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")

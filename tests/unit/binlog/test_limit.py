@@ -278,7 +278,7 @@ def resident() -> int:
 @pytest.mark.parametrize("way", ["packets", "payload"])
 def test_a_decoder_is_small_again_after_a_large_event(wire, way):
     table = wire.table("fc", "04", extra="02013f")
-    size = 60_000_000
+    size = 30_000_000
     large = wire.event(
         WRITE_ROWS, bytes.fromhex("070000000000 0100 0200 01 ff 00") + size.to_bytes(4, "little") + bytes(size)
     )

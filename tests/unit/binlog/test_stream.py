@@ -110,7 +110,7 @@ async def test_silence_is_a_lost_connection_and_half_an_event_is_none(wire):
     started = asyncio.get_running_loop().time()
     for byte in wire.packets(wire.event(160, b"x" * 20))[:8]:
         receive(stream, bytes([byte]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # it is time itself that this is about
     with pytest.raises(Disconnected, match="not even a heartbeat"):
         await waiting
     assert asyncio.get_running_loop().time() - started >= 0.5

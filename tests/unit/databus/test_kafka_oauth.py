@@ -11,10 +11,10 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from pydantic import SecretStr
 
+from common.token_endpoint import TokenEndpoint, serving
 from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable
 from databus.kafka_oauth import Tokens
 from databus.settings.kafka import KafkaOAuth
-from token_endpoint import TokenEndpoint, serving
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 They are encoded as msgpack. Structs sent for each binlog event are arrays with an integer tag, to be small. A `Table`
 is a map, sent once per generation; events refer to it by its fingerprint. A generation is `(TableDefinition |
 SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow |
-QueryEvent)* Commit)*`. Definitions before `Start` are sent only when a pipeline begins.
+QueryEvent)* Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
 
 GTID sets can be long: only `Start` contains a whole one, the other events what was executed since the one before.
 """
@@ -196,8 +196,21 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9
     size: int
 
 
+class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=10):
+    """The reader has sent all that was in the binlog, and ends (`--until-idle`)."""
+
+
 Event: TypeAlias = (
-    TableDefinition | SchemaDefinition | Begin | RowsEvent | OversizedRow | QueryEvent | Commit | Heartbeat | Start
+    TableDefinition
+    | SchemaDefinition
+    | Begin
+    | RowsEvent
+    | OversizedRow
+    | QueryEvent
+    | Commit
+    | Heartbeat
+    | Start
+    | End
 )
 
 encode_events = msgspec.msgpack.Encoder().encode

@@ -1,5 +1,7 @@
 """The program `databus-publisher`."""
 
+from functools import partial
+
 from databus import runtime
 from databus.runtime import Health
 from databus.settings import Settings
@@ -8,9 +10,9 @@ from databus_publisher import service
 from databus_publisher.record_batch import keep_freed_memory
 
 
-async def _run(settings: Settings, health: Health) -> None:
+async def _run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
     plan_outputs(settings.publisher.rules)  # wrong rules are refused before anything else is disturbed
-    await service.run(settings, health)
+    await service.run(settings, health, until_idle=until_idle)
 
 
 async def _check(settings: Settings, health: Health) -> None:
@@ -21,7 +23,13 @@ async def _check(settings: Settings, health: Health) -> None:
 def main() -> None:
     """Run the publisher."""
     keep_freed_memory()
-    runtime.main("publisher", listen=lambda settings: settings.publisher.listen, run=_run, check=_check)
+    runtime.main(
+        "publisher",
+        listen=lambda settings: settings.publisher.listen,
+        run=_run,
+        until_idle=partial(_run, until_idle=True),
+        check=_check,
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from databus import metrics
 from databus.events import (
     Begin,
     Commit,
+    End,
     Event,
     Heartbeat,
     OversizedRow,
@@ -53,6 +54,8 @@ class Publication:
         self._tracker = ProgressTracker(progress)
         #: progress of the last commit
         self.committed = progress
+        #: whether the reader has ended at the end of the binlog
+        self.ended = False
         #: bytes of entries since the last commit
         self._size = 0
 
@@ -102,6 +105,8 @@ class Publication:
                 await self._history.schema(event)
             case QueryEvent() | OversizedRow():
                 await self._open_topics(event)
+            case End():
+                self.ended = True
 
     async def commit(self) -> None:
         """Commit all complete source transactions sent so far, with their progress."""

@@ -27,8 +27,11 @@ _ENTRIES = 16
 _BLOCK_MS = 500
 
 
-async def run(settings: Settings, health: Health) -> None:
-    """Publish for ever, as the active publisher: a producer of our own, one generation of the pipe after the other."""
+async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
+    """Publish as the active publisher: a producer of our own, one generation of the pipe after the other.
+
+    With `until_idle` return when a reader has ended at the end of the binlog and all that it sent is committed.
+    """
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.publisher.election, settings.name, "publisher", redis, health),
@@ -38,12 +41,14 @@ async def run(settings: Settings, health: Health) -> None:
             while True:
                 try:
                     async with open_producer(settings) as producer:
-                        await _serve(settings, health, pipe, topics, producer)
+                        return await _serve(settings, health, pipe, topics, producer, until_idle=until_idle)
                 except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
                     await topics.refused(refused)
 
 
-async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer) -> None:
+async def _serve(
+    settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer, *, until_idle: bool
+) -> None:
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
@@ -61,7 +66,7 @@ async def _serve(settings: Settings, health: Health, pipe: PublisherEnd, topics:
                 **position_fields(progress.position),
             )
             try:
-                await _publish(pipe, publication, health, patience=_patience(settings))
+                return await _publish(pipe, publication, health, patience=_patience(settings), until_idle=until_idle)
             except GenerationLost as lost:
                 log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new one")
         await producer.abort()
@@ -80,7 +85,9 @@ def _patience(settings: Settings) -> float:
     return settings.publisher.transaction_timeout / 2 if settings.publisher.delivery == "exactly_once" else math.inf
 
 
-async def _publish(pipe: PublisherEnd, publication: Publication, health: Health, patience: float) -> None:
+async def _publish(
+    pipe: PublisherEnd, publication: Publication, health: Health, *, patience: float, until_idle: bool
+) -> None:
     """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
     heard = time.monotonic()
     coming = asyncio.create_task(_take(pipe))
@@ -101,6 +108,8 @@ async def _publish(pipe: PublisherEnd, publication: Publication, health: Health,
             if drained and publication.committable:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # which tells how large the entries are that came meanwhile
+            if until_idle and drained and publication.ended:
+                return
             if drained:
                 coming = asyncio.create_task(_take(pipe))  # not sooner: what comes during a commit is taken together
     except asyncio.CancelledError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from databus import metrics
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
-from databus.events import Start, Table
+from databus.events import End, Start, Table
 from databus.kafka_history import read_history
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger, position_fields
@@ -41,8 +41,11 @@ _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 
 
-async def run(settings: Settings, health: Health) -> None:
-    """Read the binlog for ever, as the active reader. Whatever breaks, a new generation begins from the progress."""
+async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
+    """Read the binlog as the active reader. Whatever breaks, a new generation begins from the progress.
+
+    With `until_idle` return when the publisher has taken all that is in the binlog now.
+    """
     require_engine(settings.reader.engine)
     async with (
         connect_redis(settings.redis) as redis,
@@ -55,19 +58,28 @@ async def run(settings: Settings, health: Health) -> None:
         while True:
             progress = await _claim(pipe, health)
             with bound(generation=pipe.generation):
-                await _serve(settings, pipe, hosts, progress, switching, health)
+                if await _serve(settings, pipe, hosts, progress, switching, health, until_idle=until_idle):
+                    return
             await pipe.give_up()
 
 
 async def _serve(
-    settings: Settings, pipe: ReaderEnd, hosts: Hosts, progress: Progress, switching: Switching, health: Health
-) -> None:
-    """Read in a claimed generation until it or the host is lost, and log which."""
+    settings: Settings,
+    pipe: ReaderEnd,
+    hosts: Hosts,
+    progress: Progress,
+    switching: Switching,
+    health: Health,
+    *,
+    until_idle: bool,
+) -> bool:
+    """Read in a claimed generation. Return whether everything was read; False if the generation or the host is lost."""
     try:
         async with hosts.connect(progress, health) as place:
             with bound(host=place.host):
                 await switching.arrived(place.host)
-                await _read(settings, pipe, place, progress, switching, health)
+                await _read(settings, pipe, place, progress, switching, health, until_idle=until_idle)
+        return True
     except GenerationLost as lost:
         log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next one")
     except asyncio.CancelledError:
@@ -81,6 +93,7 @@ async def _serve(
         await hosts.leave(progress, error)
         health.down(str(error))
         log.warning(LogEvent.HOST_REFUSED, f"{error}; trying another host")
+    return False
 
 
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
@@ -100,9 +113,16 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 
 
 async def _read(
-    settings: Settings, pipe: ReaderEnd, place: Place, progress: Progress, switching: Switching, health: Health
+    settings: Settings,
+    pipe: ReaderEnd,
+    place: Place,
+    progress: Progress,
+    switching: Switching,
+    health: Health,
+    *,
+    until_idle: bool,
 ) -> None:
-    """Pass on the binlog from the place until the generation is lost."""
+    """Pass on the binlog from the place until the generation is lost, or until its end."""
     session, server, start = place.session, place.session.server, place.position
     if not names_columns(server):
         advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
@@ -131,9 +151,13 @@ async def _read(
             describe=tracker.describe,
             row_limit=settings.reader.row_limit,
             engine=settings.reader.engine,
+            follow=not until_idle,
         )
         health.up(host=place.host)
         await _pass_on(stream, translator, entries, pipe, switching, health)
+        if until_idle:
+            await _end(translator, entries)
+            return
     raise SourceUnavailable(f"database {place.host}: it closed the connection", place.host)
 
 
@@ -162,6 +186,17 @@ async def _pass_on(
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
         await switching.look()
+
+
+async def _end(translator: Translator, entries: EntryWriter) -> None:
+    """Say that nothing follows, and wait until the publisher has taken everything.
+
+    A generation that is lost before needs this reader again.
+    """
+    heartbeat = translator.take_heartbeat()
+    await entries.write([heartbeat, End()] if heartbeat else [End()])
+    await entries.flush()
+    await entries.published()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:

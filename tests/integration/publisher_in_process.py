@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from common.waiting import cancelled, eventually
 from databus.events import (
     Action,
     Begin,
@@ -23,7 +24,6 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import Position
 from databus_publisher import service
-from support import cancelled
 
 #: of all commits, µs since the epoch
 TIME = 1_700_000_000_000_000
@@ -45,9 +45,8 @@ class Source:
         self._offset = 4
 
     async def claim(self) -> None:
-        async with asyncio.timeout(30):
-            while (progress := await self._pipe.claim()) is None:  # noqa: ASYNC110  # another process opens it
-                await asyncio.sleep(0.02)
+        progress = await eventually(self._pipe.claim, seconds=30)
+        assert progress
         position = progress.position or Position("", "log.1", self._offset)
         self._transaction = progress.transaction
         await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
@@ -73,9 +72,11 @@ class Source:
 
     async def taken(self) -> None:
         """Wait until the publisher has sent all that was appended."""
-        async with asyncio.timeout(30):
-            while await self._pipe.backlog():  # noqa: ASYNC110  # only Redis knows
-                await asyncio.sleep(0.02)
+
+        async def empty() -> bool:
+            return await self._pipe.backlog() == 0
+
+        await eventually(empty, seconds=30)
 
     def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
         raw = msgspec.Raw(msgspec.msgpack.encode(rows))

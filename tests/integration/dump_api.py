@@ -3,7 +3,6 @@
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +11,7 @@ import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from common.waiting import eventually
 from databus.runtime import Health
 from databus.settings import Settings
 from devstack import Server
@@ -52,14 +52,6 @@ class Api(httpx.AsyncClient):
                     for row in json.loads(line)["Rows"]
                 ]
         return rows
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(1200):
-        if await condition():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
 
 
 def path_of(manifest: dict[str, Any], name: str) -> str:

@@ -1,0 +1,106 @@
+"""Cases: SQL files with the expected messages under each statement. CONTRIBUTING.md says how to write one."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+
+from databus_binlog import Flavor
+
+FOLDER = Path(__file__).parent
+_HEADER = re.compile(r"-- (route|partitions|servers|global|omit|show): (.+)")
+_EXPECTED = re.compile(r"-- (?:(mariadb|mysql): )?((?:\S+ )?(?:->|!!) .+)")
+_CONTINUED = re.compile(r"--  +(.+)")
+_WIDTH = 120
+
+
+@dataclass
+class Step:
+    """A statement, and the messages that it leads to, one a line."""
+
+    statement: str
+    messages: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Case:
+    """A file, as one kind of server sees it."""
+
+    steps: list[Step]
+    #: rules as in `publisher.routes`
+    routes: list[dict[str, Any]] = field(default_factory=list)
+    #: of each topic
+    partitions: int = 1
+    servers: tuple[str, ...] = get_args(Flavor)
+    #: global variables of the server, set for the case
+    variables: list[str] = field(default_factory=list)
+    #: members of keys and values to leave out, besides those a format always differs in, or to show although it does
+    omitted: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)
+
+
+def read_case(path: Path, server: str) -> Case:
+    """Read a file. Raises ValueError, with the line, for what no statement precedes."""
+    case = Case([])
+    statement: list[str] = []
+    latest: list[str] = []  # what continuation lines belong to
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not case.steps and not statement and (header := _HEADER.fullmatch(line)):
+            _set(case, *header.groups())
+        elif expected := _EXPECTED.fullmatch(line):
+            if statement or not case.steps:
+                raise ValueError(f"{path.name}:{number}: a message must stand under the statement that it comes from")
+            latest = case.steps[-1].messages if expected[1] in {None, server} else []
+            latest.append(expected[2])
+        elif latest and (continued := _CONTINUED.fullmatch(line)):
+            latest[-1] += f" {continued[1]}"
+        elif line and not line.startswith("--"):
+            statement.append(line)
+            if line.endswith(";"):
+                case.steps.append(Step("\n".join(statement).removesuffix(";")))
+                statement = []
+    if statement:
+        raise ValueError(f"{path.name}: the last statement has no semicolon")
+    return case
+
+
+def _set(case: Case, name: str, text: str) -> None:
+    match name:
+        case "route":
+            route = yaml.safe_load(text)
+            # each format is an output of its own, unless the case says otherwise
+            names = {"output": route["format"], "topic": route["format"]} if "format" in route else {}
+            case.routes.append({"match": ["*.*"]} | names | route)
+        case "partitions":
+            case.partitions = int(text)
+        case "servers":
+            case.servers = tuple(text.split())
+        case "global":
+            case.variables.append(text)
+        case "omit":
+            case.omitted |= set(text.split())
+        case "show":
+            case.shown |= set(text.split())
+
+
+def written(steps: Iterable[Step]) -> str:
+    """Write steps as a file has them."""
+    return "".join(f"\n{step.statement};\n" + "".join(map(_comment, step.messages)) for step in steps)
+
+
+def _comment(message: str) -> str:
+    return "\n".join(_wrapped(f"-- {message}")) + "\n"
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    """Break a line at spaces, behind commas where there are any."""
+    while len(line) > _WIDTH:
+        at = line.rfind(", ", _WIDTH // 2, _WIDTH) + 1 or line.rfind(" ", 8, _WIDTH)
+        if at < 0:
+            break
+        yield line[:at]
+        line = f"--    {line[at + 1 :]}"
+    yield line

@@ -1,0 +1,23 @@
+-- DML that is logged as a statement stops the reader: which rows it changed is not known.
+-- route: {format: databus}
+
+CREATE TABLE t (id INT PRIMARY KEY);
+-- -> {"Action": "create", "Query": "CREATE TABLE `shop`.t (id INT PRIMARY KEY)"}
+
+SET SESSION binlog_format = STATEMENT;
+
+INSERT INTO t VALUES (1);
+-- !! a statement may have changed tables of shop at FILE:OFFSET and the binlog has no rows of it: set
+--    binlog_format=ROW for all sessions; START AFRESH
+
+INSERT INTO t SELECT id + 1 FROM t;
+-- !! a statement may have changed tables of shop at FILE:OFFSET and the binlog has no rows of it: set
+--    binlog_format=ROW for all sessions; START AFRESH
+
+CREATE TABLE other (id INT);
+-- -> {"Action": "create", "Query": "CREATE TABLE `shop`.other (id INT)"}
+
+SET SESSION binlog_format = ROW;
+
+INSERT INTO t VALUES (3);
+-- -> {"Action": "insert", "Rows": [["3"]]}

@@ -1,0 +1,25 @@
+-- An XA transaction is published when it commits in one phase. PREPARE stops the reader: its outcome comes later.
+-- route: {format: databus}
+
+CREATE TABLE t (id INT PRIMARY KEY);
+-- -> {"Action": "create", "Query": "CREATE TABLE `shop`.t (id INT PRIMARY KEY)"}
+
+XA START 'a';
+
+INSERT INTO t VALUES (1);
+
+XA END 'a';
+
+XA COMMIT 'a' ONE PHASE;
+-- -> {"Action": "insert", "Rows": [["1"]]}
+
+XA START 'b';
+
+INSERT INTO t VALUES (2);
+
+XA END 'b';
+
+XA PREPARE 'b';
+-- !! XA PREPARE after captured rows at FILE:OFFSET: the binlog does not say which of them count; START AFRESH
+
+XA COMMIT 'b';

@@ -1,0 +1,66 @@
+"""Pipelines as tests have them from fixtures, and what a consumer finds in their topics."""
+
+import asyncio
+import json
+import sys
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+
+from devstack.pipeline import Pipeline
+
+MakePipeline = Callable[..., Pipeline]
+
+
+class Changes:
+    """Reads a pipeline's topics as a consumer with `read_committed` does."""
+
+    def __init__(self, consumer: AIOKafkaConsumer) -> None:
+        self._consumer = consumer
+
+    async def until(self, count: int) -> list[dict[str, Any]]:
+        """Read until `count` messages have come; each is its value with `Pos` of its key, cells decoded to text."""
+        found: list[dict[str, Any]] = []
+        try:
+            async with asyncio.timeout(60):
+                while len(found) < count:
+                    for records in (await self._consumer.getmany(timeout_ms=500)).values():
+                        found += [decoded(record) for record in records]
+        except TimeoutError as error:
+            raise AssertionError(f"{len(found)} of {count} messages came: {found}") from error
+        return found
+
+
+def decoded(record: Any) -> dict[str, Any]:
+    message = json.loads(record.value)
+    message["Key"] = json.loads(record.key)
+    message["Partition"] = record.partition
+    if "Rows" in message:
+        message["Rows"] = [[None if c is None else b64decode(c) for c in row] for row in message["Rows"]]
+    elif "Query" in message:
+        message["Query"] = b64decode(message["Query"]).decode()
+    return message
+
+
+Consume = Callable[..., Awaitable[Changes]]
+
+
+async def run_until_idle(pipeline: Pipeline) -> None:
+    """Publish what is in the binlog now: reader and publisher run with `--until-idle`, and each must end with 0."""
+    programs = [Path(sys.executable).with_name(f"databus-{service}") for service in ("reader", "publisher")]
+    processes = [
+        await asyncio.create_subprocess_exec(program, "--config", pipeline.config, "--until-idle")
+        for program in programs
+    ]
+    try:
+        async with asyncio.timeout(120):
+            for process in processes:
+                assert await process.wait() == 0
+    finally:
+        for process in processes:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()

@@ -1,0 +1,32 @@
+"""Waiting for what nobody announces: the state of another process is asked for until it is the wanted one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_PAUSE = 0.02
+
+
+async def eventually(condition: Callable[[], Awaitable[T]], *, seconds: float = 60) -> T:
+    """Wait until a condition holds, and return its value. Raises TimeoutError."""
+    async with asyncio.timeout(seconds):
+        while not (value := await condition()):  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(_PAUSE)
+    return value
+
+
+async def throughout(seconds: float, condition: Callable[[], Awaitable[object]]) -> None:
+    """Require a condition to hold for so long, for what must not happen announces itself even less."""
+    end = asyncio.get_running_loop().time() + seconds
+    while asyncio.get_running_loop().time() < end:
+        assert await condition()
+        await asyncio.sleep(_PAUSE)
+
+
+async def cancelled(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task until it has ended, as the services' runtime does: a client that is connecting may lose one."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)

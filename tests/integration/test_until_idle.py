@@ -1,0 +1,39 @@
+"""Reader and publisher with `--until-idle`: they end when all that is in the binlog now is in Kafka."""
+
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline, run_until_idle
+from databus.kafka_progress import read_progress
+from databus.settings import load
+from devstack import Server
+
+
+async def test_each_run_publishes_what_was_written_since_the_last_one(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    pipeline = make_pipeline(source, schema)
+    await run_until_idle(pipeline)  # it begins at the end of the binlog
+    await execute("INSERT INTO t VALUES (1), (2)")
+    await run_until_idle(pipeline)
+    await execute("INSERT INTO t VALUES (3)")
+    await run_until_idle(pipeline)
+    found = await (await changes(f"{pipeline.name}.{schema}.t")).until(2)
+    assert [message["Rows"] for message in found] == [[[b"1"], [b"2"]], [[b"3"]]]
+
+
+async def test_the_position_is_the_end_of_the_binlog(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    pipeline = make_pipeline(source, schema, "nothing")
+    await run_until_idle(pipeline)
+    for number in range(5):
+        await execute("INSERT INTO t VALUES (%s)", number)
+    async with session_on(source) as session:
+        end = await session.current_position()
+    await run_until_idle(pipeline)
+    progress = await read_progress(load(pipeline.config))
+    assert progress
+    assert progress.transaction == 0
+    assert progress.position
+    assert (progress.position.file, progress.position.offset) >= (end.file, end.offset)
