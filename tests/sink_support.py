@@ -99,7 +99,7 @@ class SamplePublisher:
         file, end = self.position.file, self.position.offset
         if isinstance(content, bytes):
             return self._encoder.query(of, file, QueryEvent(of.fingerprint, action, content, end - 40, end))
-        return self._encoder.change(of, file, end, action, content)
+        return self._encoder.key(file, end), self._encoder.rows_value(of, action, content)
 
 
 class DumpServer:
