@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer
 from common.connections import Execute
 from common.pipelines import Changes, Consume
 from common.service_logs import lines, unexpected
+from common.waiting import eventually
 from databus import names
 from databus.kafka_stop import stop_producer
 from databus.log_events import LogEvent
@@ -43,13 +44,13 @@ class Rig:
 
     async def until_tried(self, service: Service, dependency: str, times: int) -> None:
         """Wait until a service has tried in vain to reach a dependency so often."""
-        async with asyncio.timeout(120):
-            while True:
-                tries = self.logged(service, LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_RETRIED)
-                if sum(line["dependency"] == dependency for line in tries) >= times:
-                    assert not await self.ready(service)
-                    return
-                await asyncio.sleep(0.2)
+
+        async def tried() -> bool:
+            tries = self.logged(service, LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_RETRIED)
+            return sum(line["dependency"] == dependency for line in tries) >= times
+
+        await eventually(tried, seconds=120)
+        assert not await self.ready(service)
 
 
 @pytest.fixture
