@@ -107,6 +107,22 @@ async def test_rows_outside_a_transaction(case, log, oversized):
     assert shape(await case().goes_on(events, [table], *doubts)) == ["begin", 34, "commit"]
 
 
+async def test_rows_without_names_outside_a_transaction(case, log):
+    table, unknown = log.table("u"), log.nameless()
+    events = log.rows(unknown), *transaction(log, table)
+    text = r"^rows of shop\.t outside a transaction at binlog\.7:4: to start over"
+    await case().stops(events, [table, unknown], FatalError, text)
+    doubt = Reason.ROWS_OUTSIDE_TRANSACTION, 4, SHOP_T
+    assert shape(await case().goes_on(events, [table, unknown], doubt)) == ["begin", 34, "commit"]
+
+
+async def test_a_doubtful_transaction_names_no_table_of_the_one_before(case, log):
+    table, other = log.table(), log.table("u")
+    events = *transaction(log, other), *transaction(log, table)[:-1], log.query("ROLLBACK")
+    doubt = Reason.ROLLBACK, events[-1].start, SHOP_T
+    await case().goes_on(events, [table, other], doubt)
+
+
 async def test_rows_behind_a_statement_that_stands_alone(case, log):
     table = log.table()
     events = log.gtid("5-1-1", standalone=True), log.rows(table)

@@ -65,6 +65,29 @@ async def test_an_old_server_without_gtids_begins_with_begin(make, log):
     assert [event.executed for event in translated if isinstance(event, Commit)] == ["", ""]
 
 
+async def test_a_transaction_takes_over_nothing_from_the_one_before(make, log):
+    """Neither the GTID nor the thread, the numbers of rows or the statement."""
+    table = log.table()
+    first = log.gtid(), log.query("BEGIN", thread=42), log.rows_query("INSERT"), log.rows(table), log.xid()
+    translation = make()
+    await translation.of(*first, table_maps=[table])
+    begin, row, commit = await translation.of(
+        log.gtid(""), log.query("XA START X'31'", thread=0), log.rows(table), log.xid()
+    )
+    assert (begin.gtid, begin.thread_id, row.row, row.query, commit.executed) == ("", 0, 0, None, "")
+    begin, row, commit = await translation.of(log.query("BEGIN", thread=7), log.rows(table), log.xid())
+    assert (begin.gtid, begin.thread_id, row.row, commit.executed) == ("", 7, 0, "")
+
+
+async def test_the_thread_of_a_transaction_is_not_that_of_the_one_before(make, log):
+    """MariaDB's transactions have no BEGIN that would name it."""
+    table = log.table()
+    translation = make(flavor="mariadb")
+    await translation.of(log.query("BEGIN", thread=42), log.rows(table), log.xid(), table_maps=[table])
+    begin, *_ = await translation.of(log.gtid("5-1-2"), log.rows(table), log.xid())
+    assert begin.thread_id == 0
+
+
 async def test_an_oversized_row_takes_its_place(make, log):
     table = log.table()
     events = log.gtid(), log.query("BEGIN"), log.oversized(table), log.rows(table), log.xid()
