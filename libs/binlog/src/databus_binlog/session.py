@@ -192,7 +192,7 @@ class Session:
         """
         if engine == "native":
             return []
-        faults: list[str] = await library().faults(self, wanted)
+        faults: list[str] = await library().faults(self.server.variables, self.query, wanted)
         return faults
 
     # --- the log --------------------------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ single values (see `gate` and `values`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from databus_binlog.charsets import UTF8
 from databus_binlog.mysql_replication.values import reads_text_in
 
-if TYPE_CHECKING:
-    from databus_binlog.session import Session
+#: runs one statement and returns its rows
+Query: TypeAlias = Callable[[str], Awaitable[Sequence[Sequence[Any]]]]
 
 #: variable, the value that the library reads, what it does with others
 _SETTINGS = (
@@ -39,9 +39,9 @@ _COMPRESSED = " /*M!100301 COMPRESSED*/"  # as MariaDB's information_schema show
 _WIDE = {"ucs2", "utf16", "utf16le", "utf32"}
 
 
-async def faults(session: Session, wanted: Callable[[str, str], bool] | None) -> list[str]:
-    """List settings, and columns of wanted tables, that the library can't read, one line for each cause."""
-    return [*_settings(session.server.variables), *await _columns(session, wanted)]
+async def faults(variables: Mapping[str, str], query: Query, wanted: Callable[[str, str], bool] | None) -> list[str]:
+    """List variables of a server, and columns of wanted tables, that the library can't read, a line for each cause."""
+    return [*_settings(variables), *await _columns(query, wanted)]
 
 
 def _settings(variables: Mapping[str, str]) -> list[str]:
@@ -53,9 +53,9 @@ def _settings(variables: Mapping[str, str]) -> list[str]:
     return found
 
 
-async def _columns(session: Session, wanted: Callable[[str, str], bool] | None) -> list[str]:
+async def _columns(query: Query, wanted: Callable[[str, str], bool] | None) -> list[str]:
     found: dict[str, list[str]] = defaultdict(list)
-    for schema, table, name, kind, declared, charset in await session.query(_COLUMNS):
+    for schema, table, name, kind, declared, charset in await query(_COLUMNS):
         if (wanted is None or wanted(schema, table)) and (cause := _cause(name, kind.lower(), declared, charset)):
             found[cause].append(f"{schema}.{table}.{name}")
     return [
