@@ -14,6 +14,7 @@ from databus.events import (
     Table,
     TableDefinition,
 )
+from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 
 
@@ -90,10 +91,11 @@ async def test_the_thread_of_a_transaction_is_not_that_of_the_one_before(make, l
 
 async def test_an_oversized_row_takes_its_place(make, log):
     table = log.table()
-    events = log.gtid(), log.query("BEGIN"), log.oversized(table), log.rows(table), log.xid()
+    statement = log.gtid(), log.query("BEGIN"), log.rows_query("INSERT"), log.oversized(table)
+    events = *statement, log.rows(table), log.xid()
     begin, definition, oversized, row, commit = await make().of(*events, table_maps=[table])
-    assert oversized == OversizedRow(definition.table.fingerprint, Action.INSERT, 0, 24, 34, 1 << 30)
-    assert (row.row, begin.transaction, commit.end) == (1, 1, 54)
+    assert oversized == OversizedRow(definition.table.fingerprint, Action.INSERT, 0, 34, 44, 1 << 30)
+    assert (row.row, row.query, begin.transaction, commit.end) == (1, None, 1, 64)
 
 
 @pytest.mark.parametrize("start", ["XA START X'31',X'',1", "XA BEGIN X'31',X'',1"])
@@ -159,6 +161,14 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
     _, definition, query, _ = await translation.of(log.gtid(), log.query(text))
     assert [column.name for column in definition.table.columns] == ["id", "c"]
     assert query == QueryEvent(definition.table.fingerprint, Action.ALTER, text, 34, 44, created.fingerprint)
+
+
+async def test_ddl_on_a_table_of_the_history_is_published_behind_both_of_its_definitions(make, log):
+    """The publisher has to know the table before the statement, too."""
+    translation = make(history=SchemaHistory({("shop", "t"): log.known()}))
+    _, before, after, query, _ = await translation.of(log.gtid(), log.query("ALTER TABLE t ADD c INT"))
+    assert before == TableDefinition(log.known())
+    assert (query.before, query.table) == (before.table.fingerprint, after.table.fingerprint)
 
 
 async def test_both_tables_of_a_rename_are_published(make, log):
