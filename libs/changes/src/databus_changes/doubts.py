@@ -1,7 +1,7 @@
-"""Every stop of the translation: what it cannot know for sure, and what becomes of it.
+"""Every stop of the translation: the cases in which the binlog does not show what happened to captured tables.
 
-A stop is a `Doubt`, which is passed to one callback. The reader's, `stop`, raises it. Another one may return: the
-translation then leaves out what is in doubt, and only that, and goes on.
+Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises it. Another one may return:
+the translation then leaves out what is in doubt, nothing else, and continues.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,28 +9,28 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
-from databus.errors import START_AFRESH, FatalError, SchemaMismatch, StatementFormat
+from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.tables import TableName
 
 
 class Reason(StrEnum):
-    """Why something is in doubt; the value names what is left out if the translation goes on."""
+    """Why something is in doubt; the value names what is left out if the translation continues."""
 
     #: the next transaction begins before this one has ended: a server crashed, or files are missing
     UNFINISHED_TRANSACTION = "transactions without an end"
-    #: a rows event stands where no transaction is open
+    #: a rows event while no transaction is open
     ROWS_OUTSIDE_TRANSACTION = "rows outside a transaction"
-    #: ROLLBACK or ROLLBACK TO SAVEPOINT behind rows: the binlog does not say which of them it takes back
+    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not say which of them it undoes
     ROLLBACK = "transactions with a ROLLBACK behind rows"
-    #: only a later XA COMMIT or XA ROLLBACK decides
+    #: a later XA COMMIT or XA ROLLBACK decides whether the rows count
     XA_PREPARE = "transactions that end in XA PREPARE"
     #: columns are absent from a row image (binlog_row_image)
     INCOMPLETE_ROW_IMAGE = "rows that lack columns"
     #: a table map names no columns, and the table is not known
     UNKNOWN_TABLE = "rows of tables that are not known"
-    #: a table map names no columns, and those of the table that is known are others
+    #: a table map names no columns, and they differ from those of the known table
     COLUMN_MISMATCH = "rows that do not fit their table"
     #: DML that was logged as a statement, not as rows
     STATEMENT_FORMAT = "statements that may have changed rows"
@@ -52,7 +52,7 @@ _ERRORS: dict[Reason, type[FatalError]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """Something in the binlog of which it is not certain what it did to captured tables."""
+    """An event whose effect on captured tables is not certain."""
 
     reason: Reason
     #: what happened, where, and what to do: one line
@@ -62,7 +62,7 @@ class Doubt:
     offset: int
     #: tables whose rows are in doubt
     tables: frozenset[TableName] = frozenset()
-    #: schemas of which any table may be in doubt; all captured tables where both sets are empty
+    #: schemas of which any table may be in doubt; if both sets are empty, all captured tables
     schemas: frozenset[str] = frozenset()
 
     @property
@@ -89,14 +89,14 @@ def stop(doubt: Doubt) -> NoReturn:
 
 
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
-    """`event` begins a transaction though the last one, with changes of these tables, has not ended."""
-    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_AFRESH}"
+    """`event` begins a transaction while the last one, with changes of these tables, has not ended."""
+    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
     return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
 
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
     """No transaction is open at these rows."""
-    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_AFRESH}"
+    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_OVER}"
     return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
 
 
@@ -112,7 +112,7 @@ def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
 
 def _fate_unknown(what: str, event: BinlogEvent) -> str:
     return (
-        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_AFRESH}"
+        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_OVER}"
     )
 
 
@@ -125,7 +125,7 @@ def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
     """Columns are absent from these rows."""
     text = (
         f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
-        f"(also for sessions that changed it); {START_AFRESH}"
+        f"(also for sessions that changed it); {START_OVER}"
     )
     return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
 
@@ -140,10 +140,10 @@ def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
 
 
 def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
-    """These rows name no columns, and those of the table that is known are others."""
+    """These rows name no columns, and do not fit the known table."""
     text = (
         f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
-        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_AFRESH}"
+        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.COLUMN_MISMATCH, event, text, [table])
 
@@ -167,13 +167,13 @@ def unreadable_statement(event: BinlogEvent) -> Doubt:
     """The text of a statement cannot be split into tokens."""
     text = (
         f"the statement at {_position(event)} cannot be read as SQL (does its session set NO_BACKSLASH_ESCAPES?) and "
-        f"may concern captured tables: {START_AFRESH}"
+        f"may concern captured tables: {START_OVER}"
     )
     return _doubt(Reason.UNREADABLE_STATEMENT, event, text)
 
 
 def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
-    """What a statement makes of a table is not known, and there is no server to ask."""
+    """The effect of a statement on a table is not known, and there is no server to read the table from."""
     text = f"a statement on {'.'.join(table)} at {_position(event)}: the files do not describe the table"
     return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
 
@@ -181,7 +181,7 @@ def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
 def _no_rows(what: str, event: BinlogEvent) -> str:
     return (
         f"a statement may have changed {what} at {_position(event)} and the binlog has no rows of it: "
-        f"set binlog_format=ROW for all sessions; {START_AFRESH}"
+        f"set binlog_format=ROW for all sessions; {START_OVER}"
     )
 
 

@@ -1,7 +1,7 @@
 """The tables at a pipeline's first position: read from information_schema, if no DDL has changed them since."""
 
 from databus import names
-from databus.errors import START_AFRESH, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
+from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
 from databus.events import SchemaDefinition, Table, TableDefinition
 from databus.kafka_history import SchemaHistory, read_history
 from databus.progress import Progress
@@ -34,7 +34,7 @@ async def start_history(
         if not (history.complete or names_columns(connection.session.server)):
             raise SchemaHistoryCorrupt(
                 f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or has no head, "
-                f"and the binlog does not name columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
+                f"and the binlog does not name columns: set binlog_row_metadata=FULL on the server; {START_OVER}"
             )
         return history
     first = await _first(connection, settings, health)
