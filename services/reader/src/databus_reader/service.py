@@ -1,34 +1,21 @@
 """The reader's main path: claim → connect → decode → append."""
 
 import asyncio
-import time
-from collections.abc import Sequence
 
-from databus import metrics
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
-from databus.events import End, Start, Table
 from databus.kafka_history import read_history
 from databus.log_events import LogEvent
-from databus.logs import bound, get_logger, position_fields
+from databus.logs import bound, get_logger
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
-from databus.readiness import names_columns
 from databus.redis_connection import connect_redis
 from databus.runtime import Health
-from databus.settings import Settings, Source
+from databus.settings import Settings
 from databus.source_connection import connect_source
-from databus_binlog import Event as BinlogEvent
-from databus_binlog import events as binlog
-from databus_binlog.session import Stream
-from databus_changes.catalog import read_table
-from databus_changes.ddl.dialect import dialect_of
-from databus_changes.tracker import TableTracker
-from databus_changes.translate import Translator
-from databus_reader.baseline import start_history
-from databus_reader.entries import EntryWriter
+from databus_reader.generation import read_generation
 from databus_reader.source.engine import require_engine, require_readable
-from databus_reader.source.hosts import Hosts, SourceConnection
+from databus_reader.source.hosts import Hosts
 from databus_reader.source.switching import Switching, start_switching
 
 log = get_logger(__name__)
@@ -36,9 +23,6 @@ log = get_logger(__name__)
 _CLAIM_SECONDS = 0.2
 #: a publisher that is running opens a generation within this time
 _OPEN_SECONDS = 2.0
-#: after this time without captured changes, the position is sent on its own
-_POSITION_SECONDS = 1.0
-_HEARTBEAT_SECONDS = 1.0
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
@@ -78,7 +62,7 @@ async def _serve(
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):
                 await switching.arrived(connection.host)
-                await _read(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
+                await read_generation(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
         return True
     except GenerationLost as lost:
         log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next one")
@@ -111,108 +95,6 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
         waited += _CLAIM_SECONDS
         await asyncio.sleep(_CLAIM_SECONDS)
     return progress
-
-
-async def _read(
-    settings: Settings,
-    pipe: ReaderEnd,
-    connection: SourceConnection,
-    progress: Progress,
-    switching: Switching,
-    health: Health,
-    *,
-    until_idle: bool,
-) -> None:
-    """Send the binlog from the connection's position on, until the generation is lost or until the binlog's end."""
-    session, server, start = connection.session, connection.session.server, connection.position
-    if not names_columns(server):
-        advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
-        log.warning(LogEvent.COLUMN_NAMES_MISSING, f"the binlog does not name columns: {advice}")
-    async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
-        history = await start_history(connection, settings, progress, entries, health)
-        time_us = progress.time_us or time.time_ns() // 1000
-        await entries.write([Start(start, server.identity, server.flavor, time_us, connection.in_order)])
-        await entries.flush()
-        if progress.position is None:
-            # Otherwise `latest` could be a later position after a crash, although the reader was already ready.
-            await entries.published()
-        log.info(LogEvent.READING, f"reading {connection.host}", **position_fields(start))
-        tracker = TableTracker(
-            history,
-            await dialect_of(session),
-            lookup=lambda schema, name: _lookup(settings.source, connection.host, schema, name),
-            tracks=settings.source.captures_some,
-        )
-        translator = Translator(settings.source, server.flavor, tracker, progress, gtids=connection.gtids)
-        stream = await session.dump(
-            connection.dump_start,
-            server_id=settings.server_id,
-            heartbeat=_HEARTBEAT_SECONDS,
-            wanted=settings.source.captures,
-            describe=tracker.describe,
-            row_limit=settings.reader.row_limit,
-            engine=settings.reader.engine,
-            follow=not until_idle,
-        )
-        health.up(host=connection.host)
-        await _forward(stream, translator, entries, pipe, switching, health)
-        if until_idle:
-            await _end(translator, entries)
-            return
-    raise SourceUnavailable(f"database {connection.host}: it closed the connection", connection.host)
-
-
-async def _forward(
-    stream: Stream,
-    translator: Translator,
-    entries: EntryWriter,
-    pipe: ReaderEnd,
-    switching: Switching,
-    health: Health,
-) -> None:
-    last_sent = time.monotonic()
-    async for decoded in stream:
-        health.beat()
-        chunk = list(decoded)
-        events = await translator.translate(chunk, decoded.tables)
-        if time.monotonic() - last_sent >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
-            events.append(heartbeat)
-        if events:
-            last_sent = time.monotonic()
-            await entries.write(events)
-        if stream.drained:
-            await entries.flush()
-        if isinstance(chunk[-1], binlog.Heartbeat):
-            # With nothing to append, the backlog is read to notice a lost generation on an idle source too.
-            metrics.BACKLOG_BYTES.set(await pipe.backlog())
-        _measure(chunk, translator)
-        await switching.check()
-
-
-async def _end(translator: Translator, entries: EntryWriter) -> None:
-    """Send the end, and wait until the publisher has taken everything.
-
-    If the generation is lost before that, the reader has to claim the next one.
-    """
-    heartbeat = translator.take_heartbeat()
-    await entries.write([heartbeat, End()] if heartbeat else [End()])
-    await entries.flush()
-    await entries.published()
-
-
-def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
-    metrics.EVENTS_READ.inc(len(chunk))
-    metrics.ROWS_READ.inc(translator.rows)
-    metrics.TRANSACTIONS_READ.inc(translator.transactions)
-    translator.rows = translator.transactions = 0
-    metrics.BINLOG_OFFSET.set(chunk[-1].end)
-    if chunk[-1].time:
-        metrics.SOURCE_LAG.set(max(0.0, time.time() - chunk[-1].time))
-
-
-async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:
-    async with connect_source(source, host) as session:
-        return await read_table(session, schema, name)
 
 
 async def check(settings: Settings, _: Health) -> None:
