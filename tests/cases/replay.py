@@ -128,6 +128,6 @@ class _Translation:
                         text = str(error).replace(START_AFRESH, "START AFRESH")
                         lines.append(f"!! {_POSITION.sub('FILE:OFFSET', text)}")
                         self._restart()
-                if stream.dry and events[-1].file == end.file and events[-1].end >= end.offset:
+                if stream.drained and events[-1].file == end.file and events[-1].end >= end.offset:
                     break
         return lines

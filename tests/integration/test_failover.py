@@ -16,7 +16,7 @@ from databus.settings import Settings
 from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position, Server
 from databus_dump_api.source import connect_pipeline_host
-from databus_reader.source.hosts import Hosts, Place
+from databus_reader.source.hosts import Hosts, SourceConnection
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
 from integration.host_account import ACCOUNT, address
@@ -39,8 +39,8 @@ async def published(server: Database) -> Progress:
 
 async def go_on(progress: Progress, *servers: Database, patience: float = 0.0) -> tuple[str, Position, Server]:
     """Give host, position and server that a reader goes on with."""
-    async with Hosts(settings(*servers), patience).connect(progress, Health()) as place:
-        return place.host, place.position, place.session.server
+    async with Hosts(settings(*servers), patience).connect(progress, Health()) as connection:
+        return connection.host, connection.position, connection.session.server
 
 
 async def refusal(progress: Progress, server: Database) -> tuple[Refusal, str]:
@@ -76,12 +76,12 @@ async def test_a_log_that_has_the_transactions_in_another_order_is_read_by_gtids
     place = msgspec.structs.replace(end.position, gtid_set=read_elsewhere)
     progress = msgspec.structs.replace(end, position=place)
     async with Hosts(settings(first)).connect(progress, Health()) as found:
-        assert found.beginning == place
-        stream = await found.session.dump(found.beginning, server_id=4711, follow=False)
+        assert found.dump_start == place
+        stream = await found.session.dump(found.dump_start, server_id=4711, follow=False)
         assert ids([event async for events in stream for event in events]) == [b"10"]
     in_order = msgspec.structs.replace(end, in_order=True)
     async with Hosts(settings(first)).connect(in_order, Health()) as found:
-        assert found.beginning == Position("", end.position.file, end.position.offset)
+        assert found.dump_start == Position("", end.position.file, end.position.offset)
 
 
 async def server_of(database: Database) -> Server:
@@ -159,7 +159,7 @@ async def test_a_host_without_what_comes_next_is_refused(pair: Pair) -> None:
         while len(logs := await run(second, "SHOW BINARY LOGS")) > 1:  # MariaDB keeps one for a moment
             await run(second, f"PURGE BINARY LOGS TO '{logs[-1][0]}'")
     reason, said = await refusal(progress, second)
-    assert (reason, "begin again from a new dump" in said) == (Refusal.PURGED, True)
+    assert (reason, "start again from a new dump" in said) == (Refusal.PURGED, True)
 
 
 async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair) -> None:
@@ -167,7 +167,7 @@ async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair
     whole = await published(first)
     progress = msgspec.structs.replace(whole, position=Position("", whole.position.file, whole.position.offset))
     reason, said = await refusal(progress, second)
-    assert (reason, f"it is a place of server {whole.server}" in said) == (Refusal.NO_GTIDS, True)
+    assert (reason, f"it is a position of server {whole.server}" in said) == (Refusal.NO_GTIDS, True)
     # Its own server knows the set of the place, and from then on another one can take over.
     _, position, server = await go_on(progress, second, first)
     assert position.file == "first.000001"
@@ -185,19 +185,19 @@ async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_tha
     first, second = pair.servers
     progress = await published(first)
     hosts = Hosts(settings(first, second), 0.0)
-    seen: list[Place] = []
+    seen: list[SourceConnection] = []
     for _ in range(2):
-        async with hosts.connect(progress, Health()) as place:
-            seen.append(place)
-        await hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{place.host}: purged"))
-    assert [place.host for place in seen] == [address(first), address(second)]
+        async with hosts.connect(progress, Health()) as connection:
+            seen.append(connection)
+        await hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{connection.host}: purged"))
+    assert [connection.host for connection in seen] == [address(first), address(second)]
     with pytest.raises(SourceNotReady, match=f"{address(first)}: purged\n{address(second)}: purged"):
         async with hosts.connect(progress, Health()):
             pass
     further = await published(first)
-    async with AsyncExitStack() as held:
-        assert await hosts.enter(
-            address(first), msgspec.structs.replace(further, position=Position(further.position.gtid_set)), held
+    async with AsyncExitStack() as sessions:
+        assert await hosts.log_in(
+            address(first), msgspec.structs.replace(further, position=Position(further.position.gtid_set)), sessions
         )
 
 

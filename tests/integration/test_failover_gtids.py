@@ -15,7 +15,7 @@ from databus.settings import Settings, load
 from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position
 from databus_cli import source as cli
-from databus_reader.source.hosts import Hosts, Place
+from databus_reader.source.hosts import Hosts, SourceConnection
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
@@ -149,7 +149,7 @@ async def read_to_the_end(server: Server) -> Progress:
         return Progress(await session.current_position(), 1, 1, session.server.identity)
 
 
-async def go_on(progress: Progress, pair: Pair, server: Server) -> Place:
+async def go_on(progress: Progress, pair: Pair, server: Server) -> SourceConnection:
     settings = Settings(name="shop", source={"hosts": [address(server)]} | ACCOUNT)
-    async with Hosts(settings, 0.0).connect(progress, Health()) as place:
-        return place
+    async with Hosts(settings, 0.0).connect(progress, Health()) as connection:
+        return connection

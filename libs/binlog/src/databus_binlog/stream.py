@@ -59,8 +59,8 @@ class EventStream(asyncio.BufferedProtocol):
         return events
 
     @property
-    def dry(self) -> bool:
-        """Whether all that has come was given out: the next events have to be waited for."""
+    def drained(self) -> bool:
+        """Whether all received events were returned, so that the next call has to wait."""
         return not self._ready and self._decoder.drained
 
     def _regulate(self) -> None:

@@ -1,4 +1,4 @@
-"""The tables at the position where a pipeline begins: from information_schema, if no DDL came in between."""
+"""The tables at a pipeline's first position: read from information_schema, if no DDL has changed them since."""
 
 from databus import names
 from databus.errors import START_AFRESH, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
@@ -14,48 +14,54 @@ from databus_binlog.session import Session
 from databus_changes.catalog import read_tables
 from databus_changes.charsets import charset_of
 from databus_reader.entries import EntryWriter
-from databus_reader.source.hosts import Place
+from databus_reader.source.hosts import SourceConnection
 
 _DDL = {b"CREATE", b"ALTER", b"DROP", b"RENAME"}
 _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.schemata"
 
 
-async def begin(
-    place: Place, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
+async def start_history(
+    connection: SourceConnection, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
 ) -> SchemaHistory:
-    """Give the tables at the place the reader begins at; at a pipeline's first start they are read and sent."""
+    """Return the tables at the reader's position. At a pipeline's first start, read the tables and publish them."""
     history = await read_history(settings)
-    if settings.publisher.delivery == "at_least_once" and not names_columns(place.session.server):
+    if settings.publisher.delivery == "at_least_once" and not names_columns(connection.session.server):
         raise SourceNotReady(
-            f"database {place.host}: the binlog names no columns, and with publisher.delivery=at_least_once the schema "
-            "history may be ahead of the rows: set binlog_row_metadata=FULL on the server"
+            f"database {connection.host}: the binlog does not name columns, and with publisher.delivery=at_least_once "
+            "the schema history may be ahead of the rows: set binlog_row_metadata=FULL on the server"
         )
     if progress.position is not None:
-        if not (history.complete or names_columns(place.session.server)):
+        if not (history.complete or names_columns(connection.session.server)):
             raise SchemaHistoryCorrupt(
-                f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or lacks its "
-                f"head, and the binlog names no columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
+                f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or has no head, "
+                f"and the binlog does not name columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
             )
         return history
-    first = await _first(place, settings, health)
-    gone = [Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()]
-    await entries.write([TableDefinition(table) for table in (*first.tables.values(), *gone)])
+    first = await _first(connection, settings, health)
+    dropped = [
+        Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()
+    ]
+    await entries.write([TableDefinition(table) for table in (*first.tables.values(), *dropped)])
     await entries.write([SchemaDefinition(*schema) for schema in first.charsets.items()])
     return first
 
 
-async def _first(place: Place, settings: Settings, health: Health) -> SchemaHistory:
-    """Read the tables. Raises where they were altered since the place: SourceUnavailable if that place is the end."""
+async def _first(connection: SourceConnection, settings: Settings, health: Health) -> SchemaHistory:
+    """Read the tables as they were at the connection's position.
+
+    If DDL has changed them since, raises SourceUnavailable where a retry starts at a later position, else
+    SourceNotReady.
+    """
     latest = settings.reader.start == StartLatest()
-    if not latest and names_columns(place.session.server):
+    if not latest and names_columns(connection.session.server):
         return SchemaHistory()
-    history = await _read(place.session, settings.source)
-    if not await _has_ddl(place, settings, health):
+    history = await _read(connection.session, settings.source)
+    if not await _has_ddl(connection, settings, health):
         return history
     if latest:
-        raise SourceUnavailable(f"database {place.host}: tables were altered while they were read")
+        raise SourceUnavailable(f"database {connection.host}: tables were altered while they were read")
     raise SourceNotReady(
-        "the binlog names no columns, and tables were altered since reader.start: set reader.start=latest, "
+        "the binlog does not name columns, and tables were altered since reader.start: set reader.start=latest, "
         "or binlog_row_metadata=FULL on the server"
     )
 
@@ -70,10 +76,12 @@ async def _read(session: Session, source: Source) -> SchemaHistory:
     )
 
 
-async def _has_ddl(place: Place, settings: Settings, health: Health) -> bool:
-    """Say whether the log has DDL that may concern captured schemas, from the place to its end."""
-    async with connect_source(settings.source, place.host) as session:
-        stream = await session.dump(place.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False)
+async def _has_ddl(connection: SourceConnection, settings: Settings, health: Health) -> bool:
+    """Return whether the log from the connection's position to its end has DDL that may concern captured schemas."""
+    async with connect_source(settings.source, connection.host) as session:
+        stream = await session.dump(
+            connection.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False
+        )
         async for events in stream:
             health.beat()
             if any(isinstance(event, Query) and _concerns(settings.source, event) for event in events):

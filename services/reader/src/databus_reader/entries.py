@@ -1,6 +1,6 @@
-"""Events are collected into entries of about 100 KB and appended to the pipe, as fast as the publisher takes them.
+"""Collect events into entries of about 100 KB and append them to the pipe, no faster than the publisher takes them.
 
-While one entry is on its way the next is collected, no more: memory stays bounded.
+While one entry is being appended, the next is collected. There are never more than these two, so memory is bounded.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from databus.events import Event, encode_events
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
 
-#: An entry is closed at this size: smaller ones cost round trips, larger ones only memory.
+#: An entry is complete at this size: smaller ones cost round trips, larger ones only memory.
 ENTRY_BYTES = 96 * 1024
 _RECHECK_SECONDS = 0.05
 
 
 class EntryWriter:
-    """Appends events as entries and holds the reader back while the backlog is over its limit."""
+    """Appends events as entries, and makes the reader wait while the backlog is over its limit."""
 
     def __init__(self, pipe: ReaderEnd, backlog_limit: int, health: Health) -> None:
         self._pipe = pipe
@@ -31,27 +31,27 @@ class EntryWriter:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Forget what is collected, and what is on its way."""
+        """Discard the collected events, and cancel the running append."""
         if task := self._appending:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     async def write(self, events: list[Event]) -> None:
-        """Collect events, and append every entry that becomes full."""
-        for start in range(0, len(events), _TOGETHER):
-            some = events[start : start + _TOGETHER]
-            encoded = encode_events(some)
-            self._encoded.append(encoded[1:])  # without the head of so short an array
-            self._events += len(some)
+        """Collect events, and append each entry that is complete."""
+        for start in range(0, len(events), _FIXARRAY_MAX):
+            chunk = events[start : start + _FIXARRAY_MAX]
+            encoded = encode_events(chunk)
+            self._encoded.append(encoded[1:])  # without the array's header, which is one byte up to this length
+            self._events += len(chunk)
             self._size += len(encoded)
             if self._size >= ENTRY_BYTES:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Send what is collected on its way, behind what is. Raises what that failed with."""
+        """Start to append the collected events as one entry, after the previous append. Raises its error."""
         if not self._events:
             if self._appending and self._appending.done():
-                await self._appending  # nothing may follow that would tell
+                await self._appending  # raises its error: there may be no later append to do so
             return
         payload = b"".join((_ARRAY32, self._events.to_bytes(4, "big"), *self._encoded))
         self._encoded, self._events, self._size = [], 0, 0
@@ -59,7 +59,7 @@ class EntryWriter:
         self._appending = asyncio.create_task(self._append(payload))
 
     async def published(self) -> None:
-        """Wait until the publisher has published all that was flushed."""
+        """Wait until the publisher has published everything that was flushed."""
         await self._appended()
         await self._until(0, await self._pipe.backlog())
 
@@ -80,4 +80,4 @@ class EntryWriter:
 
 
 _ARRAY32 = b"\xdd"  # msgpack: an array whose length follows in four bytes
-_TOGETHER = 15  # msgpack: the longest array whose head is one byte
+_FIXARRAY_MAX = 15  # msgpack: the longest array with a header of one byte

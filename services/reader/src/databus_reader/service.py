@@ -25,26 +25,26 @@ from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_reader.baseline import begin
+from databus_reader.baseline import start_history
 from databus_reader.entries import EntryWriter
 from databus_reader.source.engine import require_engine, require_readable
-from databus_reader.source.hosts import Hosts, Place
-from databus_reader.source.switching import Switching, begin_switching
+from databus_reader.source.hosts import Hosts, SourceConnection
+from databus_reader.source.switching import Switching, start_switching
 
 log = get_logger(__name__)
 
 _CLAIM_SECONDS = 0.2
-#: a publisher that lives opens a generation sooner
-_LONG_SECONDS = 2.0
-#: a position without captured changes is passed on this often
+#: a publisher that is running opens a generation within this time
+_OPEN_SECONDS = 2.0
+#: after this time without captured changes, the position is sent on its own
 _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Read the binlog as the active reader. Whatever breaks, a new generation begins from the progress.
+    """Read the binlog as the active reader. After any error a new generation starts from the progress.
 
-    With `until_idle` return when the publisher has taken all that is in the binlog now.
+    With `until_idle`, return when the publisher has taken everything that is in the binlog now.
     """
     require_engine(settings.reader.engine)
     async with (
@@ -53,7 +53,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     ):
         pipe = ReaderEnd(redis, settings.name)
         hosts = Hosts(settings)
-        switching = await begin_switching(redis, settings.name, hosts)
+        switching = await start_switching(redis, settings.name, hosts)
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
@@ -75,15 +75,15 @@ async def _serve(
 ) -> bool:
     """Read in a claimed generation. Return whether everything was read; False if the generation or the host is lost."""
     try:
-        async with hosts.connect(progress, health) as place:
-            with bound(host=place.host):
-                await switching.arrived(place.host)
-                await _read(settings, pipe, place, progress, switching, health, until_idle=until_idle)
+        async with hosts.connect(progress, health) as connection:
+            with bound(host=connection.host):
+                await switching.arrived(connection.host)
+                await _read(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
         return True
     except GenerationLost as lost:
         log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next one")
     except asyncio.CancelledError:
-        await pipe.give_up()  # otherwise the publisher waits for the rest of a transaction until another reader comes
+        await pipe.give_up()  # otherwise the publisher waits for the rest of a transaction until another reader starts
         raise
     except SourceUnavailable as error:
         await hosts.leave(progress, error)
@@ -99,11 +99,12 @@ async def _serve(
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     """Wait until the publisher has opened a generation, and claim it.
 
-    One that a reader claimed which was deposed, but did not know it yet, is ended here: nobody else would.
+    A reader that lost its lease may have claimed a generation before it noticed. Nobody else ends that generation, so
+    it is ended here.
     """
     waited = 0.0
     while (progress := await pipe.claim()) is None:
-        if waited >= _LONG_SECONDS:
+        if waited >= _OPEN_SECONDS:
             health.down("waiting for the publisher to open a generation")
             await pipe.retire()
         health.beat()
@@ -115,36 +116,36 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 async def _read(
     settings: Settings,
     pipe: ReaderEnd,
-    place: Place,
+    connection: SourceConnection,
     progress: Progress,
     switching: Switching,
     health: Health,
     *,
     until_idle: bool,
 ) -> None:
-    """Pass on the binlog from the place until the generation is lost, or until its end."""
-    session, server, start = place.session, place.session.server, place.position
+    """Send the binlog from the connection's position on, until the generation is lost or until the binlog's end."""
+    session, server, start = connection.session, connection.session.server, connection.position
     if not names_columns(server):
         advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
         log.warning(LogEvent.COLUMN_NAMES_MISSING, f"the binlog does not name columns: {advice}")
     async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
-        history = await begin(place, settings, progress, entries, health)
+        history = await start_history(connection, settings, progress, entries, health)
         time_us = progress.time_us or time.time_ns() // 1000
-        await entries.write([Start(start, server.identity, server.flavor, time_us, place.in_order)])
+        await entries.write([Start(start, server.identity, server.flavor, time_us, connection.in_order)])
         await entries.flush()
         if progress.position is None:
-            # or `latest` could be another place after a crash, though we said that we are ready
+            # Otherwise `latest` could be a later position after a crash, although the reader was already ready.
             await entries.published()
-        log.info(LogEvent.READING, f"reading {place.host}", **position_fields(start))
+        log.info(LogEvent.READING, f"reading {connection.host}", **position_fields(start))
         tracker = TableTracker(
             history,
             await dialect_of(session),
-            lookup=lambda schema, name: _lookup(settings.source, place.host, schema, name),
+            lookup=lambda schema, name: _lookup(settings.source, connection.host, schema, name),
             tracks=settings.source.captures_some,
         )
-        translator = Translator(settings.source, server.flavor, tracker, progress, gtids=place.gtids)
+        translator = Translator(settings.source, server.flavor, tracker, progress, gtids=connection.gtids)
         stream = await session.dump(
-            place.beginning,
+            connection.dump_start,
             server_id=settings.server_id,
             heartbeat=_HEARTBEAT_SECONDS,
             wanted=settings.source.captures,
@@ -153,15 +154,15 @@ async def _read(
             engine=settings.reader.engine,
             follow=not until_idle,
         )
-        health.up(host=place.host)
-        await _pass_on(stream, translator, entries, pipe, switching, health)
+        health.up(host=connection.host)
+        await _forward(stream, translator, entries, pipe, switching, health)
         if until_idle:
             await _end(translator, entries)
             return
-    raise SourceUnavailable(f"database {place.host}: it closed the connection", place.host)
+    raise SourceUnavailable(f"database {connection.host}: it closed the connection", connection.host)
 
 
-async def _pass_on(
+async def _forward(
     stream: Stream,
     translator: Translator,
     entries: EntryWriter,
@@ -169,29 +170,29 @@ async def _pass_on(
     switching: Switching,
     health: Health,
 ) -> None:
-    told = time.monotonic()
+    last_sent = time.monotonic()
     async for decoded in stream:
         health.beat()
         chunk = list(decoded)
         events = await translator.translate(chunk, decoded.tables)
-        if time.monotonic() - told >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
+        if time.monotonic() - last_sent >= _POSITION_SECONDS and (heartbeat := translator.take_heartbeat()):
             events.append(heartbeat)
         if events:
-            told = time.monotonic()
+            last_sent = time.monotonic()
             await entries.write(events)
-        if stream.dry:
+        if stream.drained:
             await entries.flush()
         if isinstance(chunk[-1], binlog.Heartbeat):
-            # Nothing to append: ask, to notice a lost generation on a silent source too.
+            # With nothing to append, the backlog is read to notice a lost generation on an idle source too.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
-        await switching.look()
+        await switching.check()
 
 
 async def _end(translator: Translator, entries: EntryWriter) -> None:
-    """Say that nothing follows, and wait until the publisher has taken everything.
+    """Send the end, and wait until the publisher has taken everything.
 
-    A generation that is lost before needs this reader again.
+    If the generation is lost before that, the reader has to claim the next one.
     """
     heartbeat = translator.take_heartbeat()
     await entries.write([heartbeat, End()] if heartbeat else [End()])

@@ -70,8 +70,8 @@ class LibraryStream:
         self._closed = False
 
     @property
-    def dry(self) -> bool:
-        """As EventStream's; nothing is read ahead here."""
+    def drained(self) -> bool:
+        """As in EventStream; always true, because nothing is read ahead."""
         return True
 
     def __aiter__(self) -> LibraryStream:

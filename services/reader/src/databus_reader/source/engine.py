@@ -1,4 +1,4 @@
-"""The engine that reads the binlog, and whether it can read a host's."""
+"""The engine that reads the binlog, and the checks that it can read a host's binlog."""
 
 from databus.errors import InvalidSettings, SourceNotReady
 from databus.readiness import require_ready
@@ -9,7 +9,7 @@ from databus_binlog.session import Session
 
 
 def require_engine(engine: Engine) -> None:
-    """Raise InvalidSettings where `reader.engine` is not installed."""
+    """Raise InvalidSettings if `reader.engine` is not installed."""
     try:
         require_installed(engine)
     except EngineUnavailable as error:
@@ -19,7 +19,7 @@ def require_engine(engine: Engine) -> None:
 
 
 async def require_readable(session: Session, settings: Settings, host: str) -> None:
-    """Raise SourceNotReady with all that keeps the reader, or its engine, from reading a host, one a line."""
+    """Raise SourceNotReady if the reader or its engine cannot read a host; each line names one reason."""
     require_ready(session.server, host)
     if faults := await session.engine_faults(settings.reader.engine, settings.source.captures):
         raise SourceNotReady("\n".join(f"database {host}: {fault}; or set reader.engine to native" for fault in faults))

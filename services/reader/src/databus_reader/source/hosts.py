@@ -1,8 +1,8 @@
-"""The hosts of the source: which one is read, and when another one is.
+"""The hosts of the source: which one the reader reads, and when it moves to another.
 
-They are taken in turn, beginning with the one the reader is at. One that cannot be reached is skipped; one that can has
-to have what the progress needs. A host that is behind may catch up, and one that is away may come back: for these the
-reader waits a minute before it gives up, unless there is nobody to wait for.
+The reader tries them in order, starting with its current one. It skips a host that it cannot reach, and verifies that
+one it can reach has everything the progress needs. A host that is behind may catch up, and an unreachable one may come
+back: if there is such a host, the reader waits up to a minute before it gives up.
 """
 
 import asyncio
@@ -36,32 +36,32 @@ log = get_logger(__name__)
 
 _PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
-#: what a host that the reader was asked to go to may take to catch up
+#: how long the host of a switch request may take to catch up
 _CATCH_UP_SECONDS = 10.0
 _CATCH_UP_PAUSE = 0.2
-#: a host that is lost sooner is no reason to hurry to another one
+#: after a connection that was lost sooner than this, the reader pauses before it tries another host
 _BRIEF_SECONDS = 5.0
-#: that can be asked for
+#: a binlog dump can be requested up to this offset
 _LARGEST_OFFSET = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class Place:
-    """A session at a verified host, and the position to go on from there."""
+class SourceConnection:
+    """A session with a verified host, and the position to resume from."""
 
     host: str
     session: Session
     position: Position
-    #: positions from here on tell all GTIDs executed before
+    #: whether positions carry the set of all GTIDs executed before them, from here on
     gtids: bool
-    #: its log has all of the GTID set before the place, and nothing else
+    #: whether the host's log contains exactly the position's GTID set before its file and offset
     in_order: bool
 
     @property
-    def beginning(self) -> Position:
-        """What to ask the host for: by file where that is the same.
+    def dump_start(self) -> Position:
+        """The position to request the binlog from: file and offset, if they mean the same as the GTID set.
 
-        Asked by GTIDs it may skip the rest of a file, and with it what has no GTID, an incident for example.
+        Given GTIDs, the host may skip the rest of a file, and with it events without a GTID, such as an incident.
         """
         by_file = self.in_order and self.position.offset <= _LARGEST_OFFSET
         return Position("", self.position.file, self.position.offset) if by_file else self.position
@@ -69,78 +69,79 @@ class Place:
 
 @dataclass
 class Hosts:
-    """The turn, its first host being the one the reader is at."""
+    """The hosts in the order in which the reader tries them; the first is its current one."""
 
     settings: Settings
     patience: float = _PATIENCE_SECONDS
-    #: the one that the reader was asked to go to, until it has tried
-    wanted: str | None = None
-    #: why it did not go there
-    unwanted: str = ""
-    #: what the servers themselves refused after they had been verified, and at which position
+    #: the host of a switch request that has not been tried yet
+    requested: str | None = None
+    #: why the reader did not switch to it
+    failure: str = ""
+    #: by host: the position at which its server refused to send the binlog although it was verified, and the error
     _refused: dict[str, tuple[Position | None, SourceRefused]] = field(default_factory=dict)
-    _since: float | None = None
+    #: time of the current connection
+    _connected_at: float | None = None
 
     def __post_init__(self) -> None:
-        self._turn = list(self.settings.source.hosts)
+        self._order = list(self.settings.source.hosts)
 
     @property
     def current(self) -> str:
-        """The host that the reader is at, or tries first."""
-        return self._turn[0]
+        """The host that the reader reads, or tries first."""
+        return self._order[0]
 
     def prefer(self, host: str) -> None:
-        """Begin with a host, if it is one of them."""
-        if host in self._turn:
-            self._turn.remove(host)
-            self._turn.insert(0, host)
+        """Try a host first, if it is one of the source's hosts."""
+        if host in self._order:
+            self._order.remove(host)
+            self._order.insert(0, host)
 
     @asynccontextmanager
-    async def connect(self, progress: Progress, health: Health) -> AsyncIterator[Place]:
-        """Log in to the first host that has what the progress needs.
+    async def connect(self, progress: Progress, health: Health) -> AsyncIterator[SourceConnection]:
+        """Log in to the first host that has everything the progress needs.
 
-        Raises SourceUnavailable when none can be reached, else a FatalError with the reason of each.
+        Raises SourceUnavailable if no host can be reached, otherwise a FatalError with the reason of each host.
         """
-        self._since = None
-        async with AsyncExitStack() as held:
-            place = await self._asked_for(progress, held) or await self._first(progress, held, health)
-            self._since = asyncio.get_running_loop().time()
-            self.prefer(place.host)
-            for host in self._turn:
-                metrics.SOURCE_HOST.labels(host).set(host == place.host)
-            yield place
+        self._connected_at = None
+        async with AsyncExitStack() as sessions:
+            connection = await self._try_requested(progress, sessions) or await self._first(progress, sessions, health)
+            self._connected_at = asyncio.get_running_loop().time()
+            self.prefer(connection.host)
+            for host in self._order:
+                metrics.SOURCE_HOST.labels(host).set(host == connection.host)
+            yield connection
 
-    async def reach(self, host: str) -> None:
-        """Look whether a host is one of ours, can be reached and is set up. Raises DatabusError."""
-        if host not in self._turn:
+    async def probe(self, host: str) -> None:
+        """Check that a host is one of the source's, can be reached and is set up. Raises DatabusError."""
+        if host not in self._order:
             raise InvalidSettings(f"{host} is none of source.hosts ({', '.join(self.settings.source.hosts)})")
         async with connect_source(self.settings.source, host) as session:
             await require_readable(session, self.settings, host)
 
-    async def _asked_for(self, progress: Progress, held: AsyncExitStack) -> Place | None:
-        """Try the host that the reader was asked to go to; one that is behind is given a moment to catch up."""
-        host, self.wanted = self.wanted, None
+    async def _try_requested(self, progress: Progress, sessions: AsyncExitStack) -> SourceConnection | None:
+        """Try the host of a switch request; if it is behind, give it a moment to catch up."""
+        host, self.requested = self.requested, None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _CATCH_UP_SECONDS
         while host:
             try:
-                return await self.enter(host, progress, held)
+                return await self.log_in(host, progress, sessions)
             except (SourceUnavailable, FatalError) as error:
-                if not _may_pass(error) or loop.time() > deadline:
-                    self.unwanted = str(error)
+                if not _may_recover(error) or loop.time() > deadline:
+                    self.failure = str(error)
                     return None
             await asyncio.sleep(_CATCH_UP_PAUSE)
         return None
 
-    async def _first(self, progress: Progress, held: AsyncExitStack, health: Health) -> Place:
+    async def _first(self, progress: Progress, sessions: AsyncExitStack, health: Health) -> SourceConnection:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience
         refusals: set[str] = set()
         while True:
             failures: list[DatabusError] = []
-            for host in self._turn:
+            for host in self._order:
                 try:
-                    return await self.enter(host, progress, held)
+                    return await self.log_in(host, progress, sessions)
                 except SourceUnavailable as error:
                     failures.append(error)
                     health.outages.lost(error)
@@ -151,14 +152,14 @@ class Hosts:
                         log.warning(LogEvent.HOST_REFUSED, str(error), host=host)
             if not any(isinstance(error, FatalError) for error in failures):
                 raise failures[0] if len(failures) == 1 else SourceUnavailable("; ".join(map(str, failures)))
-            if not any(map(_may_pass, failures)) or loop.time() > deadline:
+            if not any(map(_may_recover, failures)) or loop.time() > deadline:
                 raise failures[0] if len(failures) == 1 else SourceNotReady("\n".join(map(str, failures)))
             health.down("no host can be read yet: " + "; ".join(map(str, failures)))
             health.beat()
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def enter(self, host: str, progress: Progress, held: AsyncExitStack) -> Place:
-        """Log in to one host for as long as `held`. Raises SourceUnavailable, or a FatalError that says why not."""
+    async def log_in(self, host: str, progress: Progress, sessions: AsyncExitStack) -> SourceConnection:
+        """Log in to one host until `sessions` is closed. Raises SourceUnavailable, or a FatalError with the reason."""
         settings = self.settings
         login = settings.source.login(host)
         try:
@@ -174,28 +175,28 @@ class Hosts:
                     verified = await verify(session, login, progress, server_id=settings.server_id)
                 except SourceRefused as error:
                     raise SourceRefused(error.reason, f"database {host}: {error.reason}: {error}") from error
-                held.push_async_exit(attempt.pop_all())
-                return Place(host, session, *verified)
+                sessions.push_async_exit(attempt.pop_all())
+                return SourceConnection(host, session, *verified)
         except FatalError as error:
             reason = error.reason if isinstance(error, SourceRefused) else Refusal.NOT_READY
             metrics.SOURCE_REFUSALS.labels(host, reason).inc()
             raise
 
     async def leave(self, progress: Progress, error: SourceUnavailable | SourceRefused) -> None:
-        """Try the other hosts first, at once unless this one was lost as soon as it was reached.
+        """Try the other hosts before the current one. Pauses if the connection to it was lost within seconds.
 
-        Raises the error where none was reached, or there is no other.
+        Raises the error if no host was reached, or if there is no other.
         """
-        host, *others = self._turn
-        if self._since is None or not others:
+        host, *others = self._order
+        if self._connected_at is None or not others:
             raise error
         if isinstance(error, SourceRefused):
             self._refused[host] = progress.position, error
-        self._turn = [*others, host]
-        if asyncio.get_running_loop().time() < self._since + _BRIEF_SECONDS:
+        self._order = [*others, host]
+        if asyncio.get_running_loop().time() < self._connected_at + _BRIEF_SECONDS:
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _may_pass(error: DatabusError) -> bool:
-    """Whether a host may be of use later, though nobody does anything about it."""
+def _may_recover(error: DatabusError) -> bool:
+    """Return whether the host may become readable without an operator: it is unreachable or behind."""
     return isinstance(error, SourceUnavailable) or (isinstance(error, SourceRefused) and error.reason is Refusal.BEHIND)

@@ -1,4 +1,4 @@
-"""Where a pipeline without progress begins: `reader.start`, resolved once."""
+"""The position at which a pipeline without progress starts: `reader.start`, resolved once."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ _PAUSE_SECONDS = 0.2
 
 
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
-    """Determine the first progress from the setting; `latest` and `earliest` refer to this host.
+    """Resolve `reader.start` to the first progress; `latest` and `earliest` refer to this host.
 
     Raises InvalidSettings, DumpUnusable or DumpApiUnavailable, and BinlogError.
     """
@@ -31,7 +31,7 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
                 oldest = await session.earliest_position()
                 return await _located(settings, host, oldest.file, 4)
             case StartAt(file, offset):
-                # Each host names its files differently: this one is the first host's.
+                # Each host has its own files. The setting refers to those of the first host.
                 return await _located(settings, settings.source.hosts[0], file, offset)
             case StartAfterGtids(gtid_set):
                 return Progress(Position(str(GtidSet.parse(session.server.flavor, gtid_set))))
@@ -59,7 +59,7 @@ async def _located(settings: Settings, host: str, file: str, offset: int) -> Pro
 
 
 async def _until_executed(session: Session, located: Progress) -> None:
-    """Wait for what is in MySQL's log, but not committed yet: semi-sync replicas may be waited for in between."""
+    """Wait until the transactions in MySQL's log are committed; semi-sync replicas may have to acknowledge them."""
     wanted = GtidSet.parse("mysql", located.position.gtid_set if located.position else "")
     deadline = time.monotonic() + _COMMIT_SECONDS
     while time.monotonic() < deadline:
@@ -67,11 +67,14 @@ async def _until_executed(session: Session, located: Progress) -> None:
         if GtidSet.parse("mysql", str(executed).replace("\n", "")).covers(wanted):
             return
         await asyncio.sleep(_PAUSE_SECONDS)
-    raise SourceUnavailable("a transaction stands in the log and is not committed: do its semi-sync replicas answer?")
+    raise SourceUnavailable(
+        f"transactions in the binlog were not committed within {_COMMIT_SECONDS:g} s: check that the semi-synchronous "
+        "replicas acknowledge them"
+    )
 
 
 async def _of_dump(url: str, dump: str) -> Progress:
-    """Ask dump-api for the position that a dump holds everything up to."""
+    """Ask dump-api for the position of a dump: the dump contains every change before it."""
     async with DumpApi(url) as api:
         manifest = await api.dump(dump)
     if manifest.position is None:

@@ -1,4 +1,4 @@
-"""The reader's side of `databus source switch`: it goes to the host it is asked to, if that has what is needed."""
+"""The reader's side of `databus source switch`: move to the requested host, if it has what the progress needs."""
 
 import time
 
@@ -12,24 +12,24 @@ from databus_reader.source.hosts import Hosts
 
 log = get_logger(__name__)
 
-_LOOK_SECONDS = 1.0
+_CHECK_SECONDS = 1.0
 
 
 class Switching:
-    """Looks for requests while the reader reads, and tells what became of them."""
+    """Checks for switch requests while the reader reads, and answers them."""
 
     def __init__(self, redis: Redis, pipeline: str, hosts: Hosts) -> None:
         self._redis = redis
         self._pipeline = pipeline
         self._hosts = hosts
         self._request: switch.SwitchRequest | None = None
-        self._looked = 0.0
+        self._checked_at = 0.0
 
-    async def look(self) -> None:
-        """Look once a second. Raises GenerationLost when there is another host to go to."""
-        if time.monotonic() < self._looked + _LOOK_SECONDS:
+    async def check(self) -> None:
+        """Check for a request, at most once a second. Raises GenerationLost to switch to another host."""
+        if time.monotonic() < self._checked_at + _CHECK_SECONDS:
             return
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         request = await switch.pending(self._redis, self._pipeline)
         if request is None:
             return
@@ -38,22 +38,22 @@ class Switching:
             await self.arrived(request.host)
             return
         try:
-            await self._hosts.reach(request.host)
+            await self._hosts.probe(request.host)
         except DatabusError as error:
-            self._hosts.unwanted = str(error)
+            self._hosts.failure = str(error)
             await self.arrived(self._hosts.current)
             return
-        self._hosts.wanted = request.host
-        raise GenerationLost(f"asked to go on at {request.host}")
+        self._hosts.requested = request.host
+        raise GenerationLost(f"a switch to {request.host} was requested")
 
     async def arrived(self, host: str) -> None:
-        """Take note where the reader is, and answer a request."""
+        """Store the host that the reader reads now, and answer the open request."""
         await switch.store_host(self._redis, self._pipeline, host)
         if self._request is None:
             return
         request, self._request = self._request, None
         done = host == request.host
-        text = f"the reader is at {host}" if done else f"the reader stays at {host}: {self._hosts.unwanted}"
+        text = f"the reader is at {host}" if done else f"the reader stays at {host}: {self._hosts.failure}"
         if done:
             log.info(LogEvent.SOURCE_SWITCHED, f"{text}, as requested")
         else:
@@ -61,7 +61,7 @@ class Switching:
         await switch.answer(self._redis, self._pipeline, request, switch.SwitchResult(done, text))
 
 
-async def begin_switching(redis: Redis, pipeline: str, hosts: Hosts) -> Switching:
-    """Begin at the host where the reader, or its predecessor, was last."""
+async def start_switching(redis: Redis, pipeline: str, hosts: Hosts) -> Switching:
+    """Start with the host that this reader, or its predecessor, read last."""
     hosts.prefer(await switch.stored_host(redis, pipeline) or hosts.current)
     return Switching(redis, pipeline, hosts)

@@ -1,6 +1,6 @@
-"""Does a host have what the progress needs? Each refusal has its reason, and says what the host lacks.
+"""Verify that a host has everything the progress needs. A refusal has a reason, and its text names what is missing.
 
-A GTID set means the same on every server; a file and an offset mean something only on the one that wrote them.
+A GTID set means the same on every server; a file and an offset are valid only on the server that wrote them.
 """
 
 from typing import NamedTuple, cast
@@ -20,48 +20,48 @@ _SHOWN = 300
 
 
 class Verified(NamedTuple):
-    """A position as it is to be read at a host: without a file that is not its own."""
+    """The position to read a host from. It has a file only if the host wrote that file."""
 
     position: Position
-    #: its GTID set is all that was executed before, and so will be that of later positions
+    #: whether this position and later ones carry the set of all GTIDs executed before them
     gtids: bool
-    #: its log has all of the GTID set before the place, and nothing else
+    #: whether the host's log contains exactly the position's GTID set before its file and offset
     in_order: bool
 
 
 async def verify(session: Session, login: Login, progress: Progress, *, server_id: int) -> Verified:
-    """Look whether the host has what the progress needs.
+    """Verify that the host has everything the progress needs, and return the position to read it from.
 
-    Raises SourceRefused. `login` is for more connections to the same host, as a replica of this id.
+    Raises SourceRefused. `login` is for more connections to the same host; `server_id` is our id as a replica.
     """
     position, server = progress.position or Position(), session.server
-    here = bool(position.file) and progress.server in ("", server.identity)
-    if here and not await _has_file(session, position):
-        here, position = False, Position(position.gtid_set)
+    own_file = bool(position.file) and progress.server in ("", server.identity)
+    if own_file and not await _has_file(session, position):
+        own_file, position = False, Position(position.gtid_set)
     if not (position.gtid_set and server.gtid):
-        if not here:
+        if not own_file:
             raise _without_gtids(session, progress)
         if position.gtid_set and not progress.in_order:
             log.warning(
                 LogEvent.READING_BY_FILE,
-                "GTIDs are off now, so reading continues by file: transactions that stand in another order in this "
-                "server's log may come twice",
+                "GTIDs are off now, so reading continues by file and offset: transactions that this server's log has "
+                "in another order may be published twice",
                 **position_fields(position),
             )
-        return await _complete(session, login, position, server_id)
+        return await _with_gtid_set(session, login, position, server_id)
     await _require_gtids(session, position, same_server=progress.server == server.identity)
-    if here and server.flavor == "mysql":
+    if own_file and server.flavor == "mysql":
         await _require_next_gtid(login, position, server_id)
-    if not here:
+    if not own_file:
         return Verified(Position(position.gtid_set), gtids=True, in_order=False)
     return Verified(position, gtids=True, in_order=progress.in_order)
 
 
 async def _has_file(session: Session, position: Position) -> bool:
-    """Look for the position in this server's own log. False: its file is older than the log, or named otherwise.
+    """Return whether this server's log has the position; False if its file was purged or has another base name.
 
-    A log that began anew under the same names, and has grown beyond the position since, is not noticed if an event
-    happens to start there.
+    Raises SourceRefused if the log was reset. A reset is not noticed if the new log has the same file names, has grown
+    past the position since, and an event happens to start there.
     """
     logs = await session.logs()
     base, _, number = position.file.rpartition(".")
@@ -69,47 +69,51 @@ async def _has_file(session: Session, position: Position) -> bool:
         newest_base, _, newest = list(logs)[-1].rpartition(".")
         if base == newest_base and int(number) > int(newest):
             raise SourceRefused(
-                Refusal.RESET, f"its log ends with {base}.{newest}, and {position.file} was read: {_ANEW}"
+                Refusal.RESET, f"its log ends with {base}.{newest}, but {position.file} was read: {_RESET}"
             )
         return False
     if position.offset > logs[position.file]:
         size = logs[position.file]
-        raise SourceRefused(Refusal.RESET, f"{position.file} ends at {size}, and {position.offset} was read: {_ANEW}")
+        raise SourceRefused(
+            Refusal.RESET, f"{position.file} ends at {size}, but offset {position.offset} was read: {_RESET}"
+        )
     try:
         await session.event_at(position.file, position.offset)
     except InvalidPosition as error:
-        raise SourceRefused(Refusal.RESET, f"no event starts at {position.file}:{position.offset}: {_ANEW}") from error
+        raise SourceRefused(Refusal.RESET, f"no event starts at {position.file}:{position.offset}: {_RESET}") from error
     flavor = session.server.flavor
     before = _parsed(flavor, await session.gtids_before(position.file))
     if position.gtid_set and (unread := before.minus(_parsed(flavor, position.gtid_set))):
         raise SourceRefused(
-            Refusal.RESET, f"{position.file} begins after {_shown(unread)}, which was not read: {_ANEW}"
+            Refusal.RESET, f"{position.file} starts after {_shown(unread)}, which was not read: {_RESET}"
         )
     return True
 
 
-_ANEW = "its log was reset or has lost its end"
+_RESET = "its log was reset or has lost its end"
 
 
 def _without_gtids(session: Session, progress: Progress) -> SourceRefused:
-    """Say why a position without GTIDs is of no use here."""
+    """Build the refusal of a position that cannot be found in this server's log without GTIDs."""
     position = progress.position or Position()
-    place = f"{position.file}:{position.offset}" if position.file else position.gtid_set[:_SHOWN]
+    shown = f"{position.file}:{position.offset}" if position.file else position.gtid_set[:_SHOWN]
     if progress.server == session.server.identity and position.file:
-        return SourceRefused(Refusal.PURGED, f"its log no longer has {place}, and without GTIDs nothing else tells it")
+        return SourceRefused(
+            Refusal.PURGED, f"its log no longer has {shown}, and without GTIDs the position cannot be found otherwise"
+        )
     if not session.server.gtid:
         why = "this server logs no GTIDs (gtid_mode is not ON)"
     else:
-        why = f"it is a place of server {progress.server or '(unknown)'}, and without GTIDs it means nothing elsewhere"
-    return SourceRefused(Refusal.NO_GTIDS, f"it cannot be told where {place} is in its log: {why}")
+        why = f"it is a position of server {progress.server or '(unknown)'}, and without GTIDs it is valid only there"
+    return SourceRefused(Refusal.NO_GTIDS, f"position {shown} cannot be found in its log: {why}")
 
 
 async def _require_gtids(session: Session, position: Position, *, same_server: bool) -> None:
-    """Refuse a server that lacks what was published, or no longer has what comes next."""
+    """Refuse a server that lacks published transactions, or no longer has the next ones."""
     read = _mysql if session.server.flavor == "mysql" else _mariadb
     lacking, more, gone = await read(session, position)
     if lacking and same_server:
-        raise SourceRefused(Refusal.RESET, f"it no longer has {_shown(lacking)}, which was published: {_ANEW}")
+        raise SourceRefused(Refusal.RESET, f"it no longer has {_shown(lacking)}, which was published: {_RESET}")
     if lacking and more:
         raise SourceRefused(
             Refusal.OTHER_HISTORY,
@@ -119,11 +123,11 @@ async def _require_gtids(session: Session, position: Position, *, same_server: b
         raise SourceRefused(Refusal.BEHIND, f"it lacks {_shown(lacking)}, which was published")
     if gone:
         raise SourceRefused(
-            Refusal.PURGED, f"it no longer has {_shown(gone)}, which was not read yet: begin again from a new dump"
+            Refusal.PURGED, f"it no longer has {_shown(gone)}, which was not read yet: start again from a new dump"
         )
 
 
-#: what a server lacks, what it has in its place, and what is to be read and gone
+#: published transactions that a server lacks, those that it has instead, and unread ones that it has purged
 _Comparison = tuple[GtidSet, GtidSet, GtidSet]
 
 
@@ -131,25 +135,26 @@ async def _mysql(session: Session, position: Position) -> _Comparison:
     [(executed, purged)] = await session.query("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
     ours, theirs = _parsed("mysql", position.gtid_set), _parsed("mysql", executed)
     lacking, more = ours.minus(theirs), theirs.minus(ours)
-    # More of the very sources it lacks some of: a replica with several workers that has gaps, and will fill them.
-    in_its_place = more.minus(more.of_sources_in(lacking))
-    return lacking, in_its_place, _parsed("mysql", purged).minus(ours)
+    # If it has later transactions of a source that it lacks some of, it is a replica with several workers: its gaps
+    # will be filled.
+    instead = more.minus(more.of_sources_in(lacking))
+    return lacking, instead, _parsed("mysql", purged).minus(ours)
 
 
 async def _mariadb(session: Session, position: Position) -> _Comparison:
     [(state, last)] = await session.query("SELECT @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_binlog_pos")
     ours = cast(MariaDbGtidPosition, _parsed("mariadb", position.gtid_set))
     lacking = ours.missing_from(_text(state))
-    in_its_place = _parsed("mariadb", last).minus(ours).of_sources_in(lacking)
+    instead = _parsed("mariadb", last).minus(ours).of_sources_in(lacking)
     earliest = await session.earliest_position()
-    return lacking, in_its_place, _parsed("mariadb", earliest.gtid_set).minus(ours)
+    return lacking, instead, _parsed("mariadb", earliest.gtid_set).minus(ours)
 
 
-async def _complete(session: Session, login: Login, position: Position, server_id: int) -> Verified:
-    """Add the GTID set that a server with GTIDs has at a place of its own."""
-    place = Verified(Position("", position.file, position.offset), gtids=False, in_order=True)
+async def _with_gtid_set(session: Session, login: Login, position: Position, server_id: int) -> Verified:
+    """Add the GTID set to a position in the server's own files, if the server logs GTIDs."""
+    by_file = Verified(Position("", position.file, position.offset), gtids=False, in_order=True)
     if not session.server.gtid:
-        return place
+        return by_file
     try:
         located = await locate(login, position.file, position.offset, server_id=server_id)
         return Verified(located, gtids=True, in_order=True)
@@ -159,11 +164,11 @@ async def _complete(session: Session, login: Login, position: Position, server_i
             f"reading continues by file, so no other host can take over: the position has no GTID set ({error})",
             **position_fields(position),
         )
-        return place
+        return by_file
 
 
 async def _require_next_gtid(login: Login, position: Position, server_id: int) -> None:
-    """Refuse a log in which a transaction without GTID comes next: asked by GTIDs the server may leave it out."""
+    """Refuse a log whose next transaction has no GTID: given GTIDs, the server may skip it."""
     try:
         await next_gtid(login, position.file, position.offset, server_id=server_id)
     except (InvalidPosition, ServerRefused) as error:
