@@ -11,7 +11,7 @@ from databus_publisher.record_batch import keep_freed_memory
 
 
 async def _run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    plan_outputs(settings.publisher.rules)  # wrong rules are refused before anything else is disturbed
+    plan_outputs(settings.publisher.rules)  # fail on wrong rules before another publisher is fenced
     await service.run(settings, health, until_idle=until_idle)
 
 

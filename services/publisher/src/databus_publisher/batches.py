@@ -1,6 +1,6 @@
-"""Records are packed into record batches of our own, which cost a fifteenth of aiokafka's `send` (ADR 8).
+"""Pack records into record batches of our own, which take a fifteenth of the time of aiokafka's `send` (ADR 8).
 
-aiokafka commits a transaction even if one of its batches failed, so the delivery of every batch is followed here.
+aiokafka commits a transaction even if one of its batches failed, so this module tracks the delivery of every batch.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
-#: A partition's next batch leaves when this one is confirmed: larger ones wait less often. Brokers take 1 MiB by
-#: default, and the request of one batch still fits into one region of 1 MiB of their heap.
+#: A partition's next batch is sent when the previous one is confirmed, so larger batches wait less often. By default,
+#: brokers accept 1 MiB; the request of one batch of this size still fits into a 1 MiB region of their heap.
 BATCH_BYTES = 960 * 1024
 #: limits of all batches that are being filled, and of all that are in flight
 _FILLING_BYTES = 16 * 2**20
 _IN_FLIGHT_BYTES = 8 * 2**20
-#: An idempotent producer never gives up on a batch by itself. We do, so that readiness shows it and we start again.
+#: An idempotent producer retries a batch forever. We give up after this time: readiness shows it, and we reconnect.
 CONFIRM_SECONDS = 30
 _NS_PER_MS = 1_000_000
 
 
 class Limit(NamedTuple):
-    """What a topic takes, in bytes of a batch: with one record, and with several."""
+    """The size in bytes that a topic accepts for a batch: with one record, and with several."""
 
     record: int
     batch: int = BATCH_BYTES
 
 
-#: for our own topics, whose records cannot be left out: Kafka decides, and its limit is not looked up
+#: for our own topics, whose records cannot be left out: the limit is not looked up, and Kafka rejects what is too large
 UNLIMITED = Limit(2**31, 2**18)
 
 
 class Batches:
-    """Fills one batch for each partition, sends them and follows their delivery."""
+    """Fills one batch for each partition, sends the batches and tracks their delivery."""
 
     def __init__(self, kafka: AIOKafkaProducer, *, transactional: bool) -> None:
         self._kafka = kafka
@@ -56,20 +56,23 @@ class Batches:
         self._records: Counter[str] = Counter()
 
     def set_limit(self, topic: str, limit: Limit) -> None:
-        """Set what a topic takes. It has to be set before the first record."""
+        """Set a topic's limit. It has to be set before the first record."""
         self._limits[topic] = limit
 
     def limit(self, topic: str) -> Limit:
-        """Give what a topic takes."""
+        """Return a topic's limit."""
         return self._limits[topic]
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
-        """Put records, from the first on, into the partition's open batch as far as it has room. Returns how many."""
+        """Add records, starting at index `first`, to the partition's open batch until it is full. Returns how many."""
         batch = self._filling.get(partition)
         return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
 
     async def send(self, partition: Partition, record: Record) -> bool:
-        """Put a record into a batch; sends full ones. False, and nothing is sent, if its topic does not take it."""
+        """Add a record to its partition's batch, and send the batch if it is full.
+
+        Returns False, and sends nothing, if the record is larger than its topic accepts.
+        """
         key, value, headers, _ = record
         time_ms = time_ns() // _NS_PER_MS
         filling = self._filling.get(partition)
@@ -79,7 +82,7 @@ class Batches:
         if value and len(value) >= limit.record:
             return False
         batch = RecordBatch(min(limit), transactional=self._transactional)
-        batch.append(time_ms, key, value, headers)  # the first record always finds room
+        batch.append(time_ms, key, value, headers)  # a batch always accepts its first record
         if batch.size() > limit.record:
             return False
         if filling is not None:
@@ -90,13 +93,13 @@ class Batches:
         return True
 
     async def relieve(self) -> None:
-        """Send batches that are not full yet if all of them together take too much memory."""
+        """Send batches that are not full yet if all of them together use too much memory."""
         few = len(self._filling) * BATCH_BYTES <= _FILLING_BYTES
         if not few and sum(batch.size() for batch in self._filling.values()) > _FILLING_BYTES:
             await self._submit_all()
 
     async def flush(self) -> None:
-        """Send everything and wait until it is delivered. Raises what made a delivery fail."""
+        """Send everything and wait until it is delivered. Raises the error of a failed delivery."""
         await self._submit_all()
         await self.delivered()
         self.raise_failure()
@@ -109,17 +112,17 @@ class Batches:
                     await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
 
     def discard(self) -> None:
-        """Forget what has not been sent."""
+        """Discard everything that has not been sent."""
         self._records.clear()
         self._filling.clear()
 
     def take_records(self) -> Counter[str]:
-        """Give the number of records sent since the last call, by topic."""
+        """Return the number of records sent since the last call, by topic."""
         records, self._records = self._records, Counter()
         return records
 
     def raise_failure(self) -> None:
-        """Raise what made a delivery fail, if one did."""
+        """Raise the error of a failed delivery, if there is one."""
         if self._failure:
             raise self._failure
 
@@ -131,14 +134,14 @@ class Batches:
             await self._submit(partition)
 
     async def _submit(self, partition: Partition) -> None:
-        self.raise_failure()  # otherwise aiokafka reports that all later calls are illegal
+        self.raise_failure()  # aiokafka would only report that later calls are illegal
         topic, number = partition
         batch = self._filling.pop(partition)
         size, records = batch.size(), batch.record_count()
         try:
             await self.begin()
             delivery = await self._kafka.send_batch(batch, topic, partition=number)
-        except BaseException as error:  # also when cancelled: without these records nothing may be committed
+        except BaseException as error:  # also a cancellation: without these records nothing may be committed
             self._failure = self._failure or KafkaUnavailable(
                 f"records for {topic} were not sent: {str(error) or type(error).__name__}"
             )

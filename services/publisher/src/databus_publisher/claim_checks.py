@@ -1,4 +1,4 @@
-"""Values that are too large for Kafka, kept as files. A file is named for its content and never changes."""
+"""Values that are too large for Kafka, stored as files. A file's name has a hash of its content; it never changes."""
 
 import asyncio
 import hashlib
@@ -17,7 +17,7 @@ class ClaimChecks:
         self._root = Path(unquote(urlsplit(url).path))
 
     async def store(self, topic: str, name: str, value: bytes) -> ClaimCheck:
-        """Store a value durably; stored again, it is the same file. Raises FatalError if it cannot be written."""
+        """Store a value durably; the same value gives the same file. Raises FatalError if it cannot be written."""
         digest = hashlib.sha256(value).hexdigest()
         path = self._root / topic / quote(f"{name}-{digest[:16]}", safe="")
         try:

@@ -14,24 +14,25 @@ log = get_logger(__name__)
 
 
 class DeadLetters:
-    """Writes dead letters; creates their topic for the first one."""
+    """Writes dead letters; the first one creates their topic."""
 
     def __init__(self, producer: Producer, topics: Topics) -> None:
         self._producer = producer
         self._topics = topics
         self._partition: Partition | None = None
-        #: tables of which a dead letter was logged
+        #: tables for which a dead letter was logged
         self._logged: set[str] = set()
 
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
-        """Write a dead letter, with the original value if that fits. Raises FatalError if not even the letter fits."""
+        """Write a dead letter, with the original value if it fits. Raises FatalError if an empty one is too large."""
         partition = self._partition = self._partition or await self._open()
         headers = letter.headers()
         if not await self._producer.send(partition, Record(letter.id, value, headers)):
             value = b""
             if not await self._producer.send(partition, Record(letter.id, value, headers)):
                 raise FatalError(
-                    f"{letter.error}; its dead letter does not fit topic {partition.topic}: raise max.message.bytes"
+                    f"{letter.error}; its dead letter is larger than topic {partition.topic} accepts: "
+                    "raise the topic's max.message.bytes"
                 )
         metrics.DEAD_LETTERS.labels(letter.reason).inc()
         table = f"{letter.schema}.{letter.table}"

@@ -1,4 +1,4 @@
-"""The pipeline's Kafka producer: it sends records and commits them together with the progress they reach."""
+"""The pipeline's Kafka producer: sends records and commits them together with the progress they reach."""
 
 import asyncio
 import time
@@ -22,8 +22,8 @@ from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confi
 log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
-#: Kafka answers a commit before its markers are written to all partitions. A transaction that begins sooner is refused,
-#: and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
+#: Kafka answers a commit before it has written the markers to all partitions. Until then it rejects the next
+#: transaction, and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
 
 
@@ -38,21 +38,21 @@ class Producer(Batches, ABC):
 
     @abstractmethod
     async def commit(self, progress: Progress) -> None:
-        """Commit what was sent since the last commit, together with the progress it reaches.
+        """Commit the records sent since the last commit, together with the progress they reach.
 
-        Raises KafkaUnavailable if Kafka does not confirm it in time; whether it was committed is then unknown.
+        Raises KafkaUnavailable if Kafka does not confirm it in time; it is then unknown whether it was committed.
         """
 
     @abstractmethod
     async def abort(self) -> None:
-        """Drop what was sent since the last commit, as far as possible. Raises what made a delivery fail."""
+        """Discard the records sent since the last commit, if possible. Raises the error of a failed delivery."""
 
     @abstractmethod
     async def prove(self, progress: Progress) -> None:
-        """Raise if another publisher has replaced this one, before a generation is opened."""
+        """Raise if another publisher has replaced this one. Called before a generation is opened."""
 
     async def partitions(self, topic: str) -> int:
-        """Count a topic's partitions."""
+        """Return the number of a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
 
     async def leave(self) -> None:
@@ -74,7 +74,7 @@ class Producer(Batches, ABC):
 
 
 class ExactlyOnce(Producer):
-    """One Kafka transaction from commit to commit; it begins with the first batch."""
+    """Sends in Kafka transactions. Each starts with the first batch after a commit and ends with the next commit."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=True)
@@ -83,7 +83,7 @@ class ExactlyOnce(Producer):
 
     @property
     def age(self) -> float:
-        """Age in seconds of the transaction that is open or failed to end."""
+        """Age in seconds of the transaction that is open or could not be ended; 0 without one."""
         return time.monotonic() - self._begun if self._begun else 0.0
 
     async def begin(self) -> None:
@@ -101,7 +101,7 @@ class ExactlyOnce(Producer):
         self._count_committed()
 
     async def prove(self, progress: Progress) -> None:
-        """Commit the progress once more: Kafka refuses that to a publisher that was replaced while it was paused."""
+        """Commit the progress once more: Kafka rejects this if the publisher was replaced while it was paused."""
         await self.commit(progress)
 
     async def abort(self) -> None:
@@ -120,7 +120,7 @@ class ExactlyOnce(Producer):
 
 
 class AtLeastOnce(Producer):
-    """Data first, then the progress, each awaited. What was sent before an abort is sent again."""
+    """Sends data first, then the progress, and waits for each. Records sent before an abort are sent again."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=False)
@@ -133,10 +133,10 @@ class AtLeastOnce(Producer):
         self._count_committed()
 
     async def prove(self, progress: Progress) -> None:
-        """Do nothing: without fencing, a replaced publisher would move the progress back."""
+        """Do nothing: without fencing, a publisher that was replaced would move the progress back."""
 
     async def abort(self) -> None:
-        """Wait for what is in flight: later records must come after it."""
+        """Wait for the records in flight: later ones must come after them."""
         self.discard()
         await self.delivered()
         self.raise_failure()
@@ -144,7 +144,7 @@ class AtLeastOnce(Producer):
 
 @asynccontextmanager
 async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
-    """Start the pipeline's producer. With transactions, Kafka fences its predecessor and aborts what that left open."""
+    """Start the pipeline's producer. With transactions, Kafka fences its predecessor and aborts an open transaction."""
     timeout = settings.publisher.transaction_timeout
     exactly_once = settings.publisher.delivery == "exactly_once"
     identity = names.transactional_id(settings.name) if exactly_once else None
@@ -158,7 +158,7 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
             if isinstance(producer, ExactlyOnce) and producer.age > timeout:
                 raise FatalError(
                     f"a source transaction took longer to publish than publisher.transaction_timeout={timeout:g}s: "
-                    "raise it, and the broker's transaction.max.timeout.ms with it"
+                    "raise it, and the broker's transaction.max.timeout.ms if it is smaller"
                 ) from error
             raise
         except (KafkaError, KafkaUnavailable):

@@ -1,4 +1,4 @@
-"""One generation: its events become records in Kafka transactions that end where source transactions end."""
+"""Publish one generation: its events become records in Kafka transactions that end where source transactions end."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ from databus_publisher.topics import Topics
 
 log = get_logger(__name__)
 
-#: The first end of a source transaction after this many bytes of entries commits, even if more events are waiting.
+#: After this many bytes of entries, commit at the next end of a source transaction, even if more events are waiting.
 COMMIT_BYTES = 8 * 2**20
 
 
@@ -47,14 +47,14 @@ class Publication:
         self._topics = topics
         self._history = SchemaHistoryWriter(producer, settings.name)
         self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
-        #: by topic, as long as the generation lasts: a topic that grows must not move its rows to other partitions
+        #: by topic, constant for a generation: rows must not move to other partitions when a topic gets more
         self._partition_counts: dict[str, int] = {}
-        #: makes no messages before the generation's start
+        #: without rules until the generation's start
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
         #: progress of the last commit
         self.committed = progress
-        #: whether the reader has ended at the end of the binlog
+        #: whether the reader has stopped at the end of the binlog
         self.ended = False
         #: bytes of entries since the last commit
         self._size = 0
@@ -70,7 +70,7 @@ class Publication:
         return self._tracker.in_transaction
 
     async def add(self, events: list[Event], size: int) -> None:
-        """Publish an entry's events, in order; `size` is that of the entry, in bytes."""
+        """Publish an entry's events, in order; `size` is the entry's size in bytes."""
         self._size += size
         for event in events:
             match event:
@@ -93,7 +93,7 @@ class Publication:
         await self._producer.relieve()
 
     async def _prepare(self, event: Event) -> None:
-        """Do what precedes the messages of a rare event."""
+        """Do the work that precedes the messages of a rare event."""
         match event:
             case Start():
                 await self._start(event)
@@ -120,7 +120,7 @@ class Publication:
 
     async def _start(self, event: Start) -> None:
         settings = self._settings
-        # The first host, whichever is read: messages must depend on the configuration and the events alone.
+        # Always the first host, not the one that is read: messages depend only on the configuration and the events.
         login = settings.source.login(settings.source.hosts[0])
         source = MessageSource(settings.name, event.flavor, login.host, login.port)
         rules, salt = settings.publisher.rules, settings.publisher.salt.get_secret_value().encode()
@@ -135,12 +135,12 @@ class Publication:
             await self._commit_first_position()
 
     async def _commit_first_position(self) -> None:
-        """Commit a new pipeline's position and tables before its first row: they must not be resolved twice."""
+        """Commit a new pipeline's position and tables before its first row, so that they are never resolved again."""
         await self._history.complete_first()
         await self.commit()
 
     async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> None:
-        """Create the topics that an event's tables need, and look up their partitions and limits."""
+        """Create the topics of an event's tables if they are missing, and look up their partitions and limits."""
         for topic in self._encoder.unknown_topics(event):
             await self._topics.ensure(topic)
             wanted = self._settings.publisher.partitions

@@ -1,4 +1,4 @@
-"""Tables go to the schema history's topic, in the transaction of the progress at which they hold."""
+"""Write tables to the schema history's topic, in the Kafka transaction that commits the progress they belong to."""
 
 from databus import names
 from databus.events import SchemaDefinition, Table
@@ -10,7 +10,7 @@ from databus_publisher.producer import Producer
 
 
 class SchemaHistoryWriter:
-    """Writes what is new in one generation."""
+    """Writes the definitions of one generation that are new or have changed."""
 
     def __init__(self, producer: Producer, pipeline: str) -> None:
         self._producer = producer
@@ -19,15 +19,15 @@ class SchemaHistoryWriter:
         self._written: dict[bytes, bytes | None] = {}
 
     async def complete_first(self) -> None:
-        """Write the head: the tables written before it are all tables of the pipeline's first start."""
+        """Write the head, which marks the tables of the pipeline's first start as complete."""
         await self._write(names.schema_key(), HEAD)
 
     async def table(self, table: Table) -> None:
-        """Write a table; one without columns was dropped."""
+        """Write a table; without columns it was dropped."""
         await self._write(names.schema_key(table.schema, table.name), encode_table(table) if table.columns else None)
 
     async def schema(self, event: SchemaDefinition) -> None:
-        """Write a schema's default character set; without one the schema was dropped."""
+        """Write a schema's default character set; without a character set the schema was dropped."""
         value = None if event.charset is None else encode_charset(event.charset)
         await self._write(names.schema_key(event.schema), value)
 

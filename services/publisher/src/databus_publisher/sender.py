@@ -1,4 +1,4 @@
-"""Messages are encoded and sent. What a topic does not take, or no format can encode, goes by `publisher.oversize`."""
+"""Encode messages and send them. `publisher.oversize` decides about those that are too large or cannot be encoded."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,22 +18,22 @@ from databus_publisher.topics import Topics
 
 @dataclass(frozen=True)
 class Undelivered:
-    """What could not be sent, where it belongs, and why."""
+    """A message or record that could not be sent, its partition, and the reason."""
 
     message: Message
     partition: Partition
     reason: Reason
     error: str
     size: int = 0
-    #: absent where the message could not be encoded
+    #: None if the message could not be encoded
     record: Record | None = None
-    #: index of the record among those of the message, and how many these are
+    #: index of the record in the message, and the message's number of records
     index: int = 0
     count: int = 1
 
 
 class Sender:
-    """Sends each message whole, in halves, as a claim check or as a dead letter; or stops."""
+    """Sends each message. One that cannot be sent is split, replaced by a claim check or a dead letter, or stops us."""
 
     def __init__(self, settings: Publisher, producer: Producer, topics: Topics, dead_letters: DeadLetters) -> None:
         self._policy = settings.oversize
@@ -57,12 +57,12 @@ class Sender:
                 await self._send_records(message, records)
                 continue
             for partition in message.partitions:
-                # Nearly all records find room in the partition's open batch.
+                # The fast path: nearly all records fit into the partition's open batch.
                 if (sent := self._producer.fill(partition, records)) < len(records.values):
                     await self._fill(message, partition, records, sent)
 
     async def _encode(self, message: Message) -> Records:
-        """Encode a message of a format that may call another service; nobody else has to wait meanwhile."""
+        """Encode a message of a format that may call another service, without blocking the event loop."""
         return await asyncio.to_thread(message.encode) if message.may_block else message.encode()
 
     async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
@@ -87,7 +87,7 @@ class Sender:
                 return
         limit = self._producer.limit(partition.topic)
         size = len(record.value or b"")
-        error = f"{message} takes {size} bytes, topic {partition.topic} takes batches of {limit.record}"
+        error = f"{message} takes {size} bytes, topic {partition.topic} accepts batches of {limit.record}"
         await self._refuse(Undelivered(message, partition, "too_large", error, size, record, index, len(records)))
 
     async def _refuse_unread(self, message: Message, size: int) -> None:
@@ -95,7 +95,7 @@ class Sender:
         await self._refuse(Undelivered(message, message.partitions[0], "unread", error, size))
 
     async def _refuse_unencodable(self, message: Message, cause: PoisonError) -> None:
-        """Leave out the rows that cannot be encoded, and no others."""
+        """Refuse only the rows that cannot be encoded: a message of several rows is split first."""
         if self._policy != "stop" and (halves := message.halves()):
             await self.send(halves)
             return
@@ -106,7 +106,7 @@ class Sender:
     async def _refuse(self, undelivered: Undelivered) -> None:
         message, record = undelivered.message, undelivered.record
         content = message.content
-        if isinstance(content, Frame):  # consumers could not tell transactions apart without it
+        if isinstance(content, Frame):  # without it consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
         if self._policy == "stop":
             raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")
@@ -126,7 +126,7 @@ class Sender:
 
 
 def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
-    """Give the ordinal in its transaction of the (first) row that the record is about."""
+    """Return the ordinal, within its transaction, of the record's first row."""
     if isinstance(content, Change):
         return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
     return 0

@@ -28,9 +28,9 @@ _BLOCK_MS = 500
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Publish as the active publisher: a producer of our own, one generation of the pipe after the other.
+    """Publish as the active publisher, with one producer for all generations of the pipe.
 
-    With `until_idle` return when a reader has ended at the end of the binlog and all that it sent is committed.
+    With `until_idle`, return when a reader has stopped at the end of the binlog and everything it sent is committed.
     """
     async with (
         connect_redis(settings.redis) as redis,
@@ -52,7 +52,7 @@ async def _serve(
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
-    await _check_outputs(settings)  # before another publisher or reader is disturbed
+    await _check_outputs(settings)  # before a generation is opened, which ends the reader's current one
     progress = await read_progress(settings, whole=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
@@ -81,56 +81,59 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
 
 
 def _patience(settings: Settings) -> float:
-    """Seconds to wait for the rest of a transaction: Kafka must not end its own meanwhile."""
+    """Return the seconds to wait for the rest of a source transaction: Kafka's transaction must not time out first."""
     return settings.publisher.transaction_timeout / 2 if settings.publisher.delivery == "exactly_once" else math.inf
 
 
 async def _publish(
     pipe: PublisherEnd, publication: Publication, health: Health, *, patience: float, until_idle: bool
 ) -> None:
-    """Publish the entries of the open generation until it is lost; told to stop, finish the step and what is whole."""
-    heard = time.monotonic()
-    coming = asyncio.create_task(_take(pipe))
+    """Publish the entries of the open generation until it is lost.
+
+    When cancelled, finish the current entries and commit the complete source transactions.
+    """
+    last_entries = time.monotonic()
+    taking = asyncio.create_task(_take(pipe))
     try:
         while True:
             health.beat()
-            entries, drained = await _came(coming)
+            entries, drained = await _taken(taking)
             if not drained:
-                coming = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
+                taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
             if entries:
-                heard = time.monotonic()
+                last_entries = time.monotonic()
                 await uninterrupted(_step(pipe, publication, entries))
-            elif publication.in_transaction and time.monotonic() > heard + patience:
+            elif publication.in_transaction and time.monotonic() > last_entries + patience:
                 raise GenerationLost(
                     f"no data for {patience:g} s inside an open transaction: check that the reader is running; if "
                     "transactions take longer, raise publisher.transaction_timeout"
                 )
             if drained and publication.committable:
                 await uninterrupted(publication.commit())
-                await pipe.trim()  # which tells how large the entries are that came meanwhile
+                await pipe.trim()  # this also learns the size of entries that arrived meanwhile
             if until_idle and drained and publication.ended:
                 return
             if drained:
-                coming = asyncio.create_task(_take(pipe))  # not sooner: what comes during a commit is taken together
+                taking = asyncio.create_task(_take(pipe))  # not sooner: entries arriving during a commit are one batch
     except asyncio.CancelledError:
         if publication.committable:
             await uninterrupted(publication.commit())
         raise
     finally:
-        coming.cancel()
-        await asyncio.gather(coming, return_exceptions=True)
+        taking.cancel()
+        await asyncio.gather(taking, return_exceptions=True)
 
 
 async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
-    """Wait for entries, and take those that are there; tells whether these were all."""
+    """Wait for entries and take them. Returns them, and whether the stream has no more."""
     return await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS), pipe.drained
 
 
-async def _came(coming: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
-    """Wait until entries were taken."""
-    taken = await coming
+async def _taken(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
+    """Wait for the result of `_take`."""
+    taken = await taking
     if (task := asyncio.current_task()) and task.cancelling():
-        raise asyncio.CancelledError  # redis-py loses one that comes when a command was just sent
+        raise asyncio.CancelledError  # redis-py swallows a cancellation that arrives when a command was just sent
     return taken
 
 
@@ -141,7 +144,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, Kafka and what formats need; create the topics of progress and schema history."""
+    """Connect to Redis, Kafka and the services that formats need; create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:

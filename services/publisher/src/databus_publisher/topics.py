@@ -1,4 +1,4 @@
-"""Topics in Kafka: missing ones are created, and the limits of existing ones are looked up."""
+"""Topics in Kafka: create missing ones, and look up the limits of existing ones."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,14 +16,14 @@ from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: A segment that is written to is never compacted, and all of it is read at a start.
+#: Kafka never compacts the active segment, and a start reads all of it.
 _PROGRESS_SEGMENT = 8 * 2**20
-#: A topic's own limit counts, not the broker's; requests of more than 100 MiB are refused (socket.request.max.bytes).
+#: A topic's own limit overrides the broker's; requests of more than 100 MiB are rejected (socket.request.max.bytes).
 _DEAD_LETTER_BYTES = 32 * 2**20
 
 
 class Topics:
-    """Creates and inspects topics. What it learnt of a topic holds as long as the publisher runs."""
+    """Creates and inspects topics. Remembers their limits as long as the publisher runs."""
 
     def __init__(self, settings: Settings, admin: AIOKafkaAdminClient) -> None:
         self._settings = settings
@@ -54,20 +54,20 @@ class Topics:
         if policy != "compact" or partitions != 1:
             raise FatalError(
                 f"topic {topic} must have 1 partition and cleanup.policy=compact, it has {partitions} and {policy}: "
-                "alter it, or delete it if this pipeline may start afresh"
+                "alter it, or delete it if this pipeline may start over"
             )
 
     async def ensure_dead_letters(self) -> str:
-        """Create the pipeline's dead-letter topic unless it exists, and give its name."""
+        """Create the pipeline's dead-letter topic unless it exists, and return its name."""
         topic = names.dead_letter_topic(self._settings.name)
         if not await self._exists(topic):
             await self._create(topic, 1, {"cleanup.policy": "compact", "max.message.bytes": str(_DEAD_LETTER_BYTES)})
         return topic
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None:
-        """Create a topic of changes unless it exists; an existing one is left as it is.
+        """Create a topic for changes unless it exists; an existing one is not altered.
 
-        `partitions` is by default `publisher.partitions`. An account without CREATE rights can still write to existing
+        `partitions` defaults to `publisher.partitions`. An account without CREATE rights can still write to existing
         topics.
         """
         if not await self._exists(topic):
@@ -75,23 +75,23 @@ class Topics:
             await self._create(topic, partitions or publisher.partitions or 1, publisher.topic_settings)
 
     async def limit(self, topic: str) -> Limit:
-        """Look up what an existing topic takes."""
+        """Look up the limit of an existing topic."""
         if topic not in self._limits:
             largest = self._max_bytes[topic] = await max_batch_bytes(self._admin, topic)
             self._limits[topic] = Limit(largest, min(largest, BATCH_BYTES))
         return self._limits[topic]
 
     async def raised_limit(self, topic: str) -> Limit | None:
-        """Look again, before a record is left out; None unless the topic takes more than before."""
+        """Look up the limit again, before a record is left out; None unless the topic accepts more than before."""
         if await max_batch_bytes(self._admin, topic) <= self._max_bytes.get(topic, 0):
             return None
         self._limits.pop(topic, None)
         return await self.limit(topic)
 
     async def refused(self, refused: RecordTooLarge) -> None:
-        """Lower a limit that Kafka enforced: it was changed meanwhile, or could not be looked up.
+        """Lower a topic's limit after Kafka rejected a batch: the limit was changed, or could not be looked up.
 
-        Raises FatalError if nothing smaller can be sent.
+        Raises FatalError for our own topics, whose records cannot be left out.
         """
         old = self._limits.pop(refused.topic, None)
         if old is None:
@@ -112,7 +112,7 @@ class Topics:
 
     async def _create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
         factor = self._settings.publisher.replication_factor
-        # aiokafka accepts -1, the broker's default, only beside an explicit (here: empty) assignment.
+        # aiokafka accepts -1, the broker's default, only together with an explicit (here: empty) assignment.
         wanted = NewTopic(topic, partitions, factor, {} if factor == -1 else None, dict(config))
         answer = await self._admin.create_topics([wanted])
         for name, code, *details in answer.topic_errors:
@@ -120,7 +120,7 @@ class Topics:
             if error.retriable:
                 raise error(f"while topic {name} was created")
             if code and error is not TopicAlreadyExistsError:
-                raise FatalError(f"Kafka does not create topic {name}: {details[0] if details else error.__name__}")
+                raise FatalError(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
         if self._existing is not None:
             self._existing.add(topic)
 
