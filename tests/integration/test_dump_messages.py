@@ -90,7 +90,7 @@ async def test_a_dump_that_cannot_be_printed_is_refused_in_one_line(
             return err.decode()
 
         manifest = await api.dumped()
-        assert "t with compat: strict, which loses" in await refusal(manifest["id"])
+        assert "t with compat: strict, which lacks" in await refusal(manifest["id"])
         assert "has none of these tables" in await refusal(manifest["id"], "--tables", "no.*")
         assert "404: there is no dump 1" in await refusal("1")
         await execute("ALTER TABLE t DROP COLUMN mail")

@@ -218,8 +218,8 @@ def test_files_follow_one_another_and_standard_input(run, monkeypatch, tmp_path)
     code, lines, notices = run(path("x3.bin"), str(tmp_path / "mbin.000004"), "-", path("x5.bin"))
     assert code == 0
     assert [line["file"] for line in lines] == ["x3.bin"] * 27 + ["stdin"] * 5
-    assert [notice for notice in notices if "comes next" in notice] == [
-        "databus: stdin is continued in mbin.000006, but x5.bin comes next"
+    assert [notice for notice in notices if "the next file is" in notice] == [
+        "databus: stdin continues in mbin.000006, but the next file is x5.bin"
     ]
 
 

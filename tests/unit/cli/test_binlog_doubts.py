@@ -18,7 +18,7 @@ from databus_cli.binlog import transactions
 from databus_cli.binlog.files import read_files
 
 M1 = Path(__file__).parents[2] / "fixtures" / "mysql-binlog" / "m1.bin"
-LENIENT = "; --lenient leaves it out and reads on"
+LENIENT = "; --lenient leaves it out and continues"
 
 
 def as_the_reader_reads(path: str) -> tuple[list[int], str]:

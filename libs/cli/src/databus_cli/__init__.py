@@ -1,1 +1,1 @@
-"""The command line `databus`: one module for each command, its arguments in `arguments`; `__main__` starts one."""
+"""The command line `databus`: one module for each command, with its arguments in `arguments`; run by `__main__`."""

@@ -1,4 +1,4 @@
-"""`databus COMMAND`. Exit codes: 0 done, 1 failed with one line that says why, 2 wrong usage, 130 interrupted."""
+"""`databus COMMAND`. Exit codes: 0 done, 1 failed and the last line says why, 2 wrong usage, 130 interrupted."""
 
 import argparse
 import os
@@ -10,12 +10,12 @@ from importlib.metadata import version
 from databus.errors import DatabusError
 from databus_cli.terminal import notice
 
-#: `databus_cli.arguments.NAME` has a command's arguments, `databus_cli.NAME` its `run(options) -> exit code`; both are
-#: imported when the command is chosen
+#: `databus_cli.arguments.NAME` has a command's arguments, `databus_cli.NAME` its `run(options) -> exit code`. Both are
+#: imported only if the command is given.
 _COMMANDS = {
-    "binlog": "decode binlog files, with no server",
+    "binlog": "decode binlog files without a server",
     "dump": "read dumps",
-    "deadletter": "show and replay what could not be published",
+    "deadletter": "show and replay changes that could not be published",
     "source": "choose the host that the reader reads from",
 }
 
@@ -25,12 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments).parse_args(arguments)
     run = import_module(f"databus_cli.{options.command}").run
-    from databus_binlog import BinlogError  # the command has imported it
+    from databus_binlog import BinlogError  # here, because the command has already imported it
 
     try:
         return int(run(options))
     except BrokenPipeError:
-        # The program that read the output has ended. Writing what is still buffered must not fail at exit.
+        # The program that read the output has ended. Flushing the rest of the buffer at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (DatabusError, BinlogError) as error:

@@ -1,4 +1,4 @@
-"""A format by its name and options, and the lines of the records that it makes."""
+"""Find a format by name and options, and print its records as lines."""
 
 import msgspec
 from pydantic import ValidationError
@@ -14,7 +14,7 @@ _read_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def output_plan(rule: Rule) -> OutputPlan:
-    """Find the rule's format and validate its options. Raises InvalidSettings in the words of the command line."""
+    """Find the rule's format and validate its options. Raises InvalidSettings, worded for the command line."""
     kind = find(rule.format)
     try:
         return OutputPlan(rule, kind, kind.options_type.model_validate(rule.options))
@@ -29,7 +29,7 @@ def output_plan(rule: Rule) -> OutputPlan:
 
 
 def line_of(record: Record) -> bytes:
-    """Make one line of JSON."""
+    """Format a record as one line of JSON."""
     parts = {"topic": _json(record.topic)} if record.topic is not None else {}
     parts |= {"key": _shown(record.key), "value": _shown(record.value)}
     if record.headers:
@@ -39,7 +39,7 @@ def line_of(record: Record) -> bytes:
 
 
 def _shown(content: bytes | None) -> bytes:
-    """Give JSON as it is, other text as a string, bytes as base64."""
+    """Format JSON as it is, other text as a string, and other bytes as base64."""
     if content is None:
         return b"null"
     try:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from databus_binlog import Query
 
-if TYPE_CHECKING:  # imported where patterns are given: it takes a quarter of a second
+if TYPE_CHECKING:  # imported only if patterns are given: it takes a quarter of a second
     from databus.settings import Source
 
-#: statements that decide about the rows before them
+#: statements that decide which of the rows before them take effect
 _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
 
 
@@ -32,11 +32,11 @@ class Selection:
         return self._source or Source()
 
     def table(self, schema: str, name: str) -> bool:
-        """Say whether a table's rows are selected."""
+        """Return whether a table's rows are selected."""
         return self._source is None or self._source.captures(schema, name)
 
     def statement(self, event: Query) -> bool:
-        """Say whether a statement may concern selected tables."""
+        """Return whether a statement may concern selected tables."""
         if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
             return True
         text = event.query.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""`databus source switch`: send the reader to another host of the database."""
+"""`databus source switch`: move the reader to another host of the database."""
 
 import argparse
 import asyncio
@@ -9,12 +9,12 @@ from databus.redis_connection import connect_redis
 from databus.settings import Settings, load
 from databus_cli.terminal import notice
 
-#: Redis is asked so often, and so long each time: more than the reader takes to go there, or back
+#: number of polls of Redis, and seconds of each: together longer than the reader takes to switch, or to give up
 _TURNS, _TURN_SECONDS = 12, 5
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask the reader, wait for its answer and show it."""
+    """Request the switch, wait for the reader's answer and print it."""
     settings = load(options.config)
     if options.host not in settings.source.hosts:
         raise InvalidSettings(f"{options.host} is none of source.hosts ({', '.join(settings.source.hosts)})")
@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def ask(settings: Settings, host: str, turns: int = _TURNS, seconds: int = _TURN_SECONDS) -> switch.SwitchResult:
-    """Ask the reader to go to a host and wait for its answer. Raises DatabusError where none comes."""
+    """Request that the reader switches to a host, and wait for its answer. Raises DatabusError if there is none."""
     async with connect_redis(settings.redis) as redis:
         request = await switch.request(redis, settings.name, host)
         for _ in range(turns):

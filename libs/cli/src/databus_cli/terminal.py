@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # imported when a bar is shown: it takes a fifth of a second
+if TYPE_CHECKING:  # imported only if a bar is shown: it takes a fifth of a second
     from rich.progress import Progress
 
 
@@ -20,7 +20,7 @@ def notice(text: str) -> None:
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a progress bar, unless the results go to the same terminal; yields the function that counts bytes.
 
-    `total` is None where it is not known.
+    `total` is None if it is not known.
     """
     with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
         yield advance

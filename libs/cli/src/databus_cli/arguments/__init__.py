@@ -1,5 +1,5 @@
-"""What each command takes: `configure(parser)` of the module with its name.
+"""The arguments of each command: `configure(parser)` in the module with its name.
 
-These modules import little, so that `--help` and wrong usage are answered at once. What checks an argument's value is
-imported when that argument is given.
+These modules import little, so that `--help` and usage errors take no time. The code that checks an argument's value
+is imported only if that argument is given.
 """

@@ -5,27 +5,27 @@ import argparse
 from databus_cli.arguments.shared import add_format_options, add_tables
 from databus_messages.formats import known
 
-#: the format that is not one of the publisher's
+#: the only format that is not one of the publisher's
 JSON = "json"
 
 _DESCRIPTION = """\
-Decode binlog files of MySQL and MariaDB, with no server: JSON lines on standard output, then a summary on standard
+Decode binlog files of MySQL and MariaDB without a server: JSON lines on standard output, then a summary on standard
 error.
 """
 _EPILOG = """\
 formats:
   json     one line for each row, with its file, start and end offset, time, server_id and gtid:
              {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
-           "delete" has "row" too, "update" has "before" and "after"; every statement but BEGIN and COMMIT is
+           "delete" has "row" too, "update" has "before" and "after". Every statement except BEGIN and COMMIT is
              {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
-           rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
-           A value is its exact text, NULL is null, a binary value is {"base64": "…"}; a column that the row image
-           does not contain is left out. A column that the file does not name is @1, @2, …
-  others   the records that reader and publisher make of it, of rows and of DDL on tables that the files describe:
+           Rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
+           A value is its exact text, NULL is null, a binary value is {"base64": "…"}. Columns that the row image
+           does not contain are left out. Columns that the file does not name are @1, @2, …
+  others   the records that the publisher would write, for rows and for DDL on tables that the files describe:
              {"topic": …, "key": …, "value": …, "headers": {…}}
-           topic only for the format's own topics, headers only where there are some; what is not text is
-           {"base64": "…"}. The pipeline is named binlog. Where the reader stops, the command stops, too; with
-           --lenient it leaves out what is in doubt.
+           "topic" is given only for the format's own topics, "headers" only if there are any. Data that is not text
+           is {"base64": "…"}. The pipeline is named binlog. The command stops where the reader would stop; with
+           --lenient it leaves the doubtful changes out and continues.
 
 examples:
   databus binlog mysql-bin.000007 mysql-bin.000008 --tables 'shop.*'
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in their order; - is standard input")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in order; - is standard input")
     parser.add_argument("--format", choices=[JSON, *known()], default=JSON, help="of the output (default: %(default)s)")
     add_format_options(parser)
     parser.add_argument(
@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="start",
         type=_offset,
         metavar="POS",
-        help="begin with the event at this offset of the first FILE",
+        help="start at the event at this offset of the first FILE",
     )
     add_tables(parser, "rows of these tables, and statements that may concern them")
     parser.add_argument(
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lenient",
         action="store_true",
-        help="leave out what stops the reader, go on, and report at the end what was left out; not for json",
+        help="leave out changes that would stop the reader, continue, and report them at the end; not for json",
     )
     parser.add_argument("--quiet", action="store_true", help="print no summary")
 

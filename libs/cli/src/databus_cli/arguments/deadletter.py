@@ -4,11 +4,11 @@ import argparse
 
 from databus.settings import add_config
 
-_LIST = "List the dead letters that were not replayed."
+_LIST = "List the dead letters that have not been replayed."
 _REPLAY = """\
-Write each dead letter's record to the topic and partition it belongs to, and remove the letter, both in one Kafka
-transaction where publisher.delivery uses them. A record that still cannot be written stays, and is reported. A replayed
-record comes after later changes of its row.
+Write each dead letter's record to its topic and partition, and delete the letter; with publisher.delivery=exactly_once,
+both in one Kafka transaction. A letter whose record still cannot be written is kept and reported. A replayed record
+comes after later changes of its row.
 """
 
 
@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
     listing = actions.add_parser("list", help=_LIST, description=_LIST)
     listing.add_argument("--json", action="store_true", help="one JSON object for each line")
-    replaying = actions.add_parser("replay", help="publish what can be published now", description=_REPLAY)
+    replaying = actions.add_parser("replay", help="publish the records that can be published now", description=_REPLAY)
     replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
     for action in (listing, replaying):
         add_config(action)

@@ -8,8 +8,8 @@ from databus_cli.arguments.shared import add_format_options, add_tables
 from databus_messages.formats import known
 
 _DESCRIPTION = """\
-Print the records that a format makes of a dump's rows, one a line, as `databus binlog --format` does. The dump is
-leased meanwhile; its files are downloaded one by one and verified.
+Print a dump's rows as the records of a format, one a line, as `databus binlog --format` does. The dump is leased while
+the command runs; its files are downloaded and verified one by one.
 """
 
 

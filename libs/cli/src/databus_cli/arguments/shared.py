@@ -1,11 +1,11 @@
-"""Arguments that several commands take."""
+"""Arguments that several commands have in common."""
 
 import argparse
 import json
 
 
 def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add `--tables`; `what` says what is selected."""
+    """Add `--tables`; `what` describes in the help what is selected."""
     parser.add_argument(
         "--tables",
         nargs="+",

@@ -5,8 +5,8 @@ import argparse
 from databus.settings import add_config
 
 _SWITCH = """\
-Move the reader to another host of source.hosts. It moves if that host has all that was published and still has
-all that comes next; it waits up to 10 s for a host that is behind. Where the host is refused, the reader stays.
+Move the reader to another host of source.hosts. That host must have every published transaction, and must not have
+purged the next ones; if it is behind, it has 10 s to catch up. If the host is refused, the reader stays where it is.
 """
 
 

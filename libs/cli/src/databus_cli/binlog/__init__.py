@@ -1,4 +1,4 @@
-"""`databus binlog`: decode binlog files offline, with no server."""
+"""`databus binlog`: decode binlog files without a server."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ from databus_cli.terminal import byte_progress, notice
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what the files hold; what comes before a failure is printed, too."""
+    """Print the content of the files. If decoding fails, everything before the failure is still printed."""
     lines, summary = _lines(options), Summary()
     try:
         _print(options, lines, summary)
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 def _lines(options: argparse.Namespace) -> LineFormat:
     selection = Selection(options.tables)
     if options.format != JSON:
-        # sqlglot and the formats' libraries, which --format json does not need, take a second to import
+        # Imported only here: sqlglot and the formats' libraries take a second, and --format json does not need them.
         from databus_cli.binlog.messages import Messages
 
         return Messages(options.format, dict(options.options), selection.captured, lenient=options.lenient)
@@ -77,7 +77,7 @@ def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) ->
 
 
 def _size(files: list[str]) -> int | None:
-    """Return the size of all regular files together; None with standard input."""
+    """Return the total size of all regular files; None with standard input."""
     if STANDARD_INPUT in files:
         return None
     return sum(path.stat().st_size for path in map(Path, files) if path.is_file())

@@ -1,4 +1,4 @@
-"""Binlog files as events: in the order given, in pieces, with bounded memory."""
+"""Read binlog files as events, in the given order, piece by piece with bounded memory."""
 
 import os
 import sys
@@ -50,9 +50,9 @@ def read_files(
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
     """Decode files one after the other; yield each event with the tables it may refer to.
 
-    The head of a file, its FormatDescription, is yielded before anything else is decoded. `start` is an offset in the
-    first file, whose head is then passed to `skip_head` and not yielded. `count` gets the number of bytes of each
-    piece that is read. Raises OSError, and BinlogError after the events that come before the failure.
+    A file's FormatDescription is yielded before the rest is decoded. With `start`, an offset in the first file, that
+    file's FormatDescription is passed to `skip_head` instead. `count` is called with the size of each piece that is
+    read. Raises OSError, and BinlogError after the events that come before the failure.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None
@@ -62,7 +62,7 @@ def read_files(
                     next_file = event.next_file
                 yield event, events.tables
         if next_file and following not in {None, STANDARD_INPUT} and _name(following) != next_file:
-            warn(f"{_name(path)} is continued in {next_file}, but {_name(following)} comes next")
+            warn(f"{_name(path)} continues in {next_file}, but the next file is {_name(following)}")
         start = None
 
 
@@ -99,7 +99,7 @@ def _read_file(
             raise
         raise InvalidPosition(
             f"no event can be read at {_name(path)}:{start} ({error}); "
-            "--from takes where an event starts, and for rows where their table maps start"
+            "--from must be the offset of an event; for rows, that of their statement's first table map"
         ) from error
 
 
@@ -118,7 +118,7 @@ def _skip_to(
     skip_head: Callable[[FormatDescription], None],
     options: DecoderOptions,
 ) -> Decoder:
-    """Move the stream from behind its head to `start`; return the decoder for what comes there."""
+    """Move the stream from the end of its head to `start`, and return the decoder to use from there."""
     first = Decoder(file=name)
     for event in first.feed_file(head):
         if isinstance(event, FormatDescription):
@@ -126,8 +126,8 @@ def _skip_to(
     if first.pending or start < len(head):
         raise InvalidPosition(f"the first two events start at {_MAGIC} and {len(head)}")
     if not _skip(stream, start - len(head)):
-        raise InvalidPosition("the file ends before")
-    # Without its FORMAT_DESCRIPTION a file cannot be decoded: here it stands just before `start`.
+        raise InvalidPosition("the file ends before it")
+    # A file cannot be decoded without its FORMAT_DESCRIPTION, so the decoder gets it as if it ended at `start`.
     description = head[_MAGIC:]
     decoder = Decoder(file=name, offset=start - len(description), **options)
     decoder.feed_file(description)
@@ -135,7 +135,7 @@ def _skip_to(
 
 
 def _skip(stream: BinaryIO, count: int) -> bool:
-    """Skip bytes; return whether the stream is that long."""
+    """Skip bytes; return whether the stream has that many."""
     if stream.seekable():
         target = stream.tell() + count
         return stream.seek(0, os.SEEK_END) >= stream.seek(target)
@@ -149,7 +149,7 @@ def _open(path: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _name(path: str) -> str:
-    """Return a file's name as the server knows it, without its folder."""
+    """Return a file's name without its folder, as the server names it."""
     if path == STANDARD_INPUT:
         return "stdin"
     return os.fsencode(Path(path).name).decode(errors="replace")

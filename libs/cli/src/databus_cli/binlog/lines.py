@@ -1,4 +1,4 @@
-"""The lines that are printed: what all formats have in common, and the JSON lines for people and their tools."""
+"""The lines that are printed: the interface of all formats, and the JSON lines for people and their tools."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,23 +33,23 @@ class LineFormat(ABC):
 
     @abstractmethod
     def decoder_options(self) -> DecoderOptions:
-        """Return how the files are to be decoded."""
+        """Return how to decode the files."""
 
     @abstractmethod
     def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Take in the head of the first file; `inside` where reading begins somewhere behind it."""
+        """Start with the first file's FormatDescription; `inside` if reading starts at a later offset of that file."""
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
-        """Return the lines of an event. Raises DatabusError where the format cannot go on."""
+        """Return the lines of an event. Raises DatabusError if the format cannot continue."""
 
     @abstractmethod
     def finish(self) -> Iterable[str]:
-        """End the files; return a line for each kind of thing that had no line."""
+        """Finish after the last file; return one line for each kind of data that was left out."""
 
 
 class Json(LineFormat):
-    """A line for each row, or for rows above the limit, and each statement, for people and their tools."""
+    """One line for each row, for each event with rows above the limit, and for each statement."""
 
     def __init__(self, selection: Selection, completion: Completion) -> None:
         self._selection = selection
@@ -57,14 +57,14 @@ class Json(LineFormat):
         self._gtid: str | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of selected tables, with columns that are not named as @1, @2, …."""
+        """Decode the rows of selected tables; columns without names are @1, @2, …."""
         return {"wanted": self._selection.table, "describe": self._completion.describe}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Do nothing: a row is printed as it is logged."""
+        """Do nothing: rows are printed as they are logged."""
 
     def finish(self) -> Iterable[str]:
-        """Return nothing: everything has a line."""
+        """Return nothing: this format leaves nothing out."""
         return ()
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
@@ -77,7 +77,7 @@ class Json(LineFormat):
                 return (_json(about) + b"\n",)
             case Gtid():
                 self._gtid = event.gtid or None
-            case FormatDescription():  # another file, which may have none
+            case FormatDescription():  # the next file may have no GTIDs
                 self._gtid = None
             case Query() if event.query not in _FRAMES and self._selection.statement(event):
                 position = self._position(event)
@@ -115,7 +115,7 @@ class Json(LineFormat):
 
 
 def _row(columns: list[tuple[str, bool]], image: list[Value]) -> dict[str, object]:
-    """Name the values of an image, without those that are absent."""
+    """Return the values of an image by column name, without absent ones."""
     named = zip(columns, image, strict=True)
     return {name: _shown(value, binary) for (name, binary), value in named if value is not ABSENT}
 
@@ -131,7 +131,7 @@ def _is_binary(column: ColumnMap) -> bool:
 
 
 def _text(value: bytes) -> str | dict[str, bytes]:
-    """Return bytes as text, as base64 where they are no UTF-8."""
+    """Return bytes as text, or as base64 if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Lines of the records that the publisher would write, in any of its formats."""
+"""The records that the publisher would write, in any of its formats, as lines."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,17 @@ from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import DdlStatement, MessageSource
 from databus_messages.message import Message
 
-#: stands for the pipeline's name
+#: used as the pipeline's name
 NAME = "binlog"
 
 
 class Messages(LineFormat):
-    """A line for each record."""
+    """One line for each record."""
 
     def __init__(
         self, name: str, options: Mapping[str, object], captured: CapturedTables, *, lenient: bool = False
     ) -> None:
-        # One partition for all tables, so that a transaction has one frame.
+        # One partition for all tables, so that a transaction has one BEGIN and one END.
         rule = Rule(match=["*.*"], topic=NAME, partition_by="single", format=name, options=dict(options))
         self._plan = output_plan(rule)
         self._captured = captured
@@ -35,21 +35,21 @@ class Messages(LineFormat):
         self._encoder: EventEncoder | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables, and end each piece behind a statement, for it may alter tables."""
+        """Decode the rows of captured tables. Each piece ends after a statement, because it may alter tables."""
         return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Make translation and encoder for the first file."""
+        """Create the translation and the encoder."""
         source = MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0)
         self._translation = Translation(head, self._captured, lenient=self._lenient, inside=inside)
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Return the lines of an event; a format that needs the transaction's end returns all of them there."""
+        """Return the lines of an event. A format that needs the transaction's end returns all its lines at the end."""
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
         if self._translation is None or self._encoder is None:
-            raise AssertionError("a file begins with its head")
+            raise AssertionError("a file starts with a FormatDescription")
         try:
             for change in self._translation.translate(event, tables):
                 for message in self._encoder.messages(change):
@@ -59,7 +59,7 @@ class Messages(LineFormat):
             raise PoisonError(f"{error} ({where}); --format json can print it") from error
 
     def finish(self) -> Iterator[str]:
-        """Say what had no line; nothing more comes."""
+        """Finish after the last file; yield one line for each kind of data that was left out."""
         if self._encoder is not None and self._encoder.in_transaction:
             if rows := self._encoder.buffered_rows:
                 self._left_out["rows of transactions without an end"] += rows
@@ -81,5 +81,5 @@ class Messages(LineFormat):
 
     def _describe(self, table_map: TableMap) -> TableMap:
         if self._translation is None:
-            raise AssertionError("a file begins with its head")
+            raise AssertionError("a file starts with a FormatDescription")
         return self._translation.describe(table_map)

@@ -1,4 +1,4 @@
-"""What was in the files, in a few lines."""
+"""A summary of the files' content, in a few lines."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _SHOWN = 10
 
 
 class Summary:
-    """Counts events; its text is the summary."""
+    """Counts events; `str` gives the summary."""
 
     def __init__(self) -> None:
         #: bytes read
@@ -40,7 +40,7 @@ class Summary:
         return self._first is not None
 
     def __str__(self) -> str:
-        # Without GTIDs only BEGIN marks a transaction in MySQL; in MariaDB it is the GTID. A DDL statement is one, too.
+        # MySQL without GTIDs marks transactions only by BEGIN, MariaDB by a GTID; with GTIDs, DDL statements count too.
         transactions = max(self._events[Gtid.__name__], self._begins)
         lines = [
             ("bytes", f"{self.size:,}"),
@@ -57,7 +57,7 @@ class Summary:
 
 
 def _parts(counts: Counter[str]) -> str:
-    """List the largest counts."""
+    """Format the largest counts."""
     if not counts:
         return ""
     rest = [f"{len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []

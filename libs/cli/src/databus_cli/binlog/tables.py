@@ -1,4 +1,4 @@
-"""What is assumed of tables where the file does not say it."""
+"""Assumptions about columns that the file does not describe."""
 
 from collections.abc import Callable
 
@@ -9,10 +9,10 @@ from databus_changes.table_maps import assume_metadata
 
 
 class Completion:
-    """Names columns that the file does not name @1, @2, …, and assumes what it takes to read their values.
+    """Gives columns without names the names @1, @2, …, and fills in signs and character sets that are not logged.
 
-    Signs and character sets are missing with binlog_row_metadata=NO_LOG and before MySQL 8. What is assumed leaves the
-    bytes as they are logged; the first time for each table, `warn` is called with one line.
+    They are missing with binlog_row_metadata=NO_LOG and before MySQL 8. The assumed ones keep the bytes of a value as
+    they are logged. `warn` is called with one line, once for each table.
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:
@@ -26,7 +26,7 @@ class Completion:
             self._warned.add((table.schema, table.name))
             self._warn(
                 f"{table.schema}.{table.name}: signs and character sets are not logged (binlog_row_metadata); "
-                "integers are taken for signed, strings for UTF-8"
+                "integers are assumed to be signed, strings to be UTF-8"
             )
         return msgspec.structs.replace(table, columns=tuple(map(_named, columns, range(1, len(columns) + 1))))
 

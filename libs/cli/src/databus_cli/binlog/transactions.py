@@ -1,4 +1,4 @@
-"""Transactions of files, before they become messages."""
+"""Buffer and number the transactions of files, before they become messages."""
 
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
@@ -8,24 +8,24 @@ import msgspec
 from databus.events import Begin, Commit, Event, SchemaDefinition, TableDefinition, decode_events, encode_events
 from databus_binlog import AnyEvent
 
-#: bytes of a transaction in memory; a larger one is kept in a temporary file
+#: limit in bytes of a transaction in memory; a larger one is buffered in a temporary file
 _IN_MEMORY = 1 << 26
-_LENGTH = 4  # bytes before each list of events in it
+_LENGTH = 4  # bytes of the length before each list of events in the buffer
 
 
 class CompleteTransactions:
-    """Holds a transaction back until its Commit, and drops it if there is none.
+    """Buffers each transaction until its Commit, and drops it if there is none.
 
-    Definitions of tables pass at once, for later transactions may refer to them.
+    Table and schema definitions are not buffered, because later transactions may refer to them.
     """
 
     def __init__(self) -> None:
-        self._held = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - it lives as long as this
+        self._buffer = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - open as long as this object
         #: file and offset of the open transaction's first change
         self.open_since: tuple[str, int] | None = None
 
     def add(self, events: Iterable[Event], source: AnyEvent) -> Iterator[Event]:
-        """Take what a binlog event was translated to; yield what is complete."""
+        """Add the events that `source` was translated to; yield those of complete transactions."""
         for event in events:
             match event:
                 case TableDefinition() | SchemaDefinition():
@@ -35,30 +35,30 @@ class CompleteTransactions:
                     self._clear()
                     self.open_since = source.file, source.start
             data = encode_events([event])
-            self._held.write(len(data).to_bytes(_LENGTH) + data)
+            self._buffer.write(len(data).to_bytes(_LENGTH) + data)
             if isinstance(event, Commit):
                 yield from self._read()
                 self._clear()
 
     def close(self) -> None:
-        """Drop what is held."""
-        self._held.close()
+        """Drop the buffered transaction."""
+        self._buffer.close()
 
     def _read(self) -> Iterator[Event]:
-        self._held.seek(0)
-        while length := self._held.read(_LENGTH):
-            yield from decode_events(self._held.read(int.from_bytes(length)))
+        self._buffer.seek(0)
+        while length := self._buffer.read(_LENGTH):
+            yield from decode_events(self._buffer.read(int.from_bytes(length)))
 
     def _clear(self) -> None:
-        self._held.seek(0)
-        self._held.truncate()
+        self._buffer.seek(0)
+        self._buffer.truncate()
         self.open_since = None
 
 
 class NumberedTransactions:
     """Numbers transactions from 1, and leaves out those without changes.
 
-    The reader counts transactions with nothing but definitions, too, as of CREATE DATABASE; no message is made of them.
+    The reader also counts transactions that contain only definitions, such as CREATE DATABASE. They have no messages.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class NumberedTransactions:
         self._begin: Begin | None = None
 
     def of(self, events: Iterable[Event]) -> Iterator[Event]:
-        """Yield events, a Begin when the first change of its transaction comes."""
+        """Yield events; a Begin is yielded only before the first change of its transaction."""
         for event in events:
             match event:
                 case Begin():

@@ -1,4 +1,4 @@
-"""What binlog files changed: the reader's own translation, without a server to ask and without progress."""
+"""Translate binlog files to changes with the reader's own code, without a server to query and without progress."""
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 
 class Translation:
-    """Translates files, beginning with the first one's head.
+    """Translates files, given the first file's FormatDescription.
 
-    What is in doubt stops it as it stops the reader; with `lenient` it is left out, and so are transactions without an
-    end. Left out in any case are statements on tables that the files do not describe, for there is no server to read
-    them from, and the rows before the first transaction where reading begins inside of a file.
+    A doubt raises the error that stops the reader. With `lenient`, the doubtful changes are left out, and so are
+    transactions without an end. Always left out are statements on tables that the files do not describe, because there
+    is no server to read the tables from, and, with `inside`, the rows before the first transaction.
     """
 
     def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:
@@ -32,17 +32,17 @@ class Translation:
         self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
-        #: reading began inside of a file, and no transaction has begun since
+        #: reading started in the middle of a file, and no transaction has begun since
         self._inside = inside
-        #: reason → how often, and file and offset of the first one
+        #: reason → count, and file and offset of the first one
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
         #: names the columns of table maps; for the decoder
         self.describe = tracker.describe
 
     def translate(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[Event]:
-        """Translate one event: into definitions, and transactions with changes, which are numbered from 1.
+        """Translate one event to definitions and changes. Transactions with changes are numbered from 1.
 
-        Raises FatalError at a doubt.
+        Raises FatalError for a doubt.
         """
         if isinstance(event, Gtid) or (isinstance(event, Query) and event.query == b"BEGIN"):
             self._inside = False
@@ -52,7 +52,7 @@ class Translation:
         return self._numbered.of(events)
 
     def finish(self) -> Iterator[str]:
-        """End the files; yield a line for each kind of thing that was left out."""
+        """Finish after the last file; yield one line for each kind of data that was left out."""
         if self._complete is not None:
             if self._complete.open_since is not None:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
@@ -65,7 +65,7 @@ class Translation:
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
             error = doubt.error
-            raise type(error)(f"{error}; --lenient leaves it out and reads on")
+            raise type(error)(f"{error}; --lenient leaves it out and continues")
         self._add(doubt.reason, doubt.file, doubt.offset)
 
     def _add(self, reason: Reason, file: str, offset: int) -> None:
@@ -74,12 +74,12 @@ class Translation:
 
 
 def flavor_of(head: FormatDescription) -> Flavor:
-    """Return whose file this is."""
+    """Return which server wrote this file."""
     return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
 
 
 def _result(coroutine: Coroutine[None, None, T]) -> T:
-    """Run a coroutine that never suspends: the translation does so only to ask a server."""
+    """Run a coroutine that never suspends: the translation only does so to query a server."""
     try:
         coroutine.send(None)
     except StopIteration as finished:

@@ -1,4 +1,4 @@
-"""`databus deadletter`: show what could not be published, and publish it once it can be."""
+"""`databus deadletter`: show changes that could not be published, and publish them once it is possible."""
 
 import argparse
 import asyncio
@@ -22,13 +22,13 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     settings = load(options.config)
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # what it reports as errors reaches us as exceptions
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     return await _ACTIONS[options.action](settings, options)
 
 
 async def _list(settings: Settings, options: argparse.Namespace) -> int:
     async with open_letters(settings) as letters:
-        found = await letters.unanswered()
+        found = await letters.pending()
     if options.json:
         sys.stdout.buffer.writelines(msgspec.json.encode(letter.summary) + b"\n" for letter in found)
     elif found:
@@ -41,22 +41,22 @@ async def _list(settings: Settings, options: argparse.Namespace) -> int:
 def _table(found: list[Letter]) -> Table:
     table = Table("commit", "table", "action", "position", "row", "bytes", "value", "error", box=None, pad_edge=False)
     for letter in found:
-        told = letter.told
+        about = letter.about
         value = "kept" if letter.has_value else "not kept"
-        name, position = f"{told.schema}.{told.table}", f"{told.file}:{told.start}"
-        table.add_row(letter.time, name, told.action, position, f"{told.row}", f"{told.size:,}", value, told.error)
+        name, position = f"{about.schema}.{about.table}", f"{about.file}:{about.start}"
+        table.add_row(letter.time, name, about.action, position, f"{about.row}", f"{about.size:,}", value, about.error)
     return table
 
 
 async def _replay(settings: Settings, options: argparse.Namespace) -> int:
     async with open_letters(settings) as letters:
-        found = await letters.unanswered()
+        found = await letters.pending()
         async with open_replay(settings, options.to) as replay:
             left = 0
             with record_progress(len(found)) as advance:
                 async for letter, value in letters.values(found):
                     if why := await replay.send(letter, value):
-                        notice(f"{letter.told.origin}: {why}")
+                        notice(f"{letter.about.origin}: {why}")
                         left += 1
                     advance(1)
     notice(f"replayed: {len(found) - left}, left: {left}")

@@ -1,4 +1,4 @@
-"""Read the dead-letter topic: a letter counts until a tombstone follows it."""
+"""Read the dead-letter topic. A dead letter is replayed once a tombstone with its key follows it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,24 +22,24 @@ class Letter:
     offset: int
     #: key of its record
     id: bytes
-    told: DeadLetter
+    about: DeadLetter
     has_value: bool
 
     @property
     def time(self) -> str:
-        """When the source committed the change."""
-        return datetime.fromtimestamp(self.told.time / 1e6, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
+        """The time at which the source committed the change, in UTC."""
+        return datetime.fromtimestamp(self.about.time / 1e6, UTC).isoformat(" ", "seconds").removesuffix("+00:00")
 
     @property
     def summary(self) -> dict[str, object]:
-        """Tell everything but the value."""
-        told: dict[str, object] = msgspec.to_builtins(self.told, builtin_types=[bytes])
-        key = self.told.key.decode(errors="replace") if self.told.key is not None else None
-        return told | {"id": self.id.decode(), "key": key, "value": self.has_value}
+        """Everything except the value, for JSON."""
+        summary: dict[str, object] = msgspec.to_builtins(self.about, builtin_types=[bytes])
+        key = self.about.key.decode(errors="replace") if self.about.key is not None else None
+        return summary | {"id": self.id.decode(), "key": key, "value": self.has_value}
 
 
 class Letters:
-    """What the topic holds up to now."""
+    """The dead letters in the topic when it was opened."""
 
     def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int) -> None:
         self._consumer = consumer
@@ -47,8 +47,8 @@ class Letters:
         self._begin = begin
         self._end = end
 
-    async def unanswered(self) -> list[Letter]:
-        """Give the letters that were not replayed, oldest first."""
+    async def pending(self) -> list[Letter]:
+        """Return the letters that have not been replayed, oldest first."""
         found: dict[bytes, Letter] = {}
         async for record in records(self._consumer, self._partition, self._begin, self._end):
             found.pop(record.key, None)
@@ -57,7 +57,7 @@ class Letters:
         return list(found.values())
 
     async def values(self, letters: list[Letter]) -> AsyncIterator[tuple[Letter, bytes]]:
-        """Give these letters once more, with their values."""
+        """Yield these letters with their values."""
         wanted = {letter.offset: letter for letter in letters}
         async for record in records(self._consumer, self._partition, self._begin, self._end):
             if letter := wanted.get(record.offset):
@@ -66,7 +66,7 @@ class Letters:
 
 @asynccontextmanager
 async def open_letters(settings: Settings) -> AsyncIterator[Letters]:
-    """Open the dead-letter topic; without the topic there are no dead letters."""
+    """Open the dead-letter topic. If it does not exist, there are no dead letters."""
     partition = TopicPartition(names.dead_letter_topic(settings.name), 0)
     async with consumer(settings.kafka) as reading:
         begin, end = await offsets_of(reading, partition) or (0, 0)

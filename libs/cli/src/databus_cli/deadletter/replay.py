@@ -1,4 +1,4 @@
-"""Write the record of a dead letter to where it belongs, and take the letter back."""
+"""Write the record of a dead letter to its topic and partition, and delete the letter."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from databus_cli.deadletter.letters import Letter
 
 
 class Replay:
-    """Replays letters, one in a transaction."""
+    """Replays letters, each in its own transaction."""
 
     def __init__(
         self, settings: Settings, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient, to: str | None
@@ -30,24 +30,25 @@ class Replay:
         self._limits: dict[str, int] = {}
 
     async def send(self, letter: Letter, value: bytes) -> str:
-        """Replay a letter; says why it cannot be, if so."""
-        told = letter.told
+        """Replay a letter. Returns the reason if it cannot be replayed, else an empty text."""
+        about = letter.about
         if not value:
-            more = f"--row-limit {told.size // 2**20 + 1}MiB"
+            limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
             return (
                 "its value was not kept; the binlog has it: "
-                f"databus binlog {told.file} {more} --tables {told.schema}.{told.table} --format {told.format}"
+                f"databus binlog {about.file} {limit_option} --tables {about.schema}.{about.table} "
+                f"--format {about.format}"
             )
-        topic = self._to or told.topic
+        topic = self._to or about.topic
         partitions = await self._count(topic)
-        partition = told.partition % max(partitions, 1) if self._to else told.partition
+        partition = about.partition % max(partitions, 1) if self._to else about.partition
         if partition >= partitions:
-            return f"there is no partition {partition} of topic {topic}"
+            return f"topic {topic} has no partition {partition}"
         batch = self._producer.create_batch()
-        batch.append(timestamp=None, key=told.key, value=value)
+        batch.append(timestamp=None, key=about.key, value=value)
         limit = await self._limit(topic)
         if batch.size() > limit:
-            return f"topic {topic} takes {limit} bytes, this needs {batch.size()}: raise its max.message.bytes"
+            return f"topic {topic} accepts {limit} bytes, the record needs {batch.size()}: raise its max.message.bytes"
         if self._transactional:
             async with self._producer.transaction():
                 await self._write(letter, batch, topic, partition)
@@ -56,7 +57,7 @@ class Replay:
         return ""
 
     async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
-        """Await each delivery: aiokafka commits a transaction though one failed."""
+        """Wait for each delivery: aiokafka would commit a transaction even if one failed."""
         try:
             await (await self._producer.send_batch(batch, topic, partition=partition))
         except MessageSizeTooLargeError as error:
@@ -76,7 +77,7 @@ class Replay:
 
 @asynccontextmanager
 async def open_replay(settings: Settings, to: str | None) -> AsyncIterator[Replay]:
-    """Connect as a producer; a second replay would fence it. `to` is the topic to write to instead of the letters'."""
+    """Connect as a producer, which fences another replay. `to` is the topic to write to instead of the letters' own."""
     async with kafka_client.admin(settings.kafka) as admin:
         if to and to not in await partition_counts(admin):
             raise DatabusError(f"there is no topic {to}")

@@ -25,7 +25,7 @@ from databus_messages.snapshots import snapshots
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the records; what comes before a failure is printed, too."""
+    """Print the records. After a failure, everything before it is still printed."""
     plan = output_plan(Rule(match=["*.*"], format=options.format, options=dict(options.options)))
     asyncio.run(_run(options, options.url or load(options.config).dumps.url, plan))
     return 0
@@ -41,7 +41,7 @@ async def _run(options: argparse.Namespace, url: str, plan: OutputPlan) -> None:
 
 
 def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
-    """Give the wanted tables of a dump. Raises DumpUnusable if they cannot be told of."""
+    """Return the selected tables of a dump. Raises DumpUnusable if their rows cannot become records."""
     if manifest.state is not State.COMPLETE:
         why = f": {manifest.error}" if manifest.error else ""
         raise DumpUnusable(f"dump {manifest.id} is {manifest.state}, not complete{why}")
@@ -50,8 +50,8 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
         raise DumpUnusable(f"dump {manifest.id} has none of these tables")
     if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
         raise DumpUnusable(
-            f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which loses what formats need: "
-            "select other tables with --tables"
+            f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which lacks information that formats "
+            "need: select other tables with --tables"
         )
     return tables
 
@@ -63,10 +63,10 @@ async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], encoder:
         TemporaryDirectory(prefix="databus-") as folder,
     ):
         fetch = partial(_downloaded, api, manifest.id, Path(folder), advance)
-        async with aclosing(snapshots(manifest, tables, fetch)) as told:
+        async with aclosing(snapshots(manifest, tables, fetch)) as rows:
             try:
-                async for snapshot in told:
-                    # Whoever reads the output may be slow; the lease is renewed meanwhile.
+                async for snapshot in rows:
+                    # In a thread: the reader of the output may be slow, and the lease has to be renewed meanwhile.
                     await asyncio.to_thread(output.writelines, map(line_of, encoder.snapshot(snapshot)))
             finally:
                 output.flush()
@@ -76,7 +76,7 @@ async def _print(api: DumpApi, manifest: Manifest, tables: list[Table], encoder:
 async def _downloaded(
     api: DumpApi, dump: str, folder: Path, advance: Callable[[int], None], file: DumpFile
 ) -> AsyncIterator[Path]:
-    """Have a file there, verified, while it is read."""
+    """Download and verify a file, and delete it after use."""
     path = folder / "part"
     await api.download(dump, file, path)
     try:
