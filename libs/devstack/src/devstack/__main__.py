@@ -22,7 +22,7 @@ _DESCRIPTION = """\
 Real MariaDB, MySQL, Redis, Kafka and a schema registry as local processes on 127.0.0.1. Missing programs are installed
 into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids are in one folder.
 """
-#: what `up` starts without a name
+#: the servers that `up` starts if none are named
 _DEFAULT = tuple(kind for kind in KINDS if kind != "kafka-secure")
 _SERVERS = f"any of {', '.join(KINDS)} (default: all"
 _EPILOG = "To use an existing server instead of starting one, set its variable:\n" + "\n".join(
@@ -33,7 +33,7 @@ _EPILOG = "To use an existing server instead of starting one, set its variable:\
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     options = _parser().parse_args(arguments)
-    for noisy in ("aiokafka", "asyncmy"):  # errors while a broker is starting, warnings from the load
+    for noisy in ("aiokafka", "asyncmy"):  # they log errors while a broker starts, and warnings about the load
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
         return int(options.run(options))
@@ -65,7 +65,7 @@ def up(options: argparse.Namespace) -> int:
 
 
 def _start_servers(options: argparse.Namespace) -> bool:
-    """Start servers; if one fails, the others stay. Returns whether one has failed."""
+    """Start servers; if one fails, the others keep running. Returns whether one has failed."""
     failures = []
     with ProgressDisplay() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
         stack = Stack(options.home, progress.say)
@@ -142,15 +142,15 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)  # --home is allowed before and after the command
     common.add_argument("--home", type=Path, default=argparse.SUPPRESS, help=text)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, run, text, kinds, but in (
-        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " but kafka-secure)"),
+    for name, run, text, kinds, exception in (
+        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure)"),
         ("down", down, "stop the servers that `up` started; their data is kept", KINDS, ")"),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])
-        command.add_argument("kinds", nargs="*", type=_kind, default=kinds, metavar="SERVER", help=_SERVERS + but)
+        command.add_argument("kinds", nargs="*", type=_kind, default=kinds, metavar="SERVER", help=_SERVERS + exception)
         command.set_defaults(run=run)
         if run is up:
-            help_services = "also start the four services, over a sample shop"
+            help_services = "also start the four services, with a sample shop as their source"
             command.add_argument("--services", action="store_true", help=help_services)
     text = "run the whole pipeline on a shop under load, then compare every row of the lake with the database"
     command = commands.add_parser("demo", help=text, description=text, parents=[common])

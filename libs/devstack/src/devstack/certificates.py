@@ -18,9 +18,9 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Issues certificates for 127.0.0.1 into a folder, each as one file with its key; its own is `ca`.
+    """Issues certificates for 127.0.0.1 into a folder, each in one file with its key; its own certificate is `ca`.
 
-    They are valid for `days` from now on, and have been for 30 days.
+    They are valid from 30 days ago until `days` from now.
     """
 
     def __init__(self, folder: Path, days: int = 1) -> None:

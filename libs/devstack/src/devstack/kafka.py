@@ -38,7 +38,7 @@ share.coordinator.state.topic.min.isr=1
 """
 _LISTENERS = """\
 listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller},BEHIND://127.0.0.1:{behind}
-# Who comes through a proxy must be sent back to it: whatever listens on `front` passes on to `behind`.
+# Clients that connect through a proxy must be sent back to it: a proxy on `front` forwards to `behind`.
 advertised.listeners=PLAINTEXT://127.0.0.1:{client},BEHIND://127.0.0.1:{front}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:PLAINTEXT
 """
@@ -73,10 +73,10 @@ class Kafka:
         return [*jvm(installation / "jars"), "kafka.Kafka", str(properties)]
 
     async def ping(self, server: Server) -> None:
-        """Ask for the cluster's brokers; there is none before the broker has joined its controller."""
+        """Request the cluster's brokers; there are none before the broker has joined its controller."""
         client: Any = AIOKafkaAdminClient(bootstrap_servers=server.url, request_timeout_ms=5000)
         try:
-            # The client would log and retry on a closed port for long, so that is looked at first.
+            # Checked first, because the client would log and retry for a long time on a closed port.
             _, writer = await asyncio.open_connection(server.host, server.port)
             writer.close()
             await client.start()
@@ -96,14 +96,14 @@ def fetch(say: Say) -> Path:
 
 def jvm(libraries: Path, *options: str) -> list[str]:
     """Return the start of a command line: Java with Kafka's jars and further options of Java."""
-    # All of the heap from the start, as Kafka's own script has it: while it grows, each large request collects garbage.
+    # A heap of fixed size, as in Kafka's own script: while a heap grows, each large request collects garbage.
     heap = ("-Xms512m", "-Xmx512m")
     logging = f"-Dlog4j2.configurationFile={jars.POMS / 'kafka-log4j2.xml'}"
     return [jars.java("Kafka"), *heap, "-XX:TieredStopAtLevel=1", logging, *options, "-cp", f"{libraries}/*"]
 
 
 def configure(folder: Path, listeners: str, controller: int, data: Path) -> Path:
-    """Write server.properties into a folder; `listeners` are the lines about them, `controller` is a port."""
+    """Write server.properties into a folder; `listeners` are its lines about listeners, `controller` is a port."""
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(controller=controller, data=data) + listeners)
     return properties

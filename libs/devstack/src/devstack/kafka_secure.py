@@ -1,4 +1,4 @@
-"""Kafka that takes clients as a managed one does: encrypted, with a password or a certificate."""
+"""Kafka with the security of a managed one: encrypted, and clients have a password or a certificate."""
 
 import json
 from pathlib import Path
@@ -34,9 +34,8 @@ listener.name.login.oauthbearer.sasl.oauthbearer.expected.audience=kafka
 class SecureKafka(Kafka):
     """A broker with two more listeners: LOGIN, for every mechanism of SASL over TLS, and MTLS, for client certificates.
 
-    Beside its data are `ca.pem`, `client.pem` with the key in it, the public keys of tokens for OAUTHBEARER
-    (`jwks.json`, empty until somebody writes keys there), and for each listener the section `kafka` of a configuration,
-    `scram.json` and `mtls.json`.
+    Its folder has `ca.pem`, `client.pem` (with its key), the public keys of tokens for OAUTHBEARER (`jwks.json`, at
+    first without keys), and the section `kafka` of a configuration for each listener: `scram.json` and `mtls.json`.
     """
 
     kind: Kind = "kafka-secure"
@@ -49,7 +48,7 @@ class SecureKafka(Kafka):
         return fetch(say)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
-        """Write the configuration, at first also the certificates and a log directory that knows the account."""
+        """Write the configuration; at the first start also the certificates and a log directory with the account."""
         folder, controller = instance.folder, instance.ports[1]
         keys = (folder / "jwks.json").as_uri()
         properties = configure(folder, self._listeners(instance, keys), controller, instance.data)

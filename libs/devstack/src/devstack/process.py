@@ -17,7 +17,7 @@ _ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 @dataclass(frozen=True)
 class Process:
-    """A process, maybe of an earlier run. `started` is in clock ticks since boot; a reused pid has another one."""
+    """A process, possibly of an earlier run. `started`, in clock ticks since boot, distinguishes reused pids."""
 
     pid: int
     started: int

@@ -1,7 +1,7 @@
 """Fixtures with real servers for tests: each is started on first use and killed when the session ends.
 
-They belong to the session and keep their state under `.devstack/tests` of the root folder, unless a variable of the
-environment names a server. Their logs stay until the next session starts.
+Their state is in `.devstack/tests` of the root folder. If an environment variable names an existing server, that server
+is used instead. Logs are kept until the next session starts.
 """
 
 import os
@@ -32,7 +32,7 @@ def devstack(request: pytest.FixtureRequest) -> Iterator[Stack]:
 
 
 def _clear(sessions: Path) -> None:
-    """Remove the state of ended sessions, and kill the servers of killed ones."""
+    """Remove the state of ended sessions, and kill the servers of sessions that were killed."""
     with locked(sessions / "lock"):
         for home in sessions.iterdir():
             if home.is_dir() and (home.name == str(os.getpid()) or not Path("/proc", home.name).exists()):

@@ -1,7 +1,7 @@
 """A primary and a replica of one kind of database, replicating by GTID, for failovers.
 
-Their binlogs have different base names and their server ids differ, as is usual in production. The replica logs what it
-applies (log_slave_updates). It is not read-only.
+Their binlogs have different base names and their server ids differ, as in most production setups. The replica logs the
+changes that it applies (log_slave_updates). It is not read-only.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _RESET: dict[Kind, str] = {"mariadb": "RESET SLAVE ALL", "mysql": "RESET REPLICA
 _EXECUTED: dict[Kind, str] = {"mariadb": "@@GLOBAL.gtid_binlog_pos", "mysql": "@@GLOBAL.gtid_executed"}
 _FOLLOW: dict[Kind, tuple[str, ...]] = {
     "mariadb": (
-        # gtid_slave_pos of a former primary does not include what it wrote itself; gtid_current_pos does.
+        # gtid_slave_pos of a former primary lacks the transactions it wrote itself; gtid_current_pos has them.
         "SET GLOBAL gtid_slave_pos = @@GLOBAL.gtid_current_pos",
         "CHANGE MASTER TO MASTER_HOST = '{0.host}', MASTER_PORT = {0.port}, MASTER_USER = '{0.user}',"
         " MASTER_PASSWORD = '{0.password}', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1",
@@ -80,7 +80,7 @@ class Pair:
         await self.follow()
 
     async def follow(self) -> None:
-        """Start replication: at first, and after `promote` for the former primary."""
+        """Make the replica replicate from the primary: at the start, and after `promote` for the former primary."""
         statements = [statement.format(self.primary) for statement in _FOLLOW[self.kind]]
         await run(self.replica, _STOP[self.kind], *statements)
 
@@ -92,7 +92,7 @@ class Pair:
             raise DevstackError(f"the replica of {self.kind} has not caught up after {seconds:g} s")
 
     async def promote(self) -> None:
-        """Make the replica the primary. The former primary is left as it is, and does not replicate."""
+        """Make the replica the primary. The former primary is not changed, and does not replicate."""
         await run(self.replica, _STOP[self.kind], _RESET[self.kind])
         self._primary = 1 - self._primary
 

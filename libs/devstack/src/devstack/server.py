@@ -1,4 +1,4 @@
-"""Servers, and the variables of the environment that name existing ones."""
+"""Servers, and the environment variables that name existing ones."""
 
 import os
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: kind → (variable that names a server to use, form of its value). A secure Kafka has none: its certificates would be
-#: missing.
+#: kind → (variable that names a server to use, form of its value). There is none for a secure Kafka, because clients
+#: also need its certificates.
 VARIABLES: dict[Kind, tuple[str, str]] = {
     "mariadb": ("DEVSTACK_MARIADB_URL", "mysql://user:password@host:port"),
     "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 
 class DevstackError(Exception):
-    """A step failed. The message says which one and what to do, in one line where possible."""
+    """A step failed. The message says which one and what to do, in one line if possible."""
 
 
 class NotReadyError(Exception):
@@ -57,7 +57,7 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
 
 
 def given(kind: Kind) -> Server | None:
-    """Return the server of this kind that the environment names; None if it names none."""
+    """Return the server of this kind that an environment variable names; None if there is none."""
     if kind not in VARIABLES:
         return None
     variable, form = VARIABLES[kind]

@@ -1,4 +1,4 @@
-"""What MariaDB and MySQL have in common: options, the admin account, the readiness check."""
+"""The parts that MariaDB and MySQL have in common: options, the admin account, the readiness check."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ SOCKET = "server.sock"
 
 
 def identity() -> list[str]:
-    """Return the option without which a server refuses to run as root; it reads only its folder and the cache."""
+    """Return the option that lets a server run as root, if we are root. It only uses its folder and the cache."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
@@ -62,7 +62,7 @@ def options(instance: Instance, server_id: int) -> list[str]:
         "--binlog-format=ROW",
         "--binlog-row-image=FULL",
         "--binlog-row-metadata=FULL",
-        # A killed process loses nothing that the kernel has, so flushing to disk would gain nothing.
+        # Data that the kernel has survives the kill of a process, so flushing to disk would gain nothing.
         "--sync-binlog=0",
         "--innodb-flush-log-at-trx-commit=2",
     ]

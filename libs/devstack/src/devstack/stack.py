@@ -1,4 +1,4 @@
-"""The stack: one instance of each kind of server, all of their state in one folder."""
+"""The stack: one instance of each kind of server, with all state in one folder."""
 
 import asyncio
 import json
@@ -24,13 +24,13 @@ from devstack.server import KINDS, VARIABLES, DevstackError, Kind, NotReadyError
 
 _KNOWN: tuple[Engine, ...] = (MariaDB(), MySQL(), Redis(), Kafka(), SecureKafka(), Registry())
 _ENGINES = {engine.kind: engine for engine in _KNOWN}
-#: Bytes that must be free where a server begins: one whose disk is full waits for ever, and all who wait for it.
-_ROOM = 2 * 2**30
+#: Free bytes that a new server needs: on a full disk a server waits forever, and its clients with it.
+_FREE_BYTES = 2 * 2**30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a kind of server stands: running (with a pid), given by the environment (without), or stopped (no server)."""
+    """The state of a server: running (with a pid), named by the environment (without a pid), or stopped (no server)."""
 
     kind: Kind
     server: Server | None
@@ -38,12 +38,13 @@ class Status:
 
 
 class Stack:
-    """The servers whose state lies in the folder `home`.
+    """The servers whose state is in the folder `home`.
 
-    All methods block, and may be called from a thread or from inside a running event loop
-    (`await asyncio.to_thread(stack.restart, "redis")` where the loop must go on meanwhile).
-    `progress` is told the kind and, in a few words, what is being done for it.
-    `own`: never take a server that the environment gives. `password`: of the accounts of new servers, else drawn.
+    All methods block. They may be called from a thread or from inside a running event loop; use
+    `await asyncio.to_thread(stack.restart, "redis")` if the loop must continue meanwhile.
+    `progress` is called with the kind and a few words about the current step.
+    With `own`, servers that the environment names are ignored. `password` is that of the accounts of new servers, by
+    default a random one.
     """
 
     def __init__(
@@ -60,11 +61,14 @@ class Stack:
         self._own = own
 
     def start(self, kind: Kind, *options: str) -> Server:
-        """Return a server of this kind that answers: the given one, the one that runs, or a new one, with `options`."""
+        """Return a server of this kind that answers: the one the environment names, a running one, or a new one.
+
+        A new one is started with `options`.
+        """
         say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
             _blocking(_until_given_answers(engine, server))
-            say(f"given by {VARIABLES[kind][0]}")
+            say(f"named by {VARIABLES[kind][0]}")
             return server
         with locked(self.home / f"{kind}.lock"):
             process = self._process(kind)
@@ -80,33 +84,33 @@ class Stack:
             return server
 
     def stop(self, kind: Kind) -> bool:
-        """End the server in good order; False when none of ours runs."""
+        """Stop the server gracefully. Returns False if none of ours is running."""
         return self._end(kind, lambda process: process.end(grace=30))
 
     def kill(self, kind: Kind) -> bool:
-        """Kill the server with SIGKILL; False when none of ours runs."""
+        """Kill the server with SIGKILL. Returns False if none of ours is running."""
         if self._given(kind):
-            raise DevstackError(f"{kind} is given by {VARIABLES[kind][0]}: it is not ours to kill")
+            raise DevstackError(f"{kind} is named by {VARIABLES[kind][0]}: it is not ours to kill")
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Kill all servers that were started here, some of which take long to end, and remove all but their logs."""
+        """Kill all servers that were started here, because some take long to stop, and remove all except their logs."""
         for kind in KINDS:
             self._end(kind, Process.kill)
             (self.home / kind / "instance.json").unlink(missing_ok=True)
             shutil.rmtree(self.home / kind / "data", ignore_errors=True)
 
     def restart(self, kind: Kind, *options: str) -> Server:
-        """Kill the server and start it again on the same data and port, with these options."""
+        """Kill the server and start it again with the same data and port, and with these options."""
         self.kill(kind)
         return self.start(kind, *options)
 
     def ports(self, kind: Kind) -> tuple[int, ...]:
-        """Give all ports of a server that was started here: the first is for clients, the last ones for proxies."""
+        """Return all ports of a server that was started here: the first is for clients, the last ones for proxies."""
         return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
 
     def status(self) -> list[Status]:
-        """Tell how each kind of server stands, without asking it."""
+        """Return the state of each kind of server, without connecting to it."""
         return [self._status(kind) for kind in KINDS]
 
     def _status(self, kind: Kind) -> Status:
@@ -140,12 +144,12 @@ class Stack:
         return self.home / kind / "server.log"
 
     def _make_instance(self, engine: Engine, installation: Path) -> Instance:
-        """Read the instance, or create it; its ports stay the same unless somebody else has taken them meanwhile."""
+        """Read the instance, or create it. Its ports stay the same unless another process has taken them meanwhile."""
         folder = self.home / engine.kind
         kept = folder / "instance.json"
         saved = json.loads(kept.read_text()) if kept.exists() else {}
-        if not saved:  # also after a creation that did not get to its end
-            self._require_room()
+        if not saved:  # also after a creation that was interrupted
+            self._require_disk_space()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
             template = installation / "data"
@@ -158,12 +162,12 @@ class Stack:
         kept.write_text(json.dumps({"ports": instance.ports, "password": instance.password}))
         return instance
 
-    def _require_room(self) -> None:
+    def _require_disk_space(self) -> None:
         free = shutil.disk_usage(self.home).free
-        if free < _ROOM:
+        if free < _FREE_BYTES:
             raise DevstackError(
-                f"{self.home} has {free / 2**30:.1f} GiB left, a server begins only where there are "
-                f"{_ROOM / 2**30:.0f}: make room on its disk"
+                f"the disk of {self.home} has {free / 2**30:.1f} GiB left, and a new server needs "
+                f"{_FREE_BYTES / 2**30:.0f} GiB: free some space"
             )
 
     def _server(self, engine: Engine) -> Server:
@@ -172,7 +176,7 @@ class Stack:
         return at(engine.kind, HOST, saved["ports"][0], engine.user, password)
 
     async def _until_ready(self, engine: Engine, server: Server, process: Process) -> None:
-        """Wait until the server answers; fail with its last log lines when it ends or takes too long."""
+        """Wait until the server answers. Raises DevstackError with its last log lines if it ends or takes too long."""
         reason = "nothing listens on its port"
         try:
             async with asyncio.timeout(engine.timeout):
@@ -198,6 +202,6 @@ async def _until_given_answers(engine: Engine, server: Server) -> None:
 
 
 def _blocking(work: Coroutine[None, None, None]) -> None:
-    """Run a coroutine to its end, in a thread because the caller's may have a loop that runs."""
+    """Run a coroutine to its end, in another thread because the caller's may have a running event loop."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, work).result()

@@ -1,1 +1,1 @@
-"""The demo: a shop under load goes through the whole pipeline into a lake, and every table is compared there."""
+"""The demo: replicate a shop under load through all services into a lake, and compare every table there."""

@@ -1,4 +1,4 @@
-"""Compare a source table with its mirror in the lake, row by row, with another reader than the sink's."""
+"""Compare a source table with its mirror in the lake, row by row, with a Delta reader that the sink does not use."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from devstack.stack import Stack
 
 
 def start(home: Path) -> None:
-    """Start the four services over the shop in MariaDB and print all addresses; what runs or exists is kept."""
+    """Start the four services with the shop in MariaDB, and print all addresses. Keeps what already runs or exists."""
     with ProgressDisplay() as progress:
         progress.say("services", "starting reader, publisher, dump-api and spark-sink")
         pipeline = asyncio.run(_start(Stack(home), home))
@@ -35,7 +35,7 @@ async def _start(stack: Stack, home: Path) -> Pipeline:
 
 
 def stop(home: Path) -> None:
-    """Stop the services, and those of a demo that was killed."""
+    """Stop the services, also those of a demo that was killed."""
     stop_services(_folder(home))
     stop_services(scenario.pipeline_folder(home))
 

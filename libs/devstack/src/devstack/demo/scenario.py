@@ -1,4 +1,4 @@
-"""The demo: a shop under load, the whole pipeline into a lake, and a comparison of every row at the end."""
+"""The demo: a shop under load, all services up to a lake, and a comparison of every row at the end."""
 
 import asyncio
 import shutil
