@@ -1,4 +1,4 @@
-"""The program `databus-dump-api`."""
+"""The program `databus-dump-api`: an HTTP server and a worker that takes the requested dumps."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ from databus_dump_api.store import DumpStore
 
 
 class Service:
-    """The HTTP application and the worker, over the same dumps."""
+    """The HTTP application and the worker, which share the dumps."""
 
     _dumps: DumpManager
     _leases: Leases
@@ -32,7 +32,7 @@ class Service:
         return app.build(self._dumps, health, settings.dumps.lease_ttl)
 
     async def run(self, settings: Settings, health: Health) -> None:
-        """Check the dependencies, then take requested dumps."""
+        """Check the dependencies, then take requested dumps forever."""
         await check(settings, health)
         health.up()
         async with self._leases:
@@ -40,7 +40,7 @@ class Service:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check that storage is writable and that Redis, the database and Kafka can be reached."""
+    """Check that the storage is writable and that Redis, the database and Kafka can be reached."""
     await asyncio.to_thread(_store(settings).require_writable)
     async with connect_redis(settings.redis), connect_pipeline_host(settings.source, None):
         pass

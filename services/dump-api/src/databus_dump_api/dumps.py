@@ -1,9 +1,9 @@
-"""All dumps of a pipeline: request, take one at a time, lease, delete, expire.
+"""All dumps of a pipeline: requested, taken one at a time, leased, deleted, expired.
 
 A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
 first and then checks whether the dump is being deleted; deleting marks the dump first and then looks for leases.
-Whichever comes second sees the other. The mark is in memory, since only one process owns a storage. A deletion survives
-a crash: the manifest says `deleted` before the first file is removed.
+Whichever comes second sees the other. The mark is in memory, because only one process owns a storage. A crash does not
+undo a deletion: the manifest says `deleted` before the first file is removed.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class DumpManager:
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):
             tables = await find_tables(session, self._settings, patterns)
-        # Kafka must have every change after the dump, so the pipeline has to start before it.
+        # Kafka must have every change after the dump, so the pipeline must have started before it.
         if progress is None or progress.position is None:
             raise PipelineNotStarted(
                 "the pipeline has no position yet: start reader and publisher, then request the dump again"

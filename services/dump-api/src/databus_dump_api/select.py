@@ -1,4 +1,4 @@
-"""The SELECT that reads a table's rows in canonical value text, the text that the binlog decoder produces.
+"""The SELECT that reads a table's rows in canonical value text: the same text that the binlog decoder produces.
 
 The session has `time_zone='+00:00'`, `sql_mode=''` and utf8mb4, so most columns can be selected as they are.
 """
@@ -62,7 +62,7 @@ def _expression(column: Column) -> str:
 
 
 def _conversion(column: Column) -> Callable[[bytes], bytes] | None:
-    """Return the conversion that SQL cannot do: floats to the decoder's notation, MariaDB's YEAR(2) to four digits."""
+    """Return the conversion that SQL cannot do: floats to the decoder's notation; MariaDB's YEAR(2) to four digits."""
     if column.type == "float":
         return lambda text: float_text(float(text), single=True)
     if column.type == "double":

@@ -1,8 +1,8 @@
 """Take one dump: Kafka offsets → host → table definitions → view with its position → rows of each table.
 
-Kafka's end offsets are read before the position, and the view contains everything that was in the binlog by then, so no
-change is missing from both. Changes that are in both a consumer drops by comparing positions. Only committed records
-count for the offsets: the progress, which is read next, then names the server that all of them came from. No step is
+Kafka's end offsets are read before the position, and the view contains everything that was in the binlog by then. So
+no change is missing from both. Consumers drop changes that are in both, by comparing positions. The offsets count only
+committed records, so the progress, which is read next, names the server that all these records came from. No step is
 repeated at a later position; any error fails the dump.
 """
 
@@ -63,7 +63,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
 
 
 async def end_offsets(settings: Settings, topics: set[str]) -> Offsets:
-    """Read the end offsets of committed records, of those topics that exist.
+    """Read the end offsets of committed records, for those of the topics that exist.
 
     Raises KafkaUnavailable, and FatalError if Kafka refuses access.
     """

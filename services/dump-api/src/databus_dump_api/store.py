@@ -1,7 +1,7 @@
-"""Dumps on disk: `<root>/<id>/manifest.json` beside the part files that it names.
+"""Dumps on disk: the folder `<root>/<id>` has `manifest.json` and the part files that it lists.
 
-A manifest is replaced atomically, and is on disk before anybody sees the new state. After a crash, the next start marks
-a dump that was pending or running as failed, and finishes a deletion.
+A manifest is replaced atomically, and is on disk before a client can see the new state. After a crash, the next start
+marks a dump that was pending or running as failed, and completes a deletion.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class DumpStore:
             raise InvalidSettings(f"dumps.storage: cannot write to {self._root}: {error.strerror}") from error
 
     def get(self, dump: str) -> Manifest | None:
-        """Return a dump's manifest, None if there is no such dump."""
+        """Return a dump's manifest; None if there is no such dump."""
         return self._manifests.get(dump)
 
     def newest_first(self) -> list[Manifest]:

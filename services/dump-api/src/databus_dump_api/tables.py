@@ -1,7 +1,7 @@
-"""Which tables a dump contains, how much of them, and whether their definition has changed since.
+"""Select the tables of a dump, apply their publishing rule, and detect changes of their definition.
 
-Of a table a dump contains exactly what the rule of output `default` publishes: the same columns, rows and value text.
-So what a rule hides cannot get out through a dump, and a table that this output does not publish is in no dump.
+A dump contains exactly the columns, rows and value text that the rule of output `default` publishes for a table. So a
+dump cannot reveal data that the rule hides, and a table that this output does not publish is in no dump.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ WHERE t.table_schema = %s AND t.table_name = %s"""
 
 
 async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the published tables that match; without patterns all of them. Raises UnknownTables."""
+    """Find the published tables that match the patterns, all of them without patterns. Raises UnknownTables."""
     published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
@@ -54,13 +54,13 @@ class PublishedTable:
     def __init__(self, settings: Settings, rule: Rule, table: Table) -> None:
         """Apply the rule to the table. Raises InvalidSettings if the rule names columns the table does not have."""
         self._filter = filter_of(rule, table, settings.publisher.salt.get_secret_value().encode())
-        #: with the columns that are published
+        #: the table with its published columns only
         self.table = self._filter.table if self._filter else table
-        #: the value text is that of the `databus` format with `compat: strict`
+        #: whether the value text is that of the `databus` format with `compat: strict`
         self.strict = rule.format == "databus" and rule.options.get("compat") == "strict"
 
     def rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """Return what is published of these rows."""
+        """Return the published part of these rows."""
         return self._filter.rows(rows) if self._filter else rows
 
 
@@ -69,7 +69,7 @@ class TableState:
     """A table's definition at one moment. Equal states mean the same, unaltered table."""
 
     table: Table
-    #: creation time: differs for another table that has taken the name
+    #: creation time: differs if the table was replaced by another one of the same name
     created: str
 
 
@@ -89,6 +89,6 @@ async def read_state(session: Queries, table: Table) -> TableState:
 
 
 async def require_unchanged(session: Queries, state: TableState) -> None:
-    """Raise SchemaMismatch if the table's definition is no longer this one."""
+    """Raise SchemaMismatch if the table's definition has changed."""
     if await read_state(session, state.table) != state:
         raise SchemaMismatch(f"table {state.table.full_name} was changed by DDL during the dump; request a new dump")

@@ -1,9 +1,9 @@
 """A consistent snapshot of the database (an InnoDB read view), opened together with its binlog position.
 
-MariaDB reports the binlog position that a read view belongs to. A read view contains what the engine has committed; the
-binlog, and with it Kafka, may already be ahead of that, so a view behind the end of the binlog is opened again. On
-MySQL a global read lock covers the two statements that open the view and read the position; getting the lock means
-waiting for running commits.
+MariaDB reports the binlog position that a read view belongs to. A read view contains the transactions that the engine
+has committed. The binlog, and with it Kafka, may already be ahead, so a view that is behind the end of the binlog is
+replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position;
+acquiring it means waiting for running commits.
 """
 
 import asyncio
@@ -161,14 +161,14 @@ def _gtids(position: Position) -> str:
 
 
 async def _disable_binlog(connection: Any) -> None:
-    """Turn the session's binary logging off, if allowed; with it MariaDB keeps metadata locks until the view closes."""
+    """Disable the session's binary logging, if permitted: with it MariaDB keeps metadata locks as long as the view."""
     try:
         await execute(connection, "SET SESSION sql_log_bin = 0")
     except MySQLError as error:
         if error.args[0] != ER.SPECIFIC_ACCESS_DENIED_ERROR:
             raise
-        advice = "GRANT BINLOG ADMIN to the user lets it continue as soon as its table is read"
-        log.info(LogEvent.DUMP_BLOCKS_DDL, f"DDL on a dumped table has to wait until the dump ends: {advice}")
+        advice = "with BINLOG ADMIN granted to the user, it waits only until its table is read"
+        log.info(LogEvent.DUMP_BLOCKS_DDL, f"DDL on a dumped table waits until the dump ends; {advice}")
 
 
 async def _start_mysql(connection: Any, session: Session) -> Position:

@@ -1,6 +1,6 @@
 """One micro-batch: parse → check → for each table: evolve the schema, append to the change log, merge the mirror.
 
-Spark repeats a batch that was interrupted. Delta then skips the commits that its tables have already.
+Spark repeats a batch that was interrupted. Delta then skips the commits that its tables already have.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class LakeWriter:
         spark, table = parsed.sparkSession, versions[-1].table
         changes = self._layout.changes(table.schema, table.name)
         current = self._layout.mirror(table.schema, table.name)
-        # The query's id is stored in the checkpoint, which also counts the batches: the two identify a batch for good.
+        # The checkpoint stores the query's id and counts the batches, so the two identify a batch across restarts.
         query = str(spark.sparkContext.getLocalProperty("sql.streaming.queryId"))
 
         ddl = sorted((record for version in versions for record in version.ddl), key=lambda record: record.offset)
@@ -104,7 +104,7 @@ def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVers
 def _evolve_schema(
     spark: SparkSession, versions: Sequence[SchemaVersion], changes: Path, current: Path | None
 ) -> Columns:
-    """Add the columns of all schemas in the batch to change log and mirror; return the columns that both have then."""
+    """Add the columns of all schemas in the batch to change log and mirror, and return the columns both then have."""
     into: Columns = {}
     for version in versions:
         columns = lake_columns(version.table)
@@ -113,7 +113,7 @@ def _evolve_schema(
                 f"table {version.table.full_name}: column {clash.pop()} has the name of a metadata column of the "
                 "change log: leave the table out of spark.tables, or rename the column"
             )
-        # The mirror first: after a crash in between, a change log without a mirror would mean that there is to be none.
+        # The mirror first: a change log without a mirror, left by a crash in between, would mean "not mirrored".
         if current:
             lake.evolve(spark, current, columns)
         into = lake.evolve(spark, changes, METADATA | columns)
@@ -128,9 +128,9 @@ def _entries(parsed: DataFrame, versions: Sequence[SchemaVersion], into: Columns
 
 
 def _report_unrepresentable(entries: DataFrame, table: Table) -> None:
-    """Log how many row images have a value that the lake's type cannot represent, which is NULL in the mirror.
+    """Log how many row images have a value that the lake's type cannot represent; it is NULL in the mirror.
 
-    Raises SchemaMismatch if it is part of the primary key: different rows would become one.
+    Raises SchemaMismatch if the value is part of the primary key, because different rows would become one.
     """
     names = (literal(table.columns[index].name) for index in table.primary_key)
     in_key = " or ".join(f"map_contains_key(_original, {name})" for name in names) or "false"

@@ -49,7 +49,7 @@ async def ensure_loaded(settings: Settings, spark: SparkSession, layout: LakeLay
 
 
 async def _choose(settings: Settings, api: DumpApi) -> Manifest:
-    """Choose the newest dump that has the tables and is from the server that the pipeline reads; else request one."""
+    """Choose the newest dump of the tables from the server that the pipeline reads; if there is none, request one."""
     progress = await read_progress(settings)
     for manifest in await api.dumps():
         usable = manifest.state is State.COMPLETE and is_from_pipeline_host(manifest, progress)
@@ -127,6 +127,6 @@ def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest
 
 
 def _write_marker(marker: Path, dump: StartingDump) -> None:
-    """Write the marker atomically. It says that the dump is loaded, so it comes last."""
+    """Write the marker atomically, as the last step: it means that the dump is loaded."""
     with durable.replacing(marker) as file:
         file.write(msgspec.json.encode(dump))

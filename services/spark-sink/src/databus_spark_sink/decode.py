@@ -67,7 +67,7 @@ class SchemaVersion:
 
 
 def parse_messages(records: DataFrame, after: Position, passed: Offsets | None = None) -> DataFrame:
-    """Parse Kafka records and drop those that a dump at `after` contains: none from the offsets `passed` on.
+    """Parse Kafka records, and drop those that a dump at position `after` contains; those from `passed` on are kept.
 
     The columns are the record's metadata columns of the change log, `m` (the message), `images` (number of row images),
     `version` (equal for equal schemas), and `valid` (whether the message is in the format; invalid ones are kept).
@@ -94,7 +94,7 @@ def parse_messages(records: DataFrame, after: Position, passed: Offsets | None =
 
 
 def _is_after(passed: Offsets | None) -> str:
-    """Build the condition that a record's offset alone shows that it is newer than the dump."""
+    """Build the condition that a record is newer than the dump according to its Kafka offset."""
     if passed is None:
         return "false"
     offsets = literal(msgspec.json.encode(passed).decode())

@@ -1,4 +1,4 @@
-"""The mirror of a table's current rows: the last change of each primary key is merged into it.
+"""The mirror of a table's current rows, into which the last change of each primary key is merged.
 
 For the merge, a before image removes its key and an after image writes it, in binlog order. So an update that keeps
 its key ends with the new row, and one that changes the key ends with the old key removed.
@@ -68,8 +68,8 @@ class MergeStep:
 def merge_steps(versions: Sequence[SchemaVersion], reset: int | None) -> list[MergeStep]:
     """Divide a table's entries in a batch into merges, a new one wherever the primary key columns change.
 
-    Entries before `reset`, the offset of the last statement that emptied the table, are left out. Raises SchemaMismatch
-    if the table cannot be mirrored.
+    `reset` is the offset of the last statement that emptied the table; entries before it are left out. Raises
+    SchemaMismatch if the table cannot be mirrored.
     """
     start = -1 if reset is None else reset
     kept = [version for version in versions if version.images and version.last > start]
@@ -115,7 +115,7 @@ def _last_of_each_key(entries: DataFrame, step: MergeStep) -> DataFrame:
     images = entries.where("_query is null")
     in_step = images.where(sql.col("_offset").between(step.offsets.start, step.offsets.stop - 1))
     by_key = Window.partitionBy(*map(identifier, step.key)).orderBy(sql.desc("_offset"), sql.desc("_row"))
-    # The rank replaces a metadata column of the change log: no column of the table can have its name.
+    # The rank reuses the name of a metadata column, because no column of the table can have it.
     return in_step.withColumn("_row", sql.row_number().over(by_key)).where("_row = 1")
 
 

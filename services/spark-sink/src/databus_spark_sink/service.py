@@ -14,7 +14,7 @@ from databus_spark_sink.lake import LakeLayout
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Keep the lake up to date; with `until_idle` return when it has everything that is in Kafka now."""
+    """Keep the lake up to date; with `until_idle`, return when it has everything that is in Kafka now."""
     layout = LakeLayout(settings.spark.lake)
     spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
     try:
@@ -44,7 +44,7 @@ async def run_until_idle(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check that the jars are there and that Kafka and dump-api can be reached."""
+    """Check that no jar is missing and that Kafka and dump-api can be reached."""
     session.jars(settings.spark.jars)
     await offsets.check_kafka(settings)
     async with DumpApi(settings.dumps.url) as api:
