@@ -19,8 +19,8 @@ class _Ours(msgspec.Struct):
     rows: list[list[str | None]] = msgspec.field(default_factory=list, name="Rows")
 
 
-class _Usual(msgspec.Struct):
-    """A message of usual.py; a row of an update is both of its images."""
+class _Baseline(msgspec.Struct):
+    """A message of baseline.py; a row of an update is both of its images."""
 
     event: str
     rows: list[msgspec.Raw]
@@ -40,7 +40,7 @@ class _Maxwell(msgspec.Struct):
 
 
 _ours = msgspec.json.Decoder(_Ours).decode
-_usual = msgspec.json.Decoder(_Usual).decode
+_baseline = msgspec.json.Decoder(_Baseline).decode
 _debezium = msgspec.json.Decoder(_Debezium).decode
 _maxwell = msgspec.json.Decoder(_Maxwell).decode
 
@@ -68,9 +68,9 @@ def maxwell_images(message: bytes) -> int:
     return {"insert": 1, "update": 2, "delete": 1}.get(_maxwell(message).type, 0)
 
 
-def usual_images(message: bytes) -> int:
-    """Count the row images of a message of the usual way."""
-    change = _usual(message)
+def baseline_images(message: bytes) -> int:
+    """Count the row images of a message of the baseline."""
+    change = _baseline(message)
     return len(change.rows) * (2 if change.event == "UpdateRowsEvent" else 1)
 
 

@@ -1,4 +1,4 @@
-"""From the binlog to Kafka: our services against the usual way and the bare socket, and how soon a commit is readable.
+"""From the binlog to Kafka: our services against a baseline and the bare socket, and how soon a commit is readable.
 
 All read the same log from the same server, taking turns; Kafka and Redis run beside it, all on the same processors.
 """
@@ -9,8 +9,9 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from baseline import Sending
 from decode import run as read
-from delivered import consuming, debezium_images, maxwell_images, our_images, reached, usual_images
+from delivered import baseline_images, consuming, debezium_images, maxwell_images, our_images, reached
 from latency import latency
 from neighbours import Neighbours, cpu, create, neighbours, pipeline_of, verify
 from readers import Run, fresh
@@ -18,17 +19,16 @@ from redis.asyncio import Redis
 from report import Result, report
 from rich.progress import track
 from served import CLIENT_CPU, CONSOLE, Log, served
-from usual import Sending
 from workloads import WORKLOADS, Workload
 
 from databus import names
 from devstack import Server
 from devstack.pipeline import Pipeline
 
-WAYS = ("pipeline", "usual", "usual, by row", "drain")
-#: goals: so many times as fast as the usual way, and so many percent of the bare socket's speed
+WAYS = ("pipeline", "baseline", "baseline, by row", "drain")
+#: goals: so many times as fast as the baseline, and so many percent of the bare socket's speed
 TIMES, PERCENT = 15, 12
-#: the goal of formats with a message for each row, against the usual way with one
+#: the goal of formats with a message for each row, against the baseline with one
 TIMES_BY_ROW, BY_ROW = 8, {"debezium-json", "maxwell-json"}
 #: what counts the row images of a message
 IMAGES = {"databus": our_images, "debezium-json": debezium_images, "maxwell-json": maxwell_images}
@@ -89,8 +89,8 @@ def speed(
     return [
         *(Result(f"{name}: {way}", "rows/s", figures) for way, figures in pace.items()),
         *(Result(f"{name}: {process}", "µs CPU/row", figures) for process, figures in cost.items()),
-        Result(f"{name}: wall clock", "times as fast", ratios["usual"], "usual", None if by_row else TIMES),
-        Result(f"{name}: wall clock", "times as fast", ratios["usual, by row"], "usual, by row", by_row),
+        Result(f"{name}: wall clock", "times as fast", ratios["baseline"], "baseline", None if by_row else TIMES),
+        Result(f"{name}: wall clock", "times as fast", ratios["baseline, by row"], "baseline, by row", by_row),
         Result(f"{name}: wall clock", "% of its speed", shares, "drain", None if by_row else PERCENT),
     ]
 
@@ -122,13 +122,13 @@ async def _timed(pipeline: Pipeline, log: Log, beside: Neighbours) -> Delivery:
 
 
 def send(way: str, server: Server, log: Log, beside: Neighbours) -> Run:
-    """Let the usual way take a tenth of the log in a fresh process."""
-    topic = f"usual-{secrets.token_hex(4)}"
+    """Let the baseline read a tenth of the log in a fresh process."""
+    topic = f"baseline-{secrets.token_hex(4)}"
     create(beside.kafka, topic)
     account = (server.host, server.port, server.user, server.password)
     task = Sending(way, *account, log.file, log.tenth, CLIENT_CPU, beside.kafka.url, topic)
-    took = fresh("usual.py", task)
-    verify(f"the way {way!r}", beside.kafka, topic, usual_images, log.images // 10)
+    took = fresh("baseline.py", task)
+    verify(f"the way {way!r}", beside.kafka, topic, baseline_images, log.images // 10)
     return took
 
 

@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         if run is up:
             help_services = "also start the four services, with a sample shop as their source"
             command.add_argument("--services", action="store_true", help=help_services)
-    text = "run the whole pipeline on a shop under load, then compare every row of the lake with the database"
+    text = "run all services on a shop under load, then compare every row of the lake with the database"
     command = commands.add_parser("demo", help=text, description=text, parents=[common])
     command.add_argument(
         "--transactions", type=int, default=3000, metavar="N", help="transactions of the load (default: %(default)s)"

@@ -15,8 +15,8 @@ from databus_dump_api.download import Download
 from databus_dump_api.dumps import DumpManager
 
 _DESCRIPTION = """
-Versioned snapshots of whole tables. A dump is immutable. It has an exact position in the binlog, and the Kafka offsets
-from which its changes continue.
+Versioned snapshots of complete tables. A dump is immutable. It has an exact position in the binlog, and the Kafka
+offsets from which its changes continue.
 
 1. `POST /v1/dumps` requests a dump; `GET` its `Location` until `state` is `complete` or `failed`.
 2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (Each download

@@ -68,7 +68,7 @@ async def _serve(
             try:
                 return await _publish(pipe, publication, health, patience=_patience(settings), until_idle=until_idle)
             except GenerationLost as lost:
-                log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new one")
+                log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new generation")
         await producer.abort()
         progress = publication.committed
 

@@ -65,7 +65,7 @@ async def _serve(
                 await read_generation(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
         return True
     except GenerationLost as lost:
-        log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next one")
+        log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next generation")
     except asyncio.CancelledError:
         await pipe.give_up()  # otherwise the publisher waits for the rest of a transaction until another reader starts
         raise

@@ -1,7 +1,7 @@
 """A column's type in the lake, and the SQL that turns row images into typed rows.
 
 A cell that its type cannot represent (a zero date, an unknown label) becomes NULL, never another value; the change log
-keeps its text in `_original`. docs/reference/lake.md has the whole mapping.
+keeps its text in `_original`. docs/reference/lake.md has the complete mapping.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The usual way from a binlog to Kafka: python-mysql-replication, `json.dumps` and aiokafka's `send`.
+"""The baseline for the path from a binlog to Kafka: python-mysql-replication, `json.dumps` and aiokafka's `send`.
 
 Its task comes on standard input, what it took goes to standard output, as with readers.py.
 """
@@ -15,7 +15,7 @@ from readers import Clock, Run, Task, library_events, peak
 
 @dataclass(frozen=True)
 class Sending(Task):
-    """What to read, and where to send it: a message each row event (reader `usual`) or each row (`usual, by row`)."""
+    """What to read and where to send it: a message for each event (reader `baseline`) or row (`baseline, by row`)."""
 
     kafka: str
     topic: str
@@ -27,7 +27,7 @@ BATCH_BYTES, LINGER_MS = 2**20, 50
 
 async def send(task: Sending, clock: Clock) -> int:
     """Send all changes, acknowledged by all replicas and without duplicates, and wait until they are there."""
-    events, count, by_row = library_events(task), 0, task.reader == "usual, by row"
+    events, count, by_row = library_events(task), 0, task.reader == "baseline, by row"
     options = {"max_batch_size": BATCH_BYTES, "max_request_size": 2 * BATCH_BYTES, "linger_ms": LINGER_MS}
     async with AIOKafkaProducer(
         bootstrap_servers=task.kafka, acks="all", enable_idempotence=True, **options
