@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from cases.case import Case, Step
 from cases.lines import lines_of
 from common.connections import Print, printing, session_on
-from databus.errors import START_AFRESH, DatabusError
+from databus.errors import START_OVER, DatabusError
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 from databus.settings import Publisher, Source
@@ -125,7 +125,7 @@ class _Translation:
                     except DatabusError as error:
                         stopped = True
                         del lines[committed:]
-                        text = str(error).replace(START_AFRESH, "START AFRESH")
+                        text = str(error).replace(START_OVER, "START AFRESH")
                         lines.append(f"!! {_POSITION.sub('FILE:OFFSET', text)}")
                         self._restart()
                 if stream.dry and events[-1].file == end.file and events[-1].end >= end.offset:

@@ -48,7 +48,7 @@ async def test_t30_a_damaged_progress_is_an_error(
 ) -> None:
     await write(settings, *earlier, damaged)
     with pytest.raises(ProgressCorrupt, match=f"topic {progress_topic(settings.name)}, offset {len(earlier)}: "):
-        await read_progress(settings, whole=True)
+        await read_progress(settings, to_end=True)
 
 
 async def test_t30_a_progress_that_was_deleted_is_an_error(settings: Settings, kafka: Server) -> None:
@@ -58,7 +58,7 @@ async def test_t30_a_progress_that_was_deleted_is_an_error(settings: Settings, k
     await admin.delete_records({TopicPartition(progress_topic(settings.name), 0): RecordsToDelete(before_offset=1)})
     await admin.close()
     with pytest.raises(ProgressCorrupt, match="were deleted"):
-        await read_progress(settings, whole=True)
+        await read_progress(settings, to_end=True)
 
 
 async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePipeline, mariadb: Server) -> None:

@@ -40,7 +40,7 @@ async def send(producer: AIOKafkaProducer, settings: Settings, transaction: int)
 async def test_a_pipeline_without_a_topic_has_no_progress_and_gets_no_topic(settings: Settings) -> None:
     assert await read_progress(settings) is None
     with pytest.raises(KafkaUnavailable):  # who has just made it must not take its absence for a first start
-        await read_progress(settings, whole=True)
+        await read_progress(settings, to_end=True)
     assert await read_progress(settings) is None
 
 
@@ -55,11 +55,11 @@ async def test_the_last_committed_progress_is_found_behind_aborted_ones(
         await producer.begin_transaction()
         await send(producer, settings, 100 + number)
         await producer.abort_transaction()
-    for whole in (False, True):
-        assert await read_progress(settings, whole=whole) == Progress(transaction=3)
+    for to_end in (False, True):
+        assert await read_progress(settings, to_end=to_end) == Progress(transaction=3)
 
 
-async def test_an_open_transaction_is_waited_for_only_by_who_wants_the_whole(
+async def test_an_open_transaction_is_waited_for_only_when_reading_to_the_end(
     settings: Settings, producer: AIOKafkaProducer
 ) -> None:
     async with producer.transaction():
@@ -67,11 +67,11 @@ async def test_an_open_transaction_is_waited_for_only_by_who_wants_the_whole(
     await producer.begin_transaction()
     await send(producer, settings, 2)
     assert await read_progress(settings) == Progress(transaction=1)
-    whole = asyncio.create_task(read_progress(settings, whole=True))
-    await asyncio.wait([whole], timeout=0.5)
-    assert not whole.done()
+    reading = asyncio.create_task(read_progress(settings, to_end=True))
+    await asyncio.wait([reading], timeout=0.5)
+    assert not reading.done()
     await producer.commit_transaction()
-    assert await whole == Progress(transaction=2)
+    assert await reading == Progress(transaction=2)
 
 
 async def test_a_cancellation_while_a_client_stops_is_not_lost(kafka: Server) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
-from databus.errors import START_AFRESH, FatalError, SchemaMismatch, StatementFormat
+from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.tables import TableName
@@ -90,13 +90,13 @@ def stop(doubt: Doubt) -> NoReturn:
 
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """`event` begins a transaction though the last one, with changes of these tables, has not ended."""
-    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_AFRESH}"
+    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
     return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
 
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
     """No transaction is open at these rows."""
-    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_AFRESH}"
+    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_OVER}"
     return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
 
 
@@ -112,7 +112,7 @@ def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
 
 def _fate_unknown(what: str, event: BinlogEvent) -> str:
     return (
-        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_AFRESH}"
+        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_OVER}"
     )
 
 
@@ -125,7 +125,7 @@ def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
     """Columns are absent from these rows."""
     text = (
         f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
-        f"(also for sessions that changed it); {START_AFRESH}"
+        f"(also for sessions that changed it); {START_OVER}"
     )
     return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
 
@@ -143,7 +143,7 @@ def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doub
     """These rows name no columns, and those of the table that is known are others."""
     text = (
         f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
-        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_AFRESH}"
+        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.COLUMN_MISMATCH, event, text, [table])
 
@@ -167,7 +167,7 @@ def unreadable_statement(event: BinlogEvent) -> Doubt:
     """The text of a statement cannot be split into tokens."""
     text = (
         f"the statement at {_position(event)} cannot be read as SQL (does its session set NO_BACKSLASH_ESCAPES?) and "
-        f"may concern captured tables: {START_AFRESH}"
+        f"may concern captured tables: {START_OVER}"
     )
     return _doubt(Reason.UNREADABLE_STATEMENT, event, text)
 
@@ -181,7 +181,7 @@ def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
 def _no_rows(what: str, event: BinlogEvent) -> str:
     return (
         f"a statement may have changed {what} at {_position(event)} and the binlog has no rows of it: "
-        f"set binlog_format=ROW for all sessions; {START_AFRESH}"
+        f"set binlog_format=ROW for all sessions; {START_OVER}"
     )
 
 

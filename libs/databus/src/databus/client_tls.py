@@ -1,6 +1,6 @@
 """TLS of the clients of Kafka and Redis, and why a handshake failed.
 
-`section` is the one of their settings: `kafka` or `redis`.
+`section` is the section of their settings: `kafka` or `redis`.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from databus.errors import InvalidSettings
 from databus.settings.tls import ClientTls
 from databus_binlog import TlsFailed
 
-#: OpenSSL's numbers of a certificate that is valid but for another host name or IP address
+#: OpenSSL's error codes for a certificate that is valid, but issued for another host name or IP address
 _OTHER_HOST = (62, 64)
-#: alerts of a server that refuses this client's certificate, or got none
+#: alerts that a server sends when it refuses this client's certificate, or got none
 _CLIENT_ALERT = re.compile("ALERT_(.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)")
 _ALERT_SECONDS = 2
 
@@ -27,7 +27,7 @@ def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
 
 
 async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLError | None:
-    """Connect, send nothing, and give the error that the server answers with; None if it has none.
+    """Connect, send nothing and return the error that the server answers with, or None.
 
     With TLS 1.3 a server refuses a client's certificate after the handshake. A client that has sent a request by then
     may see a closed connection only.

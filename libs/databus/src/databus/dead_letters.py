@@ -1,7 +1,7 @@
 """Dead letters: records of the pipeline's dead-letter topic, each of which describes a record that was not published.
 
 The key identifies the change. The value is that of the original record; it is empty if the value could not be encoded,
-or is too large for this topic, too. Everything else is in headers, as text. A tombstone means that it was replayed.
+or is too large for this topic as well. Everything else is in headers, as text. A tombstone means that it was replayed.
 """
 
 from collections.abc import Iterable

@@ -29,7 +29,7 @@ class DumpApi:
     """A connection to dump-api. Every method raises DumpApiUnavailable or DumpUnusable."""
 
     def __init__(self, url: str, poll: float = 1.0) -> None:
-        """Connect when used. `poll` is the pause in seconds between two looks at a dump that is being taken."""
+        """Connect when used. `poll` is the pause in seconds between two checks of a dump that is being taken."""
         self._http = httpx.AsyncClient(base_url=url, timeout=30)
         self._url = _without_login(httpx.URL(url))
         self._poll = poll

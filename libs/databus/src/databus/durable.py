@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears whole at the end of the block, in place of an older one; an error leaves that one."""
+    """Write a complete file at the end of the block, in place of an older one, which remains if an error occurs."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:
@@ -34,7 +34,7 @@ def close(file: BinaryIO) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and the missing ones above it."""
+    """Create a folder and its missing parents."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)

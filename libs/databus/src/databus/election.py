@@ -3,8 +3,8 @@
 A lease is valid for 2.5 times `renew`. Its holder stops working after 2 times `renew` without a renewal, before another
 replica can acquire it. A standby tries every fifth of `renew`, so it takes over within 3 times `renew`.
 
-The election avoids that two readers take turns; it is not what keeps the data safe. A replica that goes on without the
-lease, because its process was suspended or the lease's storage lost it, is refused by the pipe and fenced by Kafka.
+The election keeps two readers from taking turns. The data is safe without it: a replica may continue without the lease,
+because its process was suspended or the storage lost the lease, but the pipe refuses it and Kafka fences it.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ log = get_logger(__name__)
 
 Role = Literal["reader", "publisher"]
 
-#: in units of `renew`: how long a lease is valid, when its holder gives up, one try to renew it, a standby's interval
+#: in units of `renew`: validity of a lease, deadline of its holder, timeout of one renewal, a standby's interval
 _DURATION = 2.5
 _DEADLINE = 2.0
 _ATTEMPT = 0.5

@@ -1,4 +1,4 @@
-"""All errors of ours, except HTTP responses. An error's branch in this tree decides how it is handled.
+"""All our errors, except HTTP responses. An error's branch in this tree decides how it is handled.
 
 DatabusError
 ├── RetryableError            retry with growing pauses: the dependency may come back
@@ -32,17 +32,17 @@ from enum import StrEnum
 from databus.log_events import Fields
 
 #: What an operator can do when the binlog does not contain what happened.
-START_AFRESH = (
+START_OVER = (
     "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
     "(databus.progress.NAME), start them with reader.start=latest and take a new dump"
 )
 
 
 class DatabusError(Exception):
-    """Root of all errors of ours. The message is one line: what happened, where, what to do."""
+    """The base class of all our errors. The message is one line: what happened, where, what to do."""
 
     exit_code = 1
-    #: fields of its line in the log; `logs.bound` adds those of the blocks that it leaves
+    #: fields of the error's log line; `logs.bound` adds those of each block that the error leaves
     fields = Fields()
 
 
@@ -52,7 +52,7 @@ class RetryableError(DatabusError):
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
     #: name of the dependency in the log
     dependency = ""
-    #: which of the source's hosts; empty if it is about all of them, or another dependency
+    #: the source's host that is unavailable; empty for all of them, or for another dependency
     host = ""
 
 
@@ -158,7 +158,7 @@ class SchemaMismatch(FatalError):
 
 
 class ProgressCorrupt(FatalError):
-    """The committed progress cannot be read; beginning anew would lose or repeat rows."""
+    """The committed progress cannot be read; starting over would lose or repeat rows."""
 
 
 class SchemaHistoryCorrupt(FatalError):

@@ -5,7 +5,8 @@ is a map, sent once per generation; events refer to it by its fingerprint. A gen
 SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow |
 QueryEvent)* Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
 
-GTID sets can be long: only `Start` contains a whole one, the other events what was executed since the one before.
+GTID sets can be long: only `Start` contains the full set. The other events contain what was executed since the previous
+one.
 """
 
 from enum import StrEnum
@@ -77,7 +78,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that are equal exactly for equal schemas."""
+        """16 hexadecimal digits, which are the same for equal schemas only."""
         return blake2b(_fingerprint_encoder.encode(self), digest_size=8).hexdigest()
 
 
@@ -85,7 +86,7 @@ _fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
-    """A table as it is from here on, for later events and for the schema history. Without columns: it was dropped."""
+    """A table's schema from here on, for later events and the schema history. Without columns: it was dropped."""
 
     table: Table
 

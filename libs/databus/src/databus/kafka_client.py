@@ -1,7 +1,7 @@
-"""The one place where clients of Kafka are made, so that security and errors are the same for all.
+"""All clients of Kafka are made here, so that security and errors are the same for all.
 
-Each is a context manager: the client is started, and stopped whatever happens. aiokafka's errors leave the block as
-ours; after a failed connection the error says why it failed.
+Each is a context manager that starts a client and always stops it. aiokafka's errors leave the block as ours; after a
+failed connection the error says why it failed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 #: aiokafka retries for ever while there is no transaction coordinator
 _START_SECONDS = 30
 _STOP_SECONDS = 5
-#: for the next records of a partition; without a leader aiokafka would wait for ever
+#: timeout for the next records of a partition; without a leader aiokafka would wait for ever
 _READ_SECONDS = 60
 
 
@@ -65,7 +65,7 @@ async def producer(
 async def records(
     reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Give the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they do not come."""
+    """Yield the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they do not come."""
     if begin == end:
         return
     reading.seek(partition, begin)
@@ -88,7 +88,7 @@ def _options(kafka: Kafka) -> dict[str, Any]:
 
 
 def _connection(kafka: Kafka) -> dict[str, Any]:
-    """Give aiokafka's options for a connection. Raises InvalidSettings if certificates can no longer be read."""
+    """Return aiokafka's options for a connection. Raises InvalidSettings if certificates can no longer be read."""
     options: dict[str, Any] = {"client_id": "databus", "security_protocol": kafka.security_protocol}
     if kafka.encrypted:
         options["ssl_context"] = tls_context(kafka.tls, "kafka")

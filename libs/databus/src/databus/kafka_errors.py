@@ -60,7 +60,7 @@ async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection
 
 
 async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> DatabusError | None:
-    """Log in to one broker; give the reason if that fails."""
+    """Log in to one broker; return the reason if that fails."""
     name, _, number = address.rpartition(":")
     host, port = name.strip("[]"), int(number)
     try:
@@ -90,7 +90,7 @@ async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> No
 
 
 def _translate(error: KafkaError) -> DatabusError:
-    """Turn an error that has nothing to do with connections into ours."""
+    """Turn an error that is not about connections into ours."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced("another publisher of this pipeline is active")
     if isinstance(error, InvalidTransactionTimeout):

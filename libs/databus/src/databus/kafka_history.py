@@ -1,8 +1,8 @@
 """The schema history in Kafka: each table of the captured schemas as it is at the pipeline's progress.
 
-The topic is compacted, and written in the transactions that commit the progress. Its head is written with the very
-first one. Where it is, the history was begun with the pipeline: with all tables, or, where the server names columns and
-the pipeline began in the past, with none. A table that is not known stops the reader.
+The topic is compacted, and written in the transactions that commit the progress. The first of them also writes the head
+record, which shows that the history was started with the pipeline. It starts with all tables; it starts without any if
+the binlog contains column names and the pipeline starts in the past. The reader stops at a table that is not known.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ _decode_charset = msgspec.json.Decoder(str).decode
 
 @dataclass
 class SchemaHistory:
-    """What is known at the progress."""
+    """The schemas at the pipeline's progress."""
 
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: default character sets of schemas
     charsets: dict[str, str] = field(default_factory=dict)
-    #: it was begun with the pipeline, so nothing that it followed is missing
+    #: it was started with the pipeline, so nothing is missing
     complete: bool = False
 
 
@@ -57,7 +57,7 @@ async def read_history(settings: Settings) -> SchemaHistory:
 
 
 def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
-    """Read the records that are left of the topic. Raises SchemaHistoryCorrupt."""
+    """Read the remaining records of the topic. Raises SchemaHistoryCorrupt."""
     history = SchemaHistory()
     try:
         for key, value in records:

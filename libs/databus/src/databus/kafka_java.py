@@ -1,7 +1,7 @@
-"""The settings of Kafka's Java clients, those of Spark among them, from the section `kafka`.
+"""Turn the section `kafka` into the settings of Kafka's Java clients, which Spark uses.
 
-Certificates and keys are given as text: Java wants both in one file, and reads no key that is encrypted as OpenSSL does
-it, or older than PKCS#8.
+Certificates and keys are passed as text. In files Java expects both in one, and it cannot read keys that OpenSSL
+encrypted, or formats older than PKCS#8.
 """
 
 import re
@@ -19,12 +19,12 @@ SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 
 _MODULES = "org.apache.kafka.common.security"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-#: what a quoted value of JAAS cannot hold as it is
+#: characters to escape in a quoted value of JAAS
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def java_settings(kafka: Kafka) -> dict[str, str]:
-    """Give the settings of a client. Raises InvalidSettings where files cannot be read."""
+    """Return the settings of a client. Raises InvalidSettings where files cannot be read."""
     settings = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
         "security.protocol": kafka.security_protocol,

@@ -37,7 +37,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
         self._refresh_at = 0.0
 
     async def token(self) -> str:
-        """Give a token that is valid now.
+        """Return a token that is valid now.
 
         Raises KafkaConnectionError, which aiokafka retries, with an error of ours as its cause.
         """
@@ -51,7 +51,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
         return self._token
 
     async def _fetch(self) -> _Token:
-        """Raises KafkaUnavailable, and InvalidSettings where trying again cannot help."""
+        """Fetch a token. Raises KafkaUnavailable, and InvalidSettings where a retry cannot help."""
         oauth = self._oauth
         form = {"grant_type": "client_credentials"} | ({"scope": oauth.scope} if oauth.scope else {})
         client = (oauth.client_id, oauth.client_secret.get_secret_value())
@@ -85,5 +85,5 @@ def _reason(answer: httpx.Response) -> str:
 
 @cache
 def tokens(oauth: KafkaOAuth) -> Tokens:
-    """Give the one provider for these settings: clients that live for a moment share its token."""
+    """Return the provider for these settings; short-lived clients share its token."""
     return Tokens(oauth)

@@ -3,36 +3,36 @@
 from aiokafka import ConsumerRecord, TopicPartition
 
 from databus import names
-from databus.errors import START_AFRESH, KafkaUnavailable, ProgressCorrupt
+from databus.errors import START_OVER, KafkaUnavailable, ProgressCorrupt
 from databus.kafka_client import Isolation, consumer, records
 from databus.kafka_topics import offsets_of
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
 
-#: offsets that are read first; markers of transactions are among them
+#: number of offsets that are read first; transaction markers have offsets, too
 _FIRST_STEP = 32
 _GROWTH = 8
 
 
-async def read_progress(settings: Settings, *, whole: bool = False) -> Progress | None:
+async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress | None:
     """Read the last committed progress; None if there never was one. The topic is not created.
 
-    Reading stops at the last stable offset, before any open transaction. With `whole` it continues to the high
-    watermark and waits until open transactions have ended: for a producer that has just ended those of its predecessor.
+    Reading stops at the last stable offset, before any open transaction. With `to_end` it continues to the high
+    watermark and waits until open transactions have ended: for a producer that has just fenced its predecessor.
     Raises KafkaUnavailable, FatalError if Kafka refuses access, and ProgressCorrupt for a record that cannot be read.
     """
     partition = TopicPartition(names.progress_topic(settings.name), 0)
-    isolation: Isolation = "read_uncommitted" if whole else "read_committed"
+    isolation: Isolation = "read_uncommitted" if to_end else "read_committed"
     async with consumer(settings.kafka, isolation) as reading:
         bounds = await offsets_of(reading, partition)
-    if bounds is None and whole:
-        # The producer has just created the topic: a broker that does not know it yet must not mean "start afresh".
+    if bounds is None and to_end:
+        # The producer has just created the topic: a broker that does not know it yet must not mean "start over".
         raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
     begin, end = bounds or (0, 0)
     if record := await _last_committed(settings, partition, begin, end):
         return _decoded(partition, record)
     if begin:
-        raise ProgressCorrupt(f"the records of topic {partition.topic} were deleted; {START_AFRESH}")
+        raise ProgressCorrupt(f"the records of topic {partition.topic} were deleted; {START_OVER}")
     return None
 
 
@@ -59,4 +59,4 @@ def _decoded(partition: TopicPartition, record: ConsumerRecord[object, bytes]) -
     try:
         return decode_progress(record.value)
     except ProgressCorrupt as error:
-        raise ProgressCorrupt(f"topic {partition.topic}, offset {record.offset}: {error}; {START_AFRESH}") from error
+        raise ProgressCorrupt(f"topic {partition.topic}, offset {record.offset}: {error}; {START_OVER}") from error

@@ -1,4 +1,4 @@
-"""Stop a Kafka producer whatever has happened to it, so that nothing of it stays behind.
+"""Stop a Kafka producer in any state, and leave none of its tasks and futures behind.
 
 `AIOKafkaProducer.stop` waits until everything is delivered, for ever while Kafka is away; interrupted, it leaves its
 tasks running, with the batches they hold. A fenced producer keeps errors in futures that nobody awaits. asyncio reports
@@ -37,16 +37,16 @@ async def _end_tasks(kafka: AIOKafkaProducer) -> None:
 
 
 def _runs_for(task: "asyncio.Task[object]") -> object:
-    """Give the sender or accumulator whose method a task runs; None for any other task."""
+    """Return the sender or accumulator whose method a task runs; None for any other task."""
     coroutine = cast("CoroutineType[Any, Any, Any]", task.get_coro())
-    # Only frames of aiokafka's are looked into: `f_locals` keeps all that it lists alive as long as the frame.
+    # Only aiokafka's frames are inspected: `f_locals` keeps everything that it lists alive as long as the frame.
     if coroutine.__qualname__.startswith(("Sender.", "MessageAccumulator.")) and coroutine.cr_frame:
         return coroutine.cr_frame.f_locals.get("self")
     return None
 
 
 def _retrieve_errors(kafka: AIOKafkaProducer) -> None:
-    """Take the errors of those futures that only aiokafka sees: of the transaction, and of batches in its queues."""
+    """Retrieve the errors of futures that only aiokafka sees: of the transaction and of queued batches."""
     futures = [batch._drain_waiter for batches in kafka._message_accumulator._batches.values() for batch in batches]
     if kafka._txn_manager:
         futures.append(kafka._txn_manager._transaction_waiter)

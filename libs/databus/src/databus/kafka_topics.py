@@ -33,7 +33,7 @@ async def partitions_of(admin: AIOKafkaAdminClient, wanted: Callable[[str], bool
 
 
 async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> tuple[int, int] | None:
-    """Give the first offset of a partition and the one behind its last record; None if the topic does not exist.
+    """Return the first offset of a partition and the one after its last record; None if the topic does not exist.
 
     The end is the last stable offset or the high watermark, by the consumer's isolation level.
     """
@@ -60,7 +60,7 @@ async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, st
 
 
 async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
-    """Read the size of the largest batch that a topic takes, in bytes; Kafka's default without the right to read it."""
+    """Read the size in bytes of the largest batch that a topic takes; Kafka's default without the right to read it."""
     try:
         settings = await topic_settings(admin, topic)
     except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError):

@@ -29,7 +29,7 @@ class LogEvent(StrEnum):
     DEPENDENCY_LOST = "dependency_lost", "A dependency is unavailable. The service retries until it is back."
     DEPENDENCY_RETRIED = "dependency_retried", "The dependency is still unavailable (level debug, for each retry)."
     DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is how long it was away."
-    LIBRARY = "library", "A line of a library or a warning of Python; `logger` says whose."
+    LIBRARY = "library", "A line of a library or a warning of Python; `logger` names its source."
 
     # --- replicas of reader and publisher
     LEADERSHIP_ACQUIRED = "leadership_acquired", "This replica is the active one from now on."
@@ -38,8 +38,8 @@ class LogEvent(StrEnum):
     GENERATION_LOST = "generation_lost", "Reader and publisher lost their common generation; a new one follows."
 
     # --- reader
-    READING = "reading", "The reader reads the binlog of a host from a position on."
-    HOST_REFUSED = "host_refused", "A host of the source lacks what comes next, or is not set up for it."
+    READING = "reading", "The reader starts to read the binlog of a host at a position."
+    HOST_REFUSED = "host_refused", "A host of the source lacks the next changes, or is not set up for capture."
     SOURCE_SWITCHED = "source_switched", "The reader is at the host that `databus source switch` asked for."
     SOURCE_NOT_SWITCHED = (
         "source_not_switched",
@@ -47,7 +47,7 @@ class LogEvent(StrEnum):
     )
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history does."
-    TABLE_READ_AGAIN = "table_read_again", "A table was altered in a way that its statement does not show; it is read."
+    TABLE_READ_AGAIN = "table_read_again", "The effect of DDL is not clear from its text; the table's schema is read."
 
     # --- publisher
     GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."

@@ -60,7 +60,7 @@ def _console(head: Mapping[str, str], fields: Mapping[str, object], stack: str) 
 
 
 def _word(value: object) -> str:
-    """Quote a value of which one would not see where it ends."""
+    """Quote a value whose end would not be visible without quotes."""
     text = str(value)
     return json.dumps(text, ensure_ascii=False) if not text or set(text) & set(' "=') else text
 

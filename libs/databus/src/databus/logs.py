@@ -19,7 +19,7 @@ from databus.log_lines import LineFormatter, bound_fields
 from databus.settings import Log
 from databus_binlog import Position
 
-#: What these libraries report as errors reaches us as exceptions, and is logged once in our words.
+#: These libraries also raise the errors that they log; we log each once, in our words.
 _QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
 _MAX_GTID = 300
 

@@ -19,7 +19,7 @@ class State(StrEnum):
     PENDING = "pending"
     #: being written; nothing can be downloaded yet
     RUNNING = "running"
-    #: whole and immutable
+    #: complete and immutable
     COMPLETE = "complete"
     #: ended without a result; `error` is the reason
     FAILED = "failed"

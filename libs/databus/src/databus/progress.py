@@ -1,4 +1,4 @@
-"""How far a pipeline has published. The only truth is one record in Kafka, committed together with the data (ADR 2)."""
+"""How far a pipeline has published. The source of truth is a Kafka record, committed together with the data (ADR 2)."""
 
 import msgspec
 

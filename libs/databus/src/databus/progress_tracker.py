@@ -55,7 +55,7 @@ class ProgressTracker:
         self._move(event.file, event.end, event.time_us)
 
     def take(self) -> Progress:
-        """Give the progress so far, to be committed."""
+        """Return the progress so far, to be committed."""
         self.moved = False
         self._merge("")
         position = Position(str(self._gtids or ""), self._file, self._end)

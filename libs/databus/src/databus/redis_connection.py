@@ -27,7 +27,7 @@ def redis_client(section: RedisSection) -> Redis:
 
 
 def _options(section: RedisSection) -> dict[str, Any]:
-    """Give redis-py's options for what the URL does not say."""
+    """Return redis-py's options for what the URL does not contain."""
     options: dict[str, Any] = {}
     if section.username:
         options["username"] = section.username

@@ -38,7 +38,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
     """Write all files of a dump into `folder` and return its complete manifest."""
     topics = (table_topics(settings, table) for table in manifest.tables)
     offsets = await end_offsets(settings, set().union(*topics))
-    progress = await read_progress(settings, whole=True)
+    progress = await read_progress(settings, to_end=True)
     async with connect_pipeline_host(settings.source, progress) as (host, catalog):
         await catalog.query(_LONG_IDLE)
         states = [await read_state(catalog, table) for table in manifest.tables]

@@ -53,7 +53,7 @@ async def _serve(
     await topics.ensure_progress()
     await topics.ensure_history()
     await _check_outputs(settings)  # before another publisher or reader is disturbed
-    progress = await read_progress(settings, whole=True) or Progress()
+    progress = await read_progress(settings, to_end=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
         await _open(pipe, producer, progress)

@@ -1,7 +1,7 @@
 """The tables at the position where a pipeline begins: from information_schema, if no DDL came in between."""
 
 from databus import names
-from databus.errors import START_AFRESH, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
+from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
 from databus.events import SchemaDefinition, Table, TableDefinition
 from databus.kafka_history import SchemaHistory, read_history
 from databus.progress import Progress
@@ -34,7 +34,7 @@ async def begin(
         if not (history.complete or names_columns(place.session.server)):
             raise SchemaHistoryCorrupt(
                 f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or lacks its "
-                f"head, and the binlog names no columns: set binlog_row_metadata=FULL on the server; {START_AFRESH}"
+                f"head, and the binlog names no columns: set binlog_row_metadata=FULL on the server; {START_OVER}"
             )
         return history
     first = await _first(place, settings, health)

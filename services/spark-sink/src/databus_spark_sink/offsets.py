@@ -72,7 +72,7 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets |
             return None
     ends = await _stable_end_offsets(settings)
     # The progress of all records before these offsets is committed, so a failover before them is visible now.
-    _has_passed(await read_progress(settings, whole=True), dumped, manifest)
+    _has_passed(await read_progress(settings, to_end=True), dumped, manifest)
     return ends
 
 

@@ -53,7 +53,7 @@ def load(path: Path) -> Settings:
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
-    """Say where and why a file is not YAML, without its text there, which may be a password."""
+    """Say where and why a file is not YAML, without quoting it: the text there may be a password."""
     mark = getattr(error, "problem_mark", None)
     problem = f": {error.problem}" if isinstance(error, ScannerError | ParserError) else ""
     return f" at line {mark.line + 1}, column {mark.column + 1}{problem}" if mark else ""

@@ -14,7 +14,7 @@ from databus.settings.values import Name
 
 
 class Settings(BaseSettings):
-    """The whole configuration; `load` reads it from a file and the environment."""
+    """The complete configuration; `load` reads it from a file and the environment."""
 
     model_config = SettingsConfigDict(
         extra="forbid",

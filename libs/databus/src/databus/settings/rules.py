@@ -101,7 +101,7 @@ class Rule(Section):
     hash: Names = ()
     """Columns whose values become their HMAC-SHA-256 with the salt (64 hexadecimal digits); equal values stay equal."""
     truncate: dict[str, Annotated[int, Field(ge=1)]] = {}
-    """Columns whose values are cut: column to length, in characters or, of binary strings, in bytes."""
+    """Columns whose values are cut: column to length, in characters, or in bytes for binary strings."""
     rename: dict[str, Annotated[str, StringConstraints(min_length=1)]] = {}
     """Columns with another name in messages: column to name; elsewhere in the rule the table's own names are used."""
 
