@@ -75,7 +75,7 @@ def test_t1_fields_as_mysql_writes_them(decode, wire):
     filler = 451 - len(stored) - 8
     stored += b"\x50\x2a\x4d\x18" + filler.to_bytes(4, "little") + bytes(filler)  # a frame without content
     assert not decode(wire.event(40, bytes.fromhex("020100 0303fcc003 0103fcc301 00") + stored))
-    with pytest.raises(CorruptEvent, match="its events have another size than announced"):
+    with pytest.raises(CorruptEvent, match="the size of its events differs from the announced size"):
         decode(wire.event(40, bytes.fromhex("020100 0303fcc103 0103fcc301 00") + stored))
 
 
@@ -118,7 +118,7 @@ def test_t1_a_damaged_transaction_has_no_end(wire, transaction, payload, compres
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: (zstd(content)[:-9], [(UNCOMPRESSED_SIZE, len(content))]), "another size than announced"),
+        (lambda content: (zstd(content)[:-9], [(UNCOMPRESSED_SIZE, len(content))]), "differs from the announced size"),
         (lambda content: (content[:-1], [(COMPRESSION, NONE)]), "it ends inside an event"),
         (lambda content: (content, [(COMPRESSION, NONE), (PAYLOAD_SIZE, len(content) + 1)]), "another size"),
         (lambda content: (content, [(COMPRESSION, ZSTD)]), "it can't be decompressed"),

@@ -204,7 +204,7 @@ def test_what_is_no_binlog_file_is_refused(run, tmp_path, content):
     (tmp_path / "some.zip").write_bytes(content)
     code, lines, notices = run(str(tmp_path / "some.zip"))
     assert (code, lines, len(notices)) == (1, [], 1)
-    assert "some.zip is no binlog file" in notices[0]
+    assert "some.zip is not a binlog file" in notices[0]
 
 
 def test_a_missing_file_is_named(run):

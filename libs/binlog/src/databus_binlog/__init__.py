@@ -1,7 +1,7 @@
 """The MySQL and MariaDB replication protocol, and a compiled binlog decoder.
 
-Here is what reads binlog files and what comes out of them. To read a server's log, `databus_binlog.session` connects
-and `databus_binlog.locate` finds positions; both need `databus-binlog[connect]`.
+This package reads binlog files and defines the events. To read a server's log, `databus_binlog.session` connects and
+`databus_binlog.locate` finds positions; both need `databus-binlog[connect]`.
 """
 
 from databus_binlog.decoder import Decoder

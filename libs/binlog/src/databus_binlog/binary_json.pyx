@@ -34,11 +34,11 @@ cdef enum Kind:
 
 cdef enum:
     DEEPEST = 128  # levels; the server allows 100
-    LONGEST_TEXT = 16  # bytes of text for a byte of a document, at most: values may be stored once and used twice
+    LONGEST_TEXT = 16  # bytes of text per byte of a document, at most: a value may be stored once and used twice
 
 
 cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """Append the text of a whole document. An empty document is a JSON null."""
+    """Append the text of a document. An empty document is a JSON null."""
     if p == end:
         return append(out, b"null", 4)
     return write_value(out, p[0], p + 1, end, 0, out.size + LONGEST_TEXT * (end - p) + 1024)
@@ -47,7 +47,7 @@ cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept 
 cdef Fault write_value(
     Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
-    """Append a value whose type is `kind`. A text beyond `limit` bytes of output is malformed: it repeats values."""
+    """Append a value whose type is `kind`. A text of more than `limit` bytes is malformed: it repeats values."""
     cdef char* o = room(out, 512)  # enough for every scalar but strings
     cdef char* first = o
     cdef double value

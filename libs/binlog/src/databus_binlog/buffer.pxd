@@ -32,7 +32,7 @@ cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
 
 cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
     cdef char* o
-    if size == 0:  # room() of an empty buffer is NULL, which is no fault
+    if size == 0:  # room() of an empty buffer is NULL, which is not a fault
         return Fault.NONE
     o = room(buffer, size)
     if o == NULL:
@@ -43,7 +43,7 @@ cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept
 
 
 cdef inline void trim(Buffer* buffer) noexcept nogil:
-    """Give back the memory that a large event took."""
+    """Release the memory that a large event took."""
     cdef char* data
     if buffer.capacity > KEPT and buffer.size <= KEPT:
         data = <char*> realloc(buffer.data, KEPT)

@@ -1,7 +1,7 @@
 """Where the servers' character sets differ from Python's codecs.
 
-Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree. A question mark stands for a code that the
-server has no character for and prints so.
+Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree. A question mark stands for a code without a
+character, which the server prints as a question mark, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _cells(lead: bytes, row: int, first: int, characters: str) -> dict[bytes, st
     return {lead + bytes([row, trail]): character for trail, character in enumerate(characters, first)}
 
 
-#: charset → Python's codec, and the bytes it has otherwise or not at all
+#: charset → Python's codec, and the bytes that the codec converts differently or lacks
 SINGLE_BYTE: dict[str, tuple[str, dict[int, str]]] = {
     "armscii8": (
         "latin1",
@@ -83,9 +83,9 @@ class MultiByte:
     codec: str
     #: regular expression of one code that the server stores, assigned or not
     code: bytes
-    #: codes that the server has otherwise than the codec
+    #: codes that the server converts differently from the codec
     differing: dict[bytes, str] = field(default_factory=dict)
-    #: characters, as in a regular expression's set, that only the codec has
+    #: characters that only the codec has, written as in a regular expression's set
     foreign: str = ""
 
 
@@ -142,7 +142,7 @@ MULTI_BYTE: dict[str, MultiByte] = {
     "gb2312": MultiByte(codec="gb2312", code=rb"[\x00-\x7f]|[\xa1-\xf7][\xa1-\xfe]"),
     "gbk": MultiByte(codec="gbk", code=rb"[\x00-\x7f]|[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
     "sjis": MultiByte(codec="shift_jis", code=_SJIS, differing={b"\x81\x5f": "\\"}),
-    # Both servers store surrogates in it; MariaDB prints them as what is no UTF-8, MySQL as nothing.
+    # Both servers store surrogates in it; MariaDB prints them as invalid UTF-8, MySQL prints nothing.
     "ucs2": MultiByte(codec="utf_16_be", code=rb"[^\xd8-\xdf].", foreign="\U00010000-\U0010ffff"),
     "ujis": MultiByte(codec="euc_jp", code=_EUC_JP, differing={**_EUC_JP_DIFFERING, b"\xa1\xc0": "\\"}),
 }

@@ -1,4 +1,4 @@
-"""Text of other character sets than UTF-8 as UTF-8."""
+"""Convert text of other character sets to UTF-8."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport Buffer, append
@@ -19,7 +19,7 @@ cdef inline void write_single_byte(Buffer* out, const uint8_t* table, const uint
     cdef char* o = out.data + out.size
     for i in range(size):
         high |= p[i]
-    if high < 0x80 and table[0x7E * 4 + 1] == 0x7E:  # ASCII, a subset of all these character sets but swe7
+    if high < 0x80 and table[0x7E * 4 + 1] == 0x7E:  # ASCII, a subset of all these character sets except swe7
         o = put_bin(o, size)
         memcpy(o, p, size)
         out.size = o + size - out.data

@@ -1,4 +1,4 @@
-"""Character sets of MySQL and MariaDB, as ways to make UTF-8 of a column's bytes."""
+"""Convert between UTF-8 and the character sets of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE, MultiByte
 
 UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 
-#: sets whose codec agrees with the server throughout
+#: sets whose codec agrees with the server for every code
 _UTF = {"utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
 
 
 @cache
 def single_byte_table(charset: str) -> tuple[bytes, ...] | None:
-    """Return the UTF-8 form of each of the 256 bytes, or None if it is no single-byte set known here."""
+    """Return the UTF-8 form of each of the 256 bytes, or None if this is not a known single-byte set."""
     if charset not in SINGLE_BYTE:
         return None
     codec, differing = SINGLE_BYTE[charset]
@@ -32,10 +32,10 @@ def packed_table(charset: str) -> bytes:
 
 @cache
 def multi_byte(charset: str) -> Callable[[bytes], str] | None:
-    """Return a decoder of a multi-byte set, or None if it is none known here.
+    """Return a decoder of a multi-byte set, or None if the set is not known.
 
-    It makes what the server prints, with a question mark for a code that the server stores but has no character for.
-    On bytes that are no code of the set, and on a lone surrogate, it raises UnicodeError.
+    It returns what the server prints, with a question mark for a code that the server stores without a character.
+    It raises UnicodeError for bytes that are not a code of the set, and for a lone surrogate.
     """
     if charset in _UTF:
         return partial(bytes.decode, encoding=_UTF[charset])
@@ -43,7 +43,7 @@ def multi_byte(charset: str) -> Callable[[bytes], str] | None:
 
 
 class _Decoder:
-    """Python's codec where its answer is the server's, which its text shows; else code by code."""
+    """Uses Python's codec where its text shows that the server agrees; otherwise decodes code by code."""
 
     def __init__(self, charset: str, facts: MultiByte) -> None:
         self._charset = charset
@@ -63,12 +63,12 @@ class _Decoder:
     def _by_code(self, data: bytes) -> str:
         codes = self._code.findall(data)
         if sum(map(len, codes)) < len(data):
-            raise UnicodeDecodeError(self._charset, data, 0, len(data), "some are no code of this character set")
+            raise UnicodeDecodeError(self._charset, data, 0, len(data), "bytes without a code in this character set")
         return "".join(map(self._characters.__getitem__, codes))
 
 
 class _Characters(dict[bytes, str]):
-    """Codes of a set and what the server makes of them, as far as they were met."""
+    """Codes of a set and their characters on the server, filled as codes occur."""
 
     def __init__(self, facts: MultiByte) -> None:
         super().__init__(facts.differing)
@@ -88,14 +88,14 @@ def _character(code: bytes, codec: str) -> str:
 
 
 def to_text(data: bytes, charset: str | None) -> str:
-    """Decode a name or statement in `charset`; None means UTF-8. Raise LookupError for a set not known here."""
+    """Decode a name or statement in `charset`; None means UTF-8. Raise LookupError for an unknown set."""
     if charset is None or charset in UTF8:
         return data.decode()
     if table := single_byte_table(charset):
         return b"".join(table[byte] for byte in data).decode()
     if decode := multi_byte(charset):
         return decode(data)
-    if data.isascii():  # the rest, like binary, has it
+    if data.isascii():  # all other sets, like binary, contain ASCII
         return data.decode()
     raise LookupError(f"character set {charset!r} can't be decoded")
 
@@ -130,7 +130,7 @@ def _codes(charset: str) -> dict[str, bytes]:
 
 
 class _Codes(dict[str, bytes]):
-    """Characters and their codes in a set, as far as they were met; of several codes the codec's, or the first one."""
+    """Characters and their codes in a set, filled as they occur. Of several codes it has the codec's, or the first."""
 
     def __init__(self, facts: MultiByte, known: Mapping[str, bytes] | None = None) -> None:
         super().__init__(known or {})

@@ -1,8 +1,8 @@
-"""Numbers of collations: by them binlogs name character sets."""
+"""Numbers of collations, by which binlogs identify character sets."""
 
 from __future__ import annotations
 
-#: charset → numbers of its collations on either server (MariaDB's from 576 on), with some that are not given out yet
+#: charset → numbers of its collations on either server (MariaDB's from 576 on), with some that are not assigned yet
 COLLATIONS: dict[str, tuple[int, ...]] = {
     "armscii8": (32, 64, 1056, 1088),
     "ascii": (11, 65, 1035, 1089),

@@ -21,11 +21,11 @@ cdef enum Kind:
     OLD_TIME  # the layouts before MySQL 5.6
     OLD_DATETIME
     OLD_TIMESTAMP
-    # values with their length before them
+    # values that follow their length
     BYTES  # copied as they are: UTF-8, VARBINARY, BLOB, GEOMETRY, VECTOR
     PADDED  # BINARY(n): the log drops trailing zero bytes
     SINGLE_BYTE_TEXT  # a character set of 256 characters
-    MULTI_BYTE_TEXT  # any other character set but UTF-8
+    MULTI_BYTE_TEXT  # any other character set except UTF-8
     JSON
 
 
@@ -41,7 +41,7 @@ cdef struct Column:
 
 
 cdef inline Fault read_length(const Column* column, const uint8_t** p, const uint8_t* end, size_t* size) noexcept nogil:
-    """Read the length before a value, and move `p` to the end of the value."""
+    """Read a value's length, and move `p` to the end of the value."""
     if <size_t> (end - p[0]) < column.size:
         return Fault.TRUNCATED
     size[0] = le(p[0], column.size)

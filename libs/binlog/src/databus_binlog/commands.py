@@ -19,7 +19,7 @@ def packet(payload: bytes, sequence: int = 0) -> bytes:
 
 
 def semi_sync_ack(file: str, offset: int) -> bytes:
-    """Return what a semi-synchronous server waits for: all events up to this end of one have come."""
+    """Return the acknowledgement for a semi-synchronous server: all events up to this offset were received."""
     return struct.pack("<BQ", _ACK, offset) + file.encode()
 
 

@@ -1,4 +1,4 @@
-"""Control events, those that say where in the log and in a transaction the rows stand, from their bodies.
+"""Parses the bodies of control events: the position of rows in the log, and their transaction.
 
 Layouts: libs/mysql/binlog/event/{control_events,statement_events}.h in MySQL's source, sql/log_event.h in MariaDB's.
 Each function takes the event's place and its body (without header and checksum) and raises LookupError or ValueError
@@ -27,17 +27,17 @@ _IN_USE_AT = 17
 _FIRST_OF_MARIADB = 160  # its own event types start here
 _FIXED = 2 + 50 + 4 + 1  # of FORMAT_DESCRIPTION, before the sizes of each type
 _TAIL = 1 + 4
-_BEGINNING = 64  # bytes of a rows event that tell its table
+_BEGINNING = 64  # bytes of a rows event that contain its table
 _TOO_MANY_NAMES = 254
 
-#: Sizes of QUERY's status variables with a fixed one, by code.
+#: Sizes of QUERY's status variables that have a fixed size, by code.
 _STATUS_SIZES = {
     0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 21: 1, 128: 3, 129: 8,
 }  # fmt: skip
 
 
 def format_description(place: Place, event: bytes) -> tuple[FormatDescription, Flavor]:
-    """Read a whole event: version u16, server 50, created u32, header size u8, sizes, checksum algorithm u8, CRC."""
+    """Read a complete event: version u16, server 50, created u32, header size u8, sizes, checksum algorithm u8, CRC."""
     body = event[_HEADER:]
     if len(body) < _FIXED + _TAIL:
         raise IndexError("it is truncated")
@@ -101,7 +101,7 @@ def xa_prepare(place: Place, body: bytes) -> XaPrepare:
 
 
 def rows_query(place: Place, body: bytes) -> RowsQuery:
-    """Read a length that can't hold most lengths, and the statement."""
+    """Read a length that is too short for most statements, and the statement."""
     Cursor(body).take(1)
     return RowsQuery(*place, body[1:])
 
@@ -118,7 +118,7 @@ def incident(place: Place, body: bytes) -> Incident:
 
 
 class Parts:
-    """Puts a large rows event of MariaDB ≥ 12.3 together (PARTIAL_ROW_DATA); above the limit only its beginning."""
+    """Assembles a large rows event of MariaDB ≥ 12.3 (PARTIAL_ROW_DATA); above the limit only its beginning."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -131,14 +131,14 @@ class Parts:
         self._announced: int | None = None
 
     def add(self, body: bytes, size: int) -> None:
-        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part. Of `size` the end may lack."""
+        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part. The end of `size` may be missing."""
         cursor = Cursor(body)
         total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
         if number != self._number + 1 or number > total:
             raise ValueError(f"part {number} of {total} follows part {self._number}")
         if flags & 1:
             self._announced = cursor.uint(8)
-        if len(self._event) == self._size:  # nothing is missing before it
+        if len(self._event) == self._size:  # no part before it is missing
             self._event += body[cursor.at :]
         self._size += size - cursor.at
         if self._size > self._limit:
@@ -150,14 +150,14 @@ class Parts:
         event, size, announced = self._event, self._size, self._announced
         self._start()
         if announced not in {None, size}:
-            raise ValueError("its parts have another size than announced")
+            raise ValueError("the size of its parts differs from the announced size")
         return event, size
 
 
 def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
     """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, statement.
 
-    `text` is the statement where it was compressed; `fixed` are the bytes before the status variables.
+    `text` is the statement if it was compressed; `fixed` is the number of bytes before the status variables.
     """
     cursor = Cursor(body)
     thread_id, _, schema_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)

@@ -1,4 +1,4 @@
-"""The integers and strings that the bodies of events are made of."""
+"""Reads the integers and strings in the bodies of events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Cursor:
-    """Reads them from bytes, one after the other; raises IndexError at their end."""
+    """Reads bytes from start to end; raises IndexError if too few are left."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -1,8 +1,8 @@
-"""Bytes of the replication protocol or of a binlog file in, events out.
+"""Turns bytes of the replication protocol or of a binlog file into events.
 
-One `feed()` per chunk does everything: packets → events → checksum → rows. The events that come with every transaction
-are written as msgpack straight into one buffer; no Python object is made for them. Rare events are parsed by control.py
-and appended to the same buffer. The path of a row:
+A call of `feed()` decodes a chunk: packets → events → checksum → rows. The events that every transaction has are
+written directly into one buffer as msgpack, without a Python object. Rare events are parsed by control.py and appended
+to the same buffer. The path of a row:
 
     framing ─► Decoder.event ─► rows_event ─► row_images    laid out by table_plan, which tables finds
     packets,      │                             fixed_values, charset_text, binary_json, partial_json: values as text
@@ -63,7 +63,7 @@ cdef class Decoder(EventWriter):
     file, offset: the position of the first bytes, if known.
     semi_sync: the session is semi-synchronous, so packets say whether the server expects an acknowledgement.
     row_limit: bytes of the largest rows event that is decoded, None for any. A larger one is not kept in memory:
-        OversizedRows replaces it. A larger RowsQuery is left out, a larger statement raises OversizedStatement.
+        OversizedRows replaces it. A larger RowsQuery is skipped, a larger statement raises OversizedStatement.
     """
     cdef str flavor
     cdef dict collations
@@ -94,7 +94,7 @@ cdef class Decoder(EventWriter):
     def feed(self, data, Py_ssize_t size=-1):
         """Decode the next `size` bytes of a dump's connection, by default all of `data`, and return their Events.
 
-        An error is raised at once only if no events come before it, else by the next call.
+        An error after some events is raised by the next call, after these events were returned.
         """
         return self.decode(data, size)
 
@@ -104,11 +104,11 @@ cdef class Decoder(EventWriter):
         return self.decode(data, -1)
 
     def finish(self):
-        """Raise the error that is left, and CorruptEvent if the file ends inside an event."""
+        """Raise the pending error, or CorruptEvent if the file ends inside an event."""
         if self.failure is not None:
             raise self.failure
         if self.offset < MAGIC_SIZE:
-            raise CorruptEvent(f"{self.file or 'this'} is no binlog file: it is shorter than their magic number")
+            raise CorruptEvent(f"{self.file or 'this'} is not a binlog file: it is shorter than their magic number")
         if self.pending or self.rows.in_parts:
             raise CorruptEvent(f"{self.file} ends inside the event at {self.offset}; it is cut off or still written to")
 
@@ -126,7 +126,7 @@ cdef class Decoder(EventWriter):
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             self.frame(<const uint8_t*> view.buf, view.len if size < 0 else min(size, view.len))
-        except BaseException as error:  # also of `wanted` or `describe`: an event that is half done can't be resumed
+        except BaseException as error:  # also of `wanted` or `describe`: decoding can't resume inside an event
             self.failure = error
             if not self.count or not isinstance(error, Exception):
                 raise
@@ -135,7 +135,7 @@ cdef class Decoder(EventWriter):
         return self.taken_events()
 
     cdef object taken_events(self):
-        """Return the output, and keep no more memory than small events need."""
+        """Return the output, and release memory that only large events need."""
         cdef bytes data = self.taken()
         trim(&self.rest)
         trim(&self.inner)
@@ -164,7 +164,7 @@ cdef class Decoder(EventWriter):
         cdef int kind = p[4]
         self.time = <uint32_t> le(p, 4)
         self.server_id = <uint32_t> le(p + 5, 4)
-        if not self.in_payload:  # an event in a compressed transaction has the position of the whole
+        if not self.in_payload:  # an event in a compressed transaction has the position of the payload
             self.next_position = <uint32_t> le(p + 13, 4)
             self.locate(kind, size, self.next_position, <uint16_t> le(p + 17, 2))
             if self.rows.in_parts and kind != PARTIAL_ROW_DATA and kind != HEARTBEAT and kind != HEARTBEAT_V2:
@@ -318,7 +318,7 @@ cdef class Decoder(EventWriter):
         if size > self.limit:
             raise OversizedStatement(
                 f"{name_of(kind)} event at {self.where()} is a statement of {size} bytes, above row_limit "
-                f"({self.limit}); raise it to read on"
+                f"({self.limit}); raise row_limit to continue"
             )
         return 0
 

@@ -1,6 +1,6 @@
-"""asyncmy: logging in with it, its errors turned into ours, and what it has no public call for.
+"""Logs in with asyncmy, translates its errors, and adds what it has no public call for.
 
-It knows mysql_native_password, caching_sha2_password and sha256_password (without TLS they encrypt the password with
+It supports mysql_native_password, caching_sha2_password and sha256_password (without TLS they encrypt the password with
 the server's public key) and MariaDB's ed25519.
 """
 
@@ -86,7 +86,7 @@ def translated(error: Exception, user: str, grant: str = "REPLICATION SLAVE", co
 
 
 def _refused(error: Exception, login: Login) -> BinlogError:
-    """Return the error of ours that says why a login failed."""
+    """Return our error for a failed login."""
     number, text = _number_and_text(error)
     host, tls = login.host, login.tls
     cause = error.__cause__
@@ -103,6 +103,6 @@ def _refused(error: Exception, login: Login) -> BinlogError:
 
 
 def _number_and_text(error: Exception) -> tuple[int, str]:
-    """Take an error of the driver apart; 0 where it has no number."""
+    """Split an error of the driver into its number, 0 if it has none, and its text."""
     number, text = error.args[0] if error.args else 0, str(error.args[1] if len(error.args) > 1 else error)
     return (number, text) if isinstance(error, DriverError) and isinstance(number, int) else (0, text)

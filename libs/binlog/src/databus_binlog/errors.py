@@ -1,10 +1,10 @@
-"""What can go wrong, by what to do about it.
+"""All errors of the package, grouped by what to do about them.
 
 BinlogError
 ├── Retryable                the same call may succeed later: wait and connect again
 │   ├── Disconnected             the connection was lost, or a session was used after its end
 │   └── ServerUnavailable        the server can't be reached or takes no more connections
-└── Fatal                    the same call fails for ever: an operator must act
+└── Fatal                    the same call fails again: an operator must act
     ├── AccessDenied             login refused
     ├── TlsFailed                no TLS connection that both sides accept
     ├── MissingPrivilege         the account lacks a grant
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 
 class BinlogError(Exception):
-    """Anything that stops reading a binlog."""
+    """Any error that stops reading a binlog."""
 
 
 class Retryable(BinlogError):
@@ -45,7 +45,7 @@ class ServerUnavailable(Retryable):
 
 
 class Fatal(BinlogError):
-    """Trying again is of no use."""
+    """A retry cannot help."""
 
 
 class AccessDenied(Fatal):
@@ -101,7 +101,7 @@ class MissingMetadata(Fatal):
 
 
 class OversizedStatement(Fatal):
-    """A statement larger than the limit for rows: it can't be left out."""
+    """A statement larger than row_limit. It can't be skipped."""
 
 
 class PartialRowImage(Fatal):
@@ -147,7 +147,7 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     """Say what an error packet means. `grant` is the privilege the refused command needs."""
     text = message.strip().lower()
     said = f"(server error {code}: {message.strip()})"
-    if code in {1236, 4052}:  # 4052 is MariaDB's own for a replica that another one has pushed out
+    if code in {1236, 4052}:  # 4052 is MariaDB's code for a replica that was disconnected by another one
         return _dump_refused(text, said)
     if code in _LOST:
         return Disconnected(f"connection to the server lost {said}")
@@ -162,7 +162,7 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
 
 
 def _dump_refused(text: str, said: str) -> BinlogError:
-    """Tell the many meanings of error 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG) apart by the server's text."""
+    """Return the error for code 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG), which the server's text specifies."""
     if any(part in text for part in _DUPLICATE):
         return DuplicateServerId(f"another replica uses this server id; give every reader its own {said}")
     if any(part in text for part in _UNKNOWN):

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class EventType(IntEnum):
-    """An event's type. The one name that both servers use for different ones has MariaDB's spelt out."""
+    """An event's type. Both servers use one name for different types; MariaDB's has a longer name here."""
 
     UNKNOWN, START_V3, QUERY, STOP, ROTATE, INTVAR = range(6)
     SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 7, 9, 11, 13, 14, 15, 16
@@ -28,7 +28,7 @@ class EventType(IntEnum):
 
 _E = EventType
 
-#: They say nothing about data; the first line only prepares a statement that follows.
+#: Events without data; those in the first line only prepare the statement that follows.
 SAY_NOTHING = frozenset({
     *(_E.INTVAR, _E.RAND, _E.USER_VAR, _E.APPEND_BLOCK, _E.DELETE_FILE, _E.BEGIN_LOAD_QUERY),
     *(_E.SLAVE, _E.IGNORABLE, _E.PREVIOUS_GTIDS, _E.TRANSACTION_CONTEXT, _E.VIEW_CHANGE),

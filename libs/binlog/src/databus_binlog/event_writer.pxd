@@ -40,7 +40,7 @@ cdef class EventWriter(Framer):
 
     @cython.final
     cdef inline char* begin(self, int tag, int fields, size_t size) except NULL:
-        """Begin an event of the class with this tag: write the fields that all have, leave room for `size` bytes."""
+        """Begin an event of the class with this tag: write the common fields, leave room for `size` bytes."""
         cdef char* o = room(&self.out, size + 64 + PyBytes_GET_SIZE(self.name))
         if o == NULL:
             raise MemoryError

@@ -36,10 +36,10 @@ cdef class EventWriter(Framer):
         if flags & ARTIFICIAL:
             return 0
         end = self.offset + size
-        if next_position == 0:  # MariaDB ≥ 11.4 inside transactions: too small by the size of a statement it left out
+        if next_position == 0:  # MariaDB ≥ 11.4 inside transactions: too small by the size of an omitted statement
             if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:  # not in the file
                 return 0
-        elif <uint32_t> end != next_position:  # the server left events out
+        elif <uint32_t> end != next_position:  # the server skipped events
             end = self.widened(next_position)
         self.start, self.end, self.offset = end - size if end > size else 0, end, end
         return 0

@@ -1,7 +1,7 @@
-"""The events of a binlog, as the decoder hands them out.
+"""The events of a binlog, as the decoder returns them.
 
-A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`; a statement of
-its own (DDL) is `Gtid, Query`. MariaDB marks the latter with `Gtid.standalone` and sends no BEGIN.
+A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`; a statement
+outside of one (DDL) is `Gtid, Query`. MariaDB marks the latter with `Gtid.standalone` and sends no BEGIN.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ABSENT: Final = False
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What every event tells: when, by which server, and where it stands in which file."""
+    """The fields of every event: its time, its server, its file and offsets."""
 
-    time: int  #: seconds since 1970, 0 for events the server makes up while sending
+    time: int  #: seconds since 1970, 0 for events that the server creates while sending
     server_id: int  #: of the server that first wrote it
     file: str
     start: int  #: offset of its first byte, counted beyond 4 GiB; of a compressed transaction for the events in it
@@ -38,7 +38,7 @@ class FormatDescription(Event, frozen=True, array_like=True, gc=False, tag=1):
 
 
 class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
-    """The log goes on in `next_file`. An artificial one is made up by the server when it opens a file to send it."""
+    """The log continues in `next_file`. The server creates an artificial one when it opens a file to send it."""
 
     next_file: str
     position: int
@@ -46,7 +46,7 @@ class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
 
 
 class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
-    """A transaction or a statement of its own begins."""
+    """A transaction begins, or a statement that is one by itself."""
 
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
     standalone: bool  #: MariaDB: exactly one statement follows, without a commit
@@ -63,7 +63,7 @@ class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
     query: bytes  #: UTF-8
     thread_id: int
     error_code: int
-    xid: int | None  #: of a statement that is a transaction of its own
+    xid: int | None  #: of a statement that is a transaction by itself
 
 
 class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
@@ -73,7 +73,7 @@ class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
 
 
 class XaPrepare(Event, frozen=True, array_like=True, gc=False, tag=6):
-    """An XA transaction is prepared (or committed in one phase); a Query tells its outcome later."""
+    """An XA transaction is prepared (or committed in one phase); a later Query has its outcome."""
 
     xid: str  #: X'gtrid',X'bqual',format
     one_phase: bool
@@ -101,19 +101,19 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
 
 
 class Heartbeat(Event, frozen=True, array_like=True, gc=False, tag=9):
-    """The server has nothing to send; it stands at `end` of `file`."""
+    """The server has nothing to send; its log ends at `end` of `file`."""
 
 
 class Stop(Event, frozen=True, array_like=True, gc=False, tag=10):
-    """The server shut down and will go on in a new file."""
+    """The server shut down and will continue in a new file."""
 
 
 class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
-    """In the place of Rows that are larger than the limit: of what they hold, nothing is known."""
+    """Replaces Rows that are larger than the limit; their content is not known."""
 
     table: str  #: fingerprint of its TableMap, which `Events.tables` has
     action: Action
-    size: int  #: bytes of the event; of what it inflates to if only that is above the limit
+    size: int  #: bytes of the event; if only its inflated data is above the limit, bytes of that
     statement_end: bool
 
 
@@ -127,7 +127,7 @@ encode_event = msgspec.msgpack.Encoder().encode
 
 
 class Events:
-    """Consecutive events in binlog order. Iterate for objects, or pass `data` on: it costs nothing per event."""
+    """Consecutive events in binlog order. Iterate for objects; `data` costs nothing per event."""
 
     __slots__ = ("_count", "data", "images", "tables")
 

@@ -15,7 +15,7 @@ cdef enum Fault:
 
 
 cdef inline int check(Fault fault) except -1:
-    """Raise MemoryError for NO_MEMORY. The caller handles every other fault, for it knows table and column."""
+    """Raise MemoryError for NO_MEMORY. The caller handles every other fault, because it knows table and column."""
     if fault == Fault.NO_MEMORY:
         raise MemoryError
     return 0

@@ -1,4 +1,4 @@
-"""Reading a binlog file: pieces of bounded size in, events out, and in the end what is wrong with the file."""
+"""Reads a binlog file in pieces of bounded size; raises an error at the end if the file is damaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE = 1 << 20
 
 
 def read_file(read: Callable[[int], bytes], decoder: Decoder) -> Iterator[Events]:
-    """Decode what `read(size)` gives until it gives nothing.
+    """Decode what `read(size)` returns until it returns nothing.
 
     Raises BinlogError after the events before the failure: CorruptEvent also for a file that is cut off.
     """

@@ -13,7 +13,7 @@ cdef class Framer:
 
     Events larger than `limit` that `may_skip` allows are skipped: only the first bytes are kept, for `skipped`.
     """
-    cdef readonly object failure  # the error to raise after the events that were returned already
+    cdef readonly object failure  # the error to raise after the events that were already returned
     cdef readonly bint finished  # the server said that the log ends here
     cdef readonly str file
     cdef readonly uint64_t offset  # of the next event in the file
@@ -28,7 +28,7 @@ cdef class Framer:
     cdef bint in_packet, continued, answer, ack_wanted
     cdef bint paused  # the next event is for the next call
     cdef size_t payload_left  # bytes of a compressed transaction that have not arrived yet
-    cdef size_t limit  # bytes of the largest event that is kept whole
+    cdef size_t limit  # bytes of the largest event that is kept
     cdef size_t skip_left  # bytes of a larger event that have not arrived yet; its first ones are in `part`
 
     # The decoder of the events overrides these.

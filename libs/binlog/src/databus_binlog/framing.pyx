@@ -66,7 +66,7 @@ cdef class Framer:
         return False
 
     cdef int skipping(self, const uint8_t* p, size_t size) except -1:
-        """Take note of the next bytes of a skipped event, without those of its header."""
+        """Process the next bytes of a skipped event, without its header."""
         return 0
 
     cdef int skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
@@ -90,7 +90,7 @@ cdef class Framer:
         return 0
 
     cdef Py_ssize_t read_pieces(self, const uint8_t* p, size_t size) except -1:
-        """Return how many bytes were read, as all of these methods do."""
+        """Read one packet or a part of it. Returns how many bytes were read, as all these methods do."""
         if self.from_file:
             return self.read_file(p, size)
         return self.read_packets(p, size)
@@ -139,13 +139,13 @@ cdef class Framer:
         return length + 4
 
     cdef int wanted_head(self) noexcept:
-        """Return how many bytes come before those of an event, as far as is known from the bytes that arrived."""
+        """Return how many bytes precede those of an event, as far as the bytes that arrived show it."""
         if self.continued:
             return 4
         return 7 if self.semi_sync and self.head_size >= 5 and self.head[4] == EVENT else 5
 
     cdef const uint8_t* read_head(self, const uint8_t* p, const uint8_t* end) except NULL:
-        """Read the bytes before those of an event, which may be incomplete, too. Return the position after them."""
+        """Read the bytes that precede an event's; they may be incomplete. Return the position after them."""
         cdef size_t length
         cdef int wanted = self.wanted_head()
         while self.head_size < wanted:
@@ -198,7 +198,7 @@ cdef class Framer:
             if memcmp(self.part.data, b"\xfebin", MAGIC_SIZE) != 0:
                 if memcmp(self.part.data, b"\xfdbin", MAGIC_SIZE) == 0:
                     raise CorruptEvent(f"{self.file or 'this'} is an encrypted binlog file; read it through the server")
-                raise CorruptEvent(f"{self.file or 'this'} is no binlog file: it does not begin with their magic number")
+                raise CorruptEvent(f"{self.file or 'this'} is not a binlog file: it lacks their magic number")
             self.part.size = 0
             self.offset = MAGIC_SIZE
         return p - first + self.events(p, first + size - p, &self.part)
@@ -211,7 +211,7 @@ cdef class Framer:
         cdef const uint8_t* end = p + size
         cdef const uint8_t* header
         cdef size_t length
-        cdef bint inner = part != &self.part  # inside a compressed transaction, where all must be read at once
+        cdef bint inner = part != &self.part  # inside a compressed transaction, which is read completely
         while p < end and (inner or not self.paused and self.out.size < OUTPUT_LIMIT):
             if self.payload_left and not inner:
                 length = min(self.payload_left, min(<size_t> (end - p), <size_t> PIECE))

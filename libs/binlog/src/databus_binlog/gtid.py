@@ -18,7 +18,7 @@ _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
 
 
 class GtidSet(ABC):
-    """Which transactions were executed. Grows by `add`; `str()` is the server's own text."""
+    """The set of executed transactions. `add` extends it; `str()` is the server's own text."""
 
     @staticmethod
     def parse(flavor: Flavor, text: str) -> GtidSet:
@@ -27,7 +27,7 @@ class GtidSet(ABC):
         try:
             return kind.from_text(text)
         except ValueError as error:
-            raise InvalidPosition(f"{text[:200]!r} is no {flavor} GTID set: {error}") from error
+            raise InvalidPosition(f"{text[:200]!r} is not a {flavor} GTID set: {error}") from error
 
     @classmethod
     @abstractmethod
@@ -36,7 +36,7 @@ class GtidSet(ABC):
 
     @abstractmethod
     def add(self, gtid: str) -> None:
-        """Count one more transaction in. An anonymous one ("") changes nothing."""
+        """Add a transaction. An anonymous one ("") changes nothing."""
 
     @abstractmethod
     def add_all(self, gtids: Iterable[str]) -> None:
@@ -44,22 +44,22 @@ class GtidSet(ABC):
 
     @abstractmethod
     def merge(self, text: str) -> None:
-        """Count every transaction of a set in, given as its text; raise ValueError."""
+        """Add all transactions of a set, given as its text; raise ValueError."""
 
     @abstractmethod
     def contains(self, gtid: str) -> bool:
-        """Tell whether the transaction is in the set."""
+        """Return whether the transaction is in the set."""
 
     @abstractmethod
     def minus(self, other: Self) -> Self:
-        """Give what is in this set and not in the other."""
+        """Return what is in this set and not in the other."""
 
     @abstractmethod
     def of_sources_in(self, other: Self) -> Self:
-        """Give the transactions of those sources (MySQL: with their tags; MariaDB: domains) that the other has, too."""
+        """Return the transactions of sources (MySQL: source and tag; MariaDB: domain) that the other set has, too."""
 
     def covers(self, other: Self) -> bool:
-        """Tell whether everything in the other set is in this one."""
+        """Return whether everything in the other set is in this one."""
         return not other.minus(self)
 
     def __bool__(self) -> bool:
@@ -95,7 +95,7 @@ class MySqlGtidSet(GtidSet):
         return result
 
     def merge(self, text: str) -> None:
-        """Count every transaction of a set in."""
+        """Add all transactions of a set."""
         for part in _parts(text):
             source, *items = (item.strip() for item in part.split(":"))
             uuid, tag = str(UUID(source)), ""
@@ -143,7 +143,7 @@ class MySqlGtidSet(GtidSet):
         return b"".join(parts)
 
     def add(self, gtid: str) -> None:
-        """Count `uuid:n` or `uuid:tag:n` in."""
+        """Add `uuid:n` or `uuid:tag:n`."""
         if gtid:
             key, number = _split(gtid)
             self._insert(key, number, number + 1)
@@ -162,12 +162,12 @@ class MySqlGtidSet(GtidSet):
             self._insert(run, first, end)
 
     def contains(self, gtid: str) -> bool:
-        """Tell whether `uuid:n` or `uuid:tag:n` is in the set."""
+        """Return whether `uuid:n` or `uuid:tag:n` is in the set."""
         key, number = _split(gtid)
         return any(first <= number < end for first, end in self._intervals.get(key, ()))
 
     def minus(self, other: Self) -> Self:
-        """Give the transactions that are in this set and not in the other."""
+        """Return the transactions that are in this set and not in the other."""
         rest = type(self)()
         for key, own in self._intervals.items():
             if left := subtract(own, other._intervals.get(key, [])):
@@ -175,7 +175,7 @@ class MySqlGtidSet(GtidSet):
         return rest
 
     def of_sources_in(self, other: Self) -> Self:
-        """Give the transactions whose source and tag the other set has transactions of."""
+        """Return the transactions with a source and tag that the other set has, too."""
         kept = type(self)()
         kept._intervals = {key: own for key, own in self._intervals.items() if key in other._intervals}
         return kept
@@ -194,7 +194,7 @@ class MySqlGtidSet(GtidSet):
 
 
 class MariaDbGtidPosition(GtidSet):
-    """`domain-server-sequence,…`: the last transaction of each domain, standing for all before it."""
+    """`domain-server-sequence,…`: the last transaction of each domain, which stands for all earlier ones."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int]] = {}
@@ -207,12 +207,12 @@ class MariaDbGtidPosition(GtidSet):
         return result
 
     def merge(self, text: str) -> None:
-        """Move each domain on to its transaction."""
+        """Advance each domain to its transaction."""
         for part in _parts(text):
             self.add(part)
 
     def add(self, gtid: str) -> None:
-        """Move the transaction's domain on to it."""
+        """Advance the transaction's domain to it."""
         if gtid:
             domain, server, sequence = _triple(gtid)
             self._last[domain] = (server, sequence)
@@ -223,12 +223,12 @@ class MariaDbGtidPosition(GtidSet):
             self.add(gtid)
 
     def contains(self, gtid: str) -> bool:
-        """Tell whether the transaction's domain has come to it."""
+        """Return whether the transaction's domain has reached it."""
         domain, _, sequence = _triple(gtid)
         return domain in self._last and sequence <= self._last[domain][1]
 
     def minus(self, other: Self) -> Self:
-        """Give the last transactions of the domains that have come further here, or as far by another server."""
+        """Return the last transactions of domains that are ahead of the other set, or equal but by another server."""
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():
             there, reached = other._last.get(domain, (server, -1))
@@ -237,14 +237,14 @@ class MariaDbGtidPosition(GtidSet):
         return rest
 
     def missing_from(self, binlog_state: str) -> Self:
-        """Give what a server's `gtid_binlog_state`, the last transactions of each domain and server, does not reach."""
+        """Return what is beyond a server's `gtid_binlog_state`, the last transaction of each domain and server."""
         reached = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
         missing = type(self)()
         missing._last = {d: (s, n) for d, (s, n) in self._last.items() if reached.get((d, s), -1) < n}
         return missing
 
     def of_sources_in(self, other: Self) -> Self:
-        """Give the transactions of those domains that the other position has, too."""
+        """Return the transactions of domains that the other position has, too."""
         kept = type(self)()
         kept._last = {domain: last for domain, last in self._last.items() if domain in other._last}
         return kept
@@ -270,5 +270,5 @@ def _triple(gtid: str) -> tuple[int, int, int]:
 def _valid_tag(text: str) -> str:
     tag = text.lower()
     if not _TAG.match(tag):
-        raise ValueError(f"{text!r} is no tag")
+        raise ValueError(f"{text!r} is not a tag")
     return tag

@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef Fault inflate_column(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
-    """Replace the content of `out` by the value of a compressed column. A first byte of 0: it is not compressed."""
+    """Replace the content of `out` by the value of a compressed column. A first byte of 0: not compressed."""
     cdef int lengths
     out.size = 0
     if room(out, 1) == NULL:
@@ -66,7 +66,7 @@ cdef bytes inflated_statement(const uint8_t* p, size_t size):
 
 
 cdef Fault inflate_stream(Buffer* out, const uint8_t* p, size_t size, size_t announced, int window_bits) noexcept nogil:
-    """Append the `announced` bytes of a deflate stream. Memory grows with the data that comes, not as announced."""
+    """Append the `announced` bytes of a deflate stream. Memory grows with the data, not with the announced size."""
     cdef z_stream stream
     cdef size_t left = announced, step
     cdef int answer = Z_OK

@@ -10,7 +10,7 @@ Intervals: TypeAlias = list[list[int]]
 
 def insert(intervals: Intervals, first: int, end: int) -> None:
     """Add one interval, in place."""
-    if intervals and first == intervals[-1][1]:  # the usual case: the next number
+    if intervals and first == intervals[-1][1]:  # fast path: the next number
         intervals[-1][1] = end
         return
     at = bisect_right(intervals, first, key=lambda interval: interval[0])
@@ -24,7 +24,7 @@ def insert(intervals: Intervals, first: int, end: int) -> None:
 
 
 def subtract(intervals: Intervals, others: Intervals) -> Intervals:
-    """Give the numbers that are in the first set and not in the second."""
+    """Return the numbers that are in the first set and not in the second."""
     rest: Intervals = []
     at = 0
     for first, end in intervals:

@@ -1,9 +1,9 @@
-"""MySQL's partial updates of JSON (binlog_row_value_options=PARTIAL_JSON): a document and its diffs become the new one.
+"""MySQL's partial updates of JSON (binlog_row_value_options=PARTIAL_JSON): apply diffs to a document.
 
 Layout and meaning: Json_diff_vector and apply_json_diffs in sql/json_diff.cc; paths: sql-common/json_path.cc.
 
-Only the containers that a path goes through are taken apart; all else keeps the very text the server printed. Bytes
-are handled as Latin-1: a character is a byte, so that names sort here as they do in the server.
+Only the containers on a path are parsed; everything else keeps the text that the server printed. Bytes are handled as
+Latin-1: each character is a byte, so names sort as they do in the server.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class _Cell(NamedTuple):
     from_end: bool
 
     def position(self, count: int) -> int:
-        """Return the place among `count` cells; for one outside of them, the end it lies beyond."""
+        """Return the index among `count` cells; one outside of them becomes the nearest end."""
         return max(count - 1 - self.number, 0) if self.from_end else min(self.number, count)
 
 
 _Leg: TypeAlias = str | _Cell
-_Value: TypeAlias = "str | _Container"  #: its text, or taken apart
+_Value: TypeAlias = "str | _Container"  #: its text, or a parsed container
 _Container: TypeAlias = "dict[Any, _Value] | list[_Value]"  #: an object's members by name, or an array's cells
 
 _OPERATIONS = ("REPLACE", "INSERT", "REMOVE")
@@ -44,7 +44,7 @@ def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) 
     """Return the after image's text: `before`, as the server prints it, with `diffs` applied in their order.
 
     `diffs` are the bytes after their total length; `text_of` turns MySQL's binary JSON into the server's text.
-    Raise ValueError where a diff can't be read or does not fit the document.
+    Raise ValueError if a diff can't be read or does not fit the document.
     """
     if not diffs:  # a column that did not change is logged like this
         return before
@@ -71,7 +71,7 @@ def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) 
 
 
 def _read(cursor: Cursor) -> tuple[str, list[_Leg], bytes]:
-    """Read operation u8, path and, but for REMOVE, value: strings after their length-encoded lengths."""
+    """Read operation u8, path and, except for REMOVE, value: strings after their length-encoded lengths."""
     operation, path = "unknown operation", list[_Leg]()
     try:
         operation = _OPERATIONS[cursor.uint(1)]
@@ -101,14 +101,14 @@ def _legs(path: str) -> list[_Leg]:
 
 
 def _kind(path: list[_Leg]) -> str:
-    """Say what a path leads to, without its names."""
+    """Describe what a path leads to, without its names."""
     if len(path) < 2:
         return "the root" if path else "an unreadable path"
     return "a cell" if isinstance(path[-1], _Cell) else "a member"
 
 
 def _key(parent: _Container, leg: _Leg) -> Any:
-    """Return the name or index of what `leg` leads to. Raise LookupError where nothing is."""
+    """Return the name or index of what `leg` leads to. Raise LookupError if there is nothing."""
     if isinstance(parent, dict) and leg in parent:
         return leg
     if isinstance(parent, list) and isinstance(leg, _Cell) and leg.number < len(parent):
@@ -117,7 +117,7 @@ def _key(parent: _Container, leg: _Leg) -> Any:
 
 
 def _enter(parent: _Container, leg: _Leg) -> _Container:
-    """Return the container at `leg`, taken apart for good when it is first entered."""
+    """Return the container at `leg`, which is parsed once, when it is first entered."""
     key = _key(parent, leg)
     child = parent[key]
     if isinstance(child, str):
@@ -126,7 +126,7 @@ def _enter(parent: _Container, leg: _Leg) -> _Container:
 
 
 def _insert(parent: _Container, leg: _Leg, text: str) -> None:
-    """Add a member that is not there yet, or a cell before the one at `leg`."""
+    """Add a new member, or a cell before the one at `leg`."""
     if isinstance(parent, list) and isinstance(leg, _Cell):
         parent.insert(leg.position(len(parent)), text)
     elif isinstance(parent, dict) and isinstance(leg, str) and leg not in parent:
@@ -149,7 +149,7 @@ def _taken_apart(text: str) -> _Container:
 
 
 def _print(value: _Value) -> str:
-    """Return the text again, an object's members by length and bytes of their names."""
+    """Print a value; an object's members are sorted by length and bytes of their names."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -18,8 +18,8 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
     """Add to an offset between two transactions the GTID set executed before it, unless the server logs no GTIDs.
 
     MariaDB computes the set. MySQL has the set at the start of the file, to which the file's transactions up to the
-    offset are added. Raises InvalidPosition for an offset inside a transaction, and where transactions before it have
-    no GTID though the server's new ones do: no set contains them.
+    offset are added. Raises InvalidPosition for an offset inside a transaction. Also if transactions before it have
+    no GTID although the server's new ones do: no set contains them.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)
@@ -28,7 +28,7 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
         if not session.server.gtid:
             return Position("", file, offset)
         executed = GtidSet.parse("mysql", await session.gtids_before(file))
-        # Those restored from a backup were never in this server's log.
+        # Transactions restored from a backup were never in this server's log.
         [(purged,)] = await session.query("SELECT @@GLOBAL.gtid_purged")
         executed.merge(str(purged).replace("\n", ""))
         for gtid in await _gtids(session, file, 4, server_id, until=offset):
@@ -54,7 +54,7 @@ async def _require_between(session: Session, file: str, offset: int) -> None:
     if offset > logs[file]:
         raise InvalidPosition(f"{file} ends at {logs[file]}, before {offset}")
     kind, text = await session.event_at(file, offset) or ("Rotate", "")
-    # MySQL 5.6 logs no event for an anonymous one.
+    # MySQL 5.6 logs no event for an anonymous GTID.
     old = session.server.flavor == "mysql" and release(session.server.version) < (5, 7)
     if kind not in _BETWEEN | _GTIDS and not (old and (kind, text) == ("Query", "BEGIN")):
         raise InvalidPosition(f"{file}:{offset} is inside a transaction (a {kind} event starts there)")

@@ -1,4 +1,4 @@
-"""msgpack: values and the headers of values. Each function writes where there is room and returns the end."""
+"""msgpack: values and the headers of values. Each function writes into reserved room and returns the end."""
 
 from databus_binlog.byte_order cimport put_big16, put_big32, put_big64
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
@@ -45,7 +45,7 @@ cdef inline char* put_uint(char* o, uint64_t value) noexcept nogil:
 
 
 cdef inline char* put_uint32(char* o, uint32_t value) noexcept nogil:
-    """Write an unsigned integer as five bytes, whatever its value: its size is known before it is."""
+    """Write an unsigned integer as five bytes, whatever its value: its size is known before the value."""
     o[0] = <char> Head.UINT32
     return put_big32(o + 1, value)
 

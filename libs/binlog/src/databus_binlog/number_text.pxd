@@ -1,4 +1,4 @@
-"""Numbers as the server's canonical text. Each function writes where there is room and returns the end.
+"""Numbers as the server's canonical text. Each function writes into reserved room and returns the end.
 
 DECIMAL's layout is that of strings/decimal.c; the layout of a DOUBLE's digits is that of my_gcvt in strings/dtoa.cc.
 """
@@ -49,7 +49,7 @@ cdef inline char* put_signed(char* o, const uint8_t* p, int size) noexcept nogil
 cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     """Write the shortest digits that read back to the same bits, laid out as the server prints a DOUBLE.
 
-    Plain digits for exponents from -15 to 14 and where there is a fraction, else `d.ddde±n` without a plus sign.
+    Plain digits for exponents from -15 to 14 and if there is a fraction, else `d.ddde±n` without a plus sign.
     """
     cdef char[40] raw
     cdef char[24] digits

@@ -1,4 +1,4 @@
-"""TRANSACTION_PAYLOAD (MySQL ≥ 8.0.20): a whole transaction's events, compressed, taken apart piece by piece.
+"""TRANSACTION_PAYLOAD (MySQL ≥ 8.0.20): all events of a transaction, compressed; decompressed piece by piece.
 
 Layout: libs/mysql/binlog/event/codecs in MySQL's source: fields of type, length, value, and after them the payload.
 """
@@ -11,7 +11,7 @@ import zstandard
 
 from databus_binlog.cursor import Cursor
 
-#: Bytes of the event handled at once: zstd can make 32 KiB of one byte, so no more than 16 MiB come of a piece.
+#: Bytes of the event that are decompressed at once: zstd can turn one byte into 32 KiB, so a piece yields up to 16 MiB.
 PIECE = 512
 _LONGEST_HEAD = 64
 _END, *_KNOWN = _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
@@ -21,10 +21,10 @@ _HELD_BACK = 64
 
 
 class TransactionPayload:
-    """Feed it the event's body; it gives the bytes of the events inside.
+    """Takes the event's body in pieces and returns the bytes of the events inside.
 
-    Its last bytes are held back until the event's checksum proves right: without them the transaction has no end, so
-    nothing is committed of a damaged one.
+    The last bytes are kept back until the event's checksum is verified. Without them the transaction has no end, so
+    a damaged one is never committed.
     """
 
     def __init__(self, header: bytes, size: int, *, checksum: bool) -> None:
@@ -52,20 +52,20 @@ class TransactionPayload:
         return self._inflated(body[:-_HELD_BACK])
 
     def finish(self) -> bytes:
-        """Check the whole event and return the last bytes of the events inside."""
+        """Check the complete event and return the last bytes of the events inside."""
         if self._crc is not None and self._crc != int.from_bytes(self._checksum, "little"):
             raise ValueError("wrong checksum; check disk and network")
         if self._head is not None:
             raise ValueError("its fields have no end")
         data = self._inflated(self._held)
         if self._compressed != self._announced.get(_PAYLOAD_SIZE, self._compressed):
-            raise ValueError("its payload has another size than announced")
+            raise ValueError("the size of its payload differs from the announced size")
         if self._uncompressed != self._announced.get(_UNCOMPRESSED_SIZE, self._uncompressed):
-            raise ValueError("its events have another size than announced")
+            raise ValueError("the size of its events differs from the announced size")
         return data
 
     def _read_head(self, head: bytes) -> bytes:
-        """Read the fields if they have all come; return what follows them."""
+        """Read the fields once all of them have arrived; return what follows them."""
         cursor = Cursor(head)
         try:
             while (field := cursor.lenenc()) != _END:

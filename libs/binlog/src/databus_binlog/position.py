@@ -1,4 +1,4 @@
-"""Where a log is read from, and what kind of server it is read from."""
+"""A position in a log, and the description of a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from databus_binlog.gtid import Flavor
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A place in a log, by transactions and by file; either may be missing. All empty: the oldest file there is."""
+    """A position in a log, by transactions and by file; either may be missing. All empty: the oldest existing file."""
 
     gtid_set: str = ""  #: what was executed before; "" = not known, or nothing yet
     file: str = ""
@@ -18,21 +18,21 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Server(msgspec.Struct, frozen=True):
-    """What a server says of itself."""
+    """The description of a server."""
 
     flavor: Flavor
     version: str
     server_id: int
     uuid: str  #: "" on MariaDB before 10.5
-    gtid: bool  #: it logs GTIDs, so a position is found again on another host
+    gtid: bool  #: it logs GTIDs, so a position can be found on another host
     variables: Mapping[str, str]  #: those of `session.VARIABLES` that it has, lower case
 
     @property
     def identity(self) -> str:
-        """What tells it from every other server.
+        """What identifies it among all servers.
 
-        MariaDB's uid is made of a network address and the port, which containers may share, and old servers have none:
-        the id among the replicas is told with it.
+        MariaDB's uid consists of a network address and the port, which containers may share, and old servers have none.
+        So the identity includes the server id.
         """
         return self.uuid if self.flavor == "mysql" and self.uuid else f"{self.uuid}/{self.server_id}"
 

@@ -17,7 +17,7 @@ cdef struct RowImages:
     uint32_t count  # columns, without the hidden ones, which come last
     uint32_t hidden
     uint32_t json_columns
-    uint32_t sides  # images of a row: an update has two, before and after
+    uint32_t sides  # images per row: an update has two, before and after
     Image[2] images
     size_t limit  # bytes that compressed values may inflate to
     size_t inflated

@@ -16,11 +16,11 @@ cdef enum:
 
 
 cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, Buffer* out) except Fault.RAISED:
-    """Write every row between `p` and `end`: one image, or two of an update, of which the second may take no bytes."""
+    """Write every row between `p` and `end`: one image, or an update's two, of which the second may take no bytes."""
     cdef Fault fault
     cdef const uint8_t* row
     cdef uint32_t side
-    if p == end:  # an image without columns takes no bytes: the number of rows is not known
+    if p == end:  # an image without columns takes no bytes, so the number of rows is not known
         return Fault.NO_COLUMNS
     while p < end:
         row = p
@@ -104,7 +104,7 @@ cdef Fault write_image(
 cdef Fault write_variable(
     RowImages* rows, const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
 ) except Fault.RAISED:
-    """Write a value that has its length before it, and leave room for `after` more bytes."""
+    """Write a value that follows its length, and leave room for `after` more bytes."""
     cdef size_t size
     cdef Fault fault = read_length(column, p, end, &size)
     cdef const uint8_t* value

@@ -14,7 +14,7 @@ cdef int rows_action(int kind) noexcept nogil
 
 @cython.final
 cdef class RowsDecoder:
-    """Decodes rows events, and writes what they become by the EventWriter that has the event's position."""
+    """Decodes rows events, and writes the results through the EventWriter that has the event's position."""
     cdef Tables maps
     cdef dict tables  # TableMap of the rows in the output, by fingerprint
     cdef uint64_t outputs  # begun so far

@@ -72,7 +72,7 @@ cdef class RowsDecoder:
         return 0
 
     cdef int trim(self) except -1:
-        """Give back the memory that a large event took."""
+        """Release the memory that a large event took."""
         trim(&self.inflated)
         trim(&self.json)
         trim(&self.scratch)
@@ -102,7 +102,7 @@ cdef class RowsDecoder:
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1:
         """Take a part of a large rows event (MariaDB ≥ 12.3); decode the event at the last one.
 
-        `body` is the part, or the beginning of one of `size` bytes. Raises ValueError or LookupError if it is malformed.
+        `body` is the part, or the beginning of one of `size` bytes. Raises ValueError or LookupError if malformed.
         """
         cdef bytearray event
         cdef const uint8_t* p
@@ -113,7 +113,7 @@ cdef class RowsDecoder:
         event, size = self.parts.take()
         p = <const uint8_t*> PyByteArray_AS_STRING(event)
         if len(event) < HEADER or le(p + 9, 4) != size or rows_action(p[4]) < 0:
-            raise ValueError("its parts make no rows event")
+            raise ValueError("its parts are not a rows event")
         if <size_t> len(event) < size:
             return self.skipped(to, p[4], p + HEADER, p + len(event), size)
         return self.decode(to, p[4], p + HEADER, p + len(event))

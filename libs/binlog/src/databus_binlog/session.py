@@ -1,6 +1,6 @@
 """A connection to a server: what the server is, where its log ends, and the log itself.
 
-asyncmy logs in and runs the queries; a dump then takes its transport over. It is installed with
+asyncmy logs in and runs the queries; a dump then takes over its transport. It is installed with
 `databus-binlog[connect]`.
 """
 
@@ -26,7 +26,7 @@ from databus_binlog.position import Position, Server, release
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
 
-if TYPE_CHECKING:  # imported when it is chosen
+if TYPE_CHECKING:  # imported only if it is chosen
     from databus_binlog.mysql_replication import LibraryStream
 
 #: what a dump returns, by engine
@@ -121,9 +121,9 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Resume from its GTID set if it has one: it may lag the offset by a few commits.
+        """Return the end of the log. Resume from its GTID set if there is one: it may lag the offset by a few commits.
 
-        It has none while MySQL may log transactions without GTIDs.
+        It has no GTID set while MySQL may log transactions without GTIDs.
         """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
@@ -186,7 +186,7 @@ class Session:
         return {int(number): str(name) for number, name in rows if number is not None and name is not None}
 
     async def engine_faults(self, engine: Engine, wanted: Callable[[str, str], bool] | None = None) -> list[str]:
-        """List what in the server's settings and in wanted tables an engine can't read, one line each.
+        """List what an engine can't read in the server's settings and in wanted tables, one line each.
 
         Empty for the native engine. Raises EngineUnavailable where an engine is not installed.
         """
@@ -229,9 +229,9 @@ class Session:
 
         server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits
         for a consumer that does not read. statements: let MariaDB also send the statements that changed the rows
-        (RowsQuery), which may double the log. semi_sync: where the server has it enabled, its commits wait until their
-        events are decoded here. engine: mysql-replication uses no backlog, and does not read all that a server may log
-        (see engine_faults). The rest: see Decoder and EventStream.
+        (RowsQuery), which may double the log. semi_sync: if the server has it enabled, its commits wait until their
+        events are decoded here. engine: mysql-replication uses no backlog, and does not read everything that a server
+        may log (see engine_faults). The other parameters: see Decoder and EventStream.
         """
         semi_sync = semi_sync and self.server.semi_sync
         collations = await self.collations()
@@ -284,7 +284,7 @@ class Session:
     async def _prepare(
         self, server_id: int, heartbeat: float, write_timeout: int, gtid_set: str, semi_sync: bool
     ) -> None:
-        """Set what the server has to know of this replica. It uses the variables by old or new name, as it has them."""
+        """Set what the server has to know about this replica, by old and new names: a server reads those it knows."""
         nanoseconds = int(heartbeat * 1e9)
         await self.query(
             "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"

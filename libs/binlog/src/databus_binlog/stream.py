@@ -11,13 +11,13 @@ from databus_binlog.errors import Disconnected
 from databus_binlog.events import Events
 
 BUFFER_SIZE = 1 << 18
-GATHER_SECONDS = 0.001  #: pieces that come closer to each other, and are small, are read together
+GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read together
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """Iterate over it for events, in pieces as they came from the socket.
+    """Iterate over it for events, in pieces as they arrived from the socket.
 
-    backlog: bytes of decoded but unread events after which the socket is left alone until half of them are read.
+    backlog: bytes of decoded but unread events at which reading pauses until half of them are read.
     silence: seconds without even a heartbeat after which the connection counts as lost.
     """
 
@@ -64,7 +64,7 @@ class EventStream(asyncio.BufferedProtocol):
         return not self._ready and self._decoder.drained
 
     def _regulate(self) -> None:
-        """Read on, or leave the socket alone while the consumer is far behind or bytes gather."""
+        """Continue reading, or pause while the consumer is far behind or bytes gather."""
         self._full = self._decoder.more or self._unread > (self._limit // 2 if self._full else self._limit)
         reading = not (self._full or self._gathering)
         if reading == self._reading or self._lost.is_set():
@@ -102,7 +102,7 @@ class EventStream(asyncio.BufferedProtocol):
             self._consumer.set_result(None)
 
     def _watch(self) -> None:
-        """Look once in a while how long it has been silent: a timer for each wait would cost more than the decoding."""
+        """Check from time to time how long the server was silent: a timer per wait would cost more than decoding."""
         quiet = 0.0 if self._full else self._loop.time() - self._heard
         if quiet >= self._silence:
             self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
@@ -110,19 +110,19 @@ class EventStream(asyncio.BufferedProtocol):
             self._watchdog = self._loop.call_later(self._silence - quiet, self._watch)
 
     async def close(self) -> None:
-        """Hang up. Iteration ends after what has already come."""
+        """Disconnect. Iteration ends after the events that have arrived."""
         self._closed = True
         self._transport.abort()
         await self._lost.wait()
 
-    # --- asyncio's side
+    # --- called by asyncio
 
     def get_buffer(self, sizehint: int) -> memoryview:  # asyncio's signature
-        """Offer the whole buffer: the decoder keeps what it could not use yet."""
+        """Offer the full buffer: the decoder keeps what it could not use yet."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Decode what came. Also the middle of a long event is a sign of life."""
+        """Decode what arrived. A part of a long event also counts as a sign of life."""
         now = self._loop.time()
         if nbytes < BUFFER_SIZE // 2 and now - self._heard < GATHER_SECONDS:
             self._gather()
@@ -131,10 +131,10 @@ class EventStream(asyncio.BufferedProtocol):
         self._wake()
 
     def _decode(self, data: bytes | memoryview, size: int) -> None:
-        """Decode; stop reading while the consumer is far behind or has to fetch what one piece became."""
+        """Decode; stop reading while the consumer is far behind, or while one piece has more events to fetch."""
         try:
             events = self._decoder.feed(data, size)
-        except Exception as failure:  # noqa: BLE001 - raised to the consumer; asyncio would only log it and hang up
+        except Exception as failure:  # noqa: BLE001 - raised to the consumer; asyncio would only log it and disconnect
             self._fail(failure)
             return
         if events:
@@ -152,7 +152,7 @@ class EventStream(asyncio.BufferedProtocol):
         """Let the transport close itself."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the consumer, after the events it has not read yet."""
+        """Report the loss to the consumer, after the events it has not read yet."""
         self._lost.set()
         self._watchdog.cancel()
         if not (self._closed or self._failure or self._decoder.finished):

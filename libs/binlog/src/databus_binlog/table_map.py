@@ -1,4 +1,4 @@
-"""The table map: what the columns of the rows after it are.
+"""The table map, which describes the columns of the rows that follow.
 
 Layout: libs/mysql/binlog/event/rows_event.h (Table_map_event) in MySQL's source, sql/log_event.h in MariaDB's.
 """
@@ -18,7 +18,7 @@ from databus_binlog.gtid import Flavor
 
 
 class FieldType(IntEnum):
-    """Type codes. ENUM and SET come as STRING on the wire and are told apart by their metadata."""
+    """Type codes. ENUM and SET are STRING on the wire; their metadata distinguishes them."""
 
     DECIMAL, TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP = range(8)
     LONGLONG, INT24, DATE, TIME, DATETIME, YEAR, NEWDATE, VARCHAR = range(8, 16)
@@ -48,10 +48,10 @@ class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
     """One column. What the server did not log is None (or "" for the name)."""
 
     name: str = ""
-    type: int  #: a FieldType, ENUM and SET already told from STRING
+    type: int  #: a FieldType, with ENUM and SET distinguished from STRING
     #: VARCHAR, STRING: bytes at most; BLOB and like: bytes of the length; NEWDECIMAL: precision << 8 | scale;
     #: BIT: bits; TIME2, DATETIME2, TIMESTAMP2: fraction digits; ENUM, SET: bytes of the value; FLOAT, DOUBLE: size;
-    #: TIME, DATETIME, TIMESTAMP of old: fraction digits, NOT_LOGGED on MariaDB, which has them but does not tell
+    #: TIME, DATETIME, TIMESTAMP of old: fraction digits, NOT_LOGGED on MariaDB, which does not log them
     metadata: int
     nullable: bool
     unsigned: bool | None = None
@@ -64,19 +64,19 @@ class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableMap(msgspec.Struct, frozen=True, kw_only=True):
-    """One table, as its rows are laid out."""
+    """One table and the layout of its rows."""
 
     schema: str
     name: str
     columns: tuple[ColumnMap, ...]
     primary_key: tuple[int, ...] = ()  #: indexes of its columns; empty where there is none or it is not logged
     has_names: bool  #: binlog_row_metadata is FULL
-    #: MariaDB: BIGINT columns after these that no statement can see: hashes of unique TEXT and BLOB columns
+    #: MariaDB: number of hidden BIGINT columns after these: hashes of unique TEXT and BLOB columns
     hidden: int = 0
-    fingerprint: str  #: equal for equal definitions, whatever the table's number
+    fingerprint: str  #: equal for equal definitions, independent of the table's number
 
     def described_as(self, complete: TableMap) -> TableMap:
-        """Return the completed description, with a fingerprint that follows it where it says more."""
+        """Return the completed description; its fingerprint covers what was added."""
         if complete == self:
             return self
         definition = msgspec.msgpack.encode(complete)
@@ -94,7 +94,7 @@ def _names(cursor: Cursor) -> tuple[str, str]:
 
 
 def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
-    """Parse a TABLE_MAP's body behind number and flags. Raise IndexError, KeyError or ValueError where it is none."""
+    """Parse a TABLE_MAP's body after number and flags. Raise IndexError, KeyError or ValueError if it is malformed."""
     cursor = Cursor(layout)
     schema, name = _names(cursor)
     codes = cursor.take(cursor.lenenc())
@@ -136,7 +136,7 @@ def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]
 
 
 def _is_hash(column: ColumnMap) -> bool:
-    """Recognise a column that MariaDB made itself (sql/sql_table.cc, add_hash_field)."""
+    """Recognise a column that MariaDB created itself (sql/sql_table.cc, add_hash_field)."""
     return (
         column.type == _T.LONGLONG
         and bool(column.unsigned)
@@ -164,12 +164,12 @@ def _type_of(code: int, metadata: Cursor, flavor: Flavor) -> tuple[int, int]:
 
 
 class _Extra:
-    """The optional part of a table map (binlog_row_metadata), each field applied to the columns it speaks of."""
+    """The optional part of a table map (binlog_row_metadata), each field applied to its columns."""
 
     def __init__(self, flavor: Flavor, collations: Mapping[int, str], types: list[FieldType]) -> None:
         self._collations = collations
         self._count = len(types)
-        # Beside text, MariaDB 10.11 lists the collation (63, binary) of GEOMETRY columns, MySQL 9.7 that of VECTOR.
+        # Besides text, MariaDB 10.11 lists the collation (63, binary) of GEOMETRY columns, MySQL 9.7 that of VECTOR.
         character = _CHARACTER | {_T.GEOMETRY if flavor == "mariadb" else _T.VECTOR}
         self._numeric = [i for i, t in enumerate(types) if t in _NUMERIC]
         self._character = [i for i, t in enumerate(types) if t in character]
@@ -187,7 +187,7 @@ class _Extra:
         self.primary_key: tuple[int, ...] = ()
 
     def read(self, kind: int, value: bytes) -> None:
-        """Take one field in; fields not known here are skipped, as their author meant them to be."""
+        """Read one field; unknown fields are skipped, as the protocol intends."""
         cursor = Cursor(value)
         match kind:
             case 1:  # SIGNEDNESS
@@ -220,7 +220,7 @@ class _Extra:
         self.collation.update((columns[i], c) for i, c in zip(exceptions[::2], exceptions[1::2], strict=True))
 
     def charset(self, column: int) -> str | None:
-        """Return the column's character set; a collation the server's list lacks is shown by number."""
+        """Return the column's character set; a collation that is not in the server's list is shown by number."""
         collation = self.collation.get(column)
         return None if collation is None else self._collations.get(collation, f"collation {collation}")
 

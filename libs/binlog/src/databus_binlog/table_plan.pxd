@@ -1,4 +1,4 @@
-"""How to read the rows of a table: worked out once for each layout of a table map."""
+"""How to read the rows of a table, computed once for each layout of a table map."""
 
 from databus_binlog.columns cimport Column
 from libc.stdint cimport uint32_t, uint64_t
@@ -9,12 +9,12 @@ cdef class TablePlan:
     cdef object table  # TableMap; None if the table is not wanted
     cdef bytes fingerprint
     cdef str name  # schema.name
-    cdef str refused  # why its rows can't be read: the message of every wanted rows event of the table
+    cdef str refused  # why its rows can't be read: the error message for rows events of the table
     cdef type refusal  # the class of that error
     cdef list references  # to objects that the columns point to
     cdef Column* columns
     cdef uint32_t count, hidden, json_columns
-    cdef uint64_t used  # number of the last output that has rows of it
+    cdef uint64_t used  # number of the last output with rows of this table
 
     @staticmethod
     cdef TablePlan unwanted(bytes layout)

@@ -10,7 +10,7 @@ cdef class Tables:
     """Finds the plan of a rows event's table. Numbers are valid within a statement, plans as long as layouts are."""
     cdef object wanted, describe
     cdef dict collations, plans
-    cdef TablePlan recent  # of the last table map, which often comes again
+    cdef TablePlan recent  # of the last table map, which is often repeated
     cdef Buffer numbers  # of the statement's table maps
     cdef list mapped  # and their plans, in the same order
 

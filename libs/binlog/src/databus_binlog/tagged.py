@@ -11,7 +11,7 @@ _LAST_KNOWN_FIELD = 11
 
 class _Fields(Cursor):
     def unsigned(self) -> int:
-        """Read a number whose count of low one-bits tells how many bytes follow the first."""
+        """Read a number; the count of low one-bits of its first byte is the number of bytes that follow."""
         first = self.uint(1)
         if first == 0xFF:
             return self.uint(8)
@@ -47,6 +47,6 @@ def parse_tagged_gtid(body: bytes) -> tuple[str, int]:
             case 0 | 8 | 9 | 10 | 11:
                 fields.unsigned()
             case _:
-                break  # fields a later server adds come last and may be ignored
+                break  # fields that later servers add come last and may be ignored
     source = f"{UUID(bytes=uuid)}:{tag}" if tag else str(UUID(bytes=uuid))
     return f"{source}:{number}", original or immediate

@@ -1,4 +1,4 @@
-"""Dates and times as the server's canonical text. Each function writes where there is room and returns the end.
+"""Dates and times as the server's canonical text. Each function writes into reserved room and returns the end.
 
 The layouts are those of sql/field.cc and my_time.cc. `digits` is the number of digits of the fraction, 0 to 6.
 """
@@ -82,7 +82,7 @@ cdef inline char* put_datetime2(char* o, const uint8_t* p, int digits) noexcept 
 
 
 cdef inline char* put_time2(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """One big-endian number of clock fields and fraction, with an offset so that it sorts; negative as a whole."""
+    """One big-endian number of clock fields and fraction, with an offset so that it sorts; a negative time is inverted."""
     cdef int fraction_bytes = (digits + 1) // 2, size = 3 + fraction_bytes
     cdef int64_t value = <int64_t> be(p, size) - (<int64_t> 1 << (8 * size - 1))
     cdef uint64_t clock
@@ -133,7 +133,7 @@ cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) 
 
 
 cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Without a fraction the decimal number YYYYMMDDhhmmss, else one number of months of 32 days, years of 13 months."""
+    """Without a fraction the decimal number YYYYMMDDhhmmss; else a number with months of 32 days, years of 13 months."""
     cdef uint64_t value, clock, unit = power_of_ten(digits)
     if digits == 0:
         value = le(p, size)

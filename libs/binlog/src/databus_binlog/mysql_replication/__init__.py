@@ -1,8 +1,8 @@
-"""The second engine: a dump read and decoded by mysql-replication, with the same events as the decoder's.
+"""The second engine: mysql-replication reads and decodes a dump, with the same events as the decoder's.
 
-Written by others, it shows where one of the two is wrong. It is slow, and stops with an error at what that library
-reads wrongly: `limits` lists what the server's settings and tables show beforehand, `gate` keeps events from it that it
-would lose, `values` refuses values that it does not give exactly.
+It is an independent implementation, so a comparison finds errors of either. It is slow. It stops with an error at
+everything that the library misreads: `limits` lists what the server's settings and tables show beforehand, `gate`
+refuses events that the library would lose, and `values` refuses values that it does not return exactly.
 """
 
 from databus_binlog.mysql_replication.limits import faults

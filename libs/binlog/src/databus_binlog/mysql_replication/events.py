@@ -1,6 +1,6 @@
-"""The library's events as ours.
+"""Converts the library's events into ours.
 
-Beside values (see `values`), two things differ from the decoder's events: `Gtid.commit_time_us` is always 0, and
+Apart from values (see `values`), two things differ from the decoder's events: `Gtid.commit_time_us` is always 0, and
 MariaDB sends no RowsQuery to a dump that starts at a file.
 """
 
@@ -85,7 +85,7 @@ class Converter:
     def __init__(self, gate: Gate, describe: Callable[[TableMap], TableMap] | None) -> None:
         self.gate = gate
         self._describe = describe
-        self._tables: dict[str, tuple[TableMap, RowReader]] = {}  # by the fingerprint of what is not yet described
+        self._tables: dict[str, tuple[TableMap, RowReader]] = {}  # by the fingerprint before `describe`
 
     def convert(self, event: Any) -> AnyEvent | None:
         """Return None for a table map."""

@@ -1,4 +1,4 @@
-"""Lets mysql-replication see the events of a dump that it reads correctly.
+"""Passes to mysql-replication only the events of a dump that it reads correctly.
 
 The library silently skips events that it does not know, and rows whose table map it has not seen. So each packet
 is checked first: unwanted events are dropped here, events that the library would lose are refused.
@@ -39,7 +39,7 @@ _NO_TABLE = 0xFFFFFF
 
 
 class Gate:
-    """Stands in for the library's connection, and describes the event that it lets through."""
+    """Wraps the library's connection, and describes the event that it lets through."""
 
     place: control.Place = (0, 0, "", 0, 0)  #: of that event
     artificial: bool
@@ -63,16 +63,16 @@ class Gate:
         self._wanted = wanted
         self._row_limit = row_limit or sys.maxsize
         self._table = lru_cache(10_000)(self._parse)
-        self._tables: dict[int, TableMap | None] = {}  # of the statement under way; None: not wanted
+        self._tables: dict[int, TableMap | None] = {}  # of the current statement; None: not wanted
         self._kind = 0
         self._file, self._offset = "", 0
 
     def hang_up(self) -> None:
         """End the dump, from any thread."""
-        with contextlib.suppress(OSError, AttributeError):  # it is closed already
+        with contextlib.suppress(OSError, AttributeError):  # it is already closed
             self._connection._sock.shutdown(socket.SHUT_RDWR)  # pymysql can't interrupt a read
 
-    # --- as the library calls it
+    # --- called by the library
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -144,18 +144,18 @@ class Gate:
         return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
-        """Find start and end. The header has only the lower half of the end, and none in what the server makes up."""
+        """Find start and end. The header has the lower half of the end, or 0 for events that the server creates."""
         if self._kind == E.HEARTBEAT:
             self._offset = self._widened(next_position)
             return self._offset, self._offset
         if self.artificial or (next_position == 0 and self._kind in {E.FORMAT_DESCRIPTION, *SAY_NOTHING}):
             return self._offset, self._offset
-        # next_position is 0 inside transactions of MariaDB ≥ 11.4; the server may have left events out
+        # next_position is 0 inside transactions of MariaDB ≥ 11.4; the server may have skipped events
         self._offset = self._widened(next_position) if next_position else self._offset + size
         return self._offset - size, self._offset
 
     def _widened(self, position: int) -> int:
-        """Put the upper half of the current offset to a position, as the decoder does (records.pxi)."""
+        """Add the upper half of the current offset to a position, as the decoder does (event_writer.pyx)."""
         upper = self._offset & ~0xFFFFFFFF
         if self._offset - upper > position + 0x40000000:
             upper += 1 << 32

@@ -1,7 +1,7 @@
-"""What mysql-replication can't read of a server, as far as the server's settings and tables show it.
+"""Lists what mysql-replication can't read of a server, as far as the server's settings and tables show it.
 
-What they do not show stops the stream when it comes: a session's own settings, logs written under other settings,
-single values (see `gate` and `values`).
+Everything else stops the stream when it occurs: a session's own settings, logs written under other settings, single
+values (see `gate` and `values`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from databus_binlog.mysql_replication.values import reads_text_in
 #: runs one statement and returns its rows
 Query: TypeAlias = Callable[[str], Awaitable[Sequence[Sequence[Any]]]]
 
-#: variable, the value that the library reads, what it does with others
+#: variable, the value that the library can read, what it does with other values
 _SETTINGS = (
     ("binlog_row_metadata", "FULL", "guesses signs and character sets"),
     ("binlog_row_value_options", "", "reads one difference of a JSON value and drops the others"),
@@ -24,7 +24,7 @@ _SETTINGS = (
     ("log_bin_compress", "OFF", "leaves compressed events out"),
     ("binlog_alter_two_phase", "OFF", "fails on ALTER TABLE"),
 )
-_OPTIONAL = {name for name, *_ in _SETTINGS} - {"binlog_row_metadata"}  # a server without it logs as if it were off
+_OPTIONAL = {name for name, *_ in _SETTINGS} - {"binlog_row_metadata"}  # a server without it acts as if it were off
 
 _COLUMNS = """
 SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, COALESCE(c.character_set_name, '')
@@ -65,7 +65,7 @@ async def _columns(query: Query, wanted: Callable[[str, str], bool] | None) -> l
 
 
 def _cause(name: str, kind: str, declared: str, charset: str) -> str:
-    """Say what of a column the library can't read, or nothing."""
+    """Describe what the library can't read of a column; "" if it reads all of it."""
     if kind == "vector":
         return "VECTOR columns"
     if declared.endswith(_COMPRESSED):

@@ -27,7 +27,7 @@ from databus_binlog.mysql_replication.gate import Gate
 from databus_binlog.position import Position, Server
 from databus_binlog.table_map import TableMap
 
-_CONNECTIONS = 2  # the library has one for the log and one to look at the server's settings
+_CONNECTIONS = 2  # the library has one for the log and one for the server's settings
 _IMAGES = 1000  # row images after which a piece is returned
 _MORE_FOLLOWS = (Gtid, RowsQuery, Rows)
 
@@ -61,7 +61,7 @@ def open_stream(
 
 
 class LibraryStream:
-    """Iterate over it for events. The next piece is read on demand, so that none pile up."""
+    """Iterate over it for events. Pieces are read on demand, so memory is bounded."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -102,7 +102,7 @@ class LibraryStream:
 class Reader:
     """Reads with the library, blocking. Most parameters are those of `Session.dump`.
 
-    watch: called with the library's connection; puts a gate before it and converts the events that pass.
+    watch: called with the library's connection; wraps it in a gate and converts the events that pass.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Reader:
         )
 
     def read(self) -> Events | None:
-        """Read a transaction, or as much as makes a piece. None: the end, unless `failure` is set."""
+        """Read a transaction, or a piece of a large one. None: the end, unless `failure` is set."""
         found: list[AnyEvent] = []
         tables: dict[str, TableMap] = {}
         images = 0

@@ -1,7 +1,7 @@
-"""Values of mysql-replication as the text that the decoder gives; refused where that text can't be known.
+"""Converts values of mysql-replication to the decoder's text, and refuses those whose text can't be known.
 
-Some of the library's objects have lost information, some are wrong. What is refused is stated at each type; it was
-found by comparing version 1.0.17 with what MariaDB 10.11 and MySQL 9.7 print.
+Some of the library's objects lack information, some are wrong. Each type states what it refuses, which was found by
+comparing version 1.0.17 with what MariaDB 10.11 and MySQL 9.7 print.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ZERO = datetime(1970, 1, 1)  # the library's have no zone either
 
 
 class Refused(ValueError):
-    """The value in the column can't be known from what the library gives."""
+    """The column's value can't be derived from what the library returns."""
 
 
 class RowReader:
-    """Makes row images of a table's rows. `columns` are the table's as the library has understood them."""
+    """Makes row images of a table's rows. `columns` are the table's as the library understood them."""
 
     def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
         self._name = f"{table.schema}.{table.name}"
@@ -75,7 +75,7 @@ class RowReader:
 
 
 def require_known_types(table: TableMap) -> None:
-    """Refuse a table whose map the library would take for that of another."""
+    """Refuse a table whose map the library would confuse with that of another."""
     for column in table.columns:
         if column.type not in _TEXTS:
             raise _refusal(f"{table.schema}.{table.name}", column, f"the type {_T(column.type).name}")
@@ -86,7 +86,7 @@ def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
 
 
 def _nothing(column: ColumnMap, source: str) -> bytes | None:
-    """Tell the reasons apart for which the library gives None."""
+    """Return the text for which the library gives None; raise Refused if there are several."""
     if source == NONE_SOURCE.EMPTY_SET:
         return b"0"
     if source != NONE_SOURCE.NULL:
@@ -131,7 +131,7 @@ def _datetime(digits: int, value: datetime) -> bytes:
 def _timestamp(digits: int, value: datetime) -> bytes:
     if value < _ZERO:
         raise Refused("a time after 2038")
-    # The first second of 1970 stands for no time at all.
+    # The first second of 1970 stands for the zero timestamp.
     return (
         b"0000-00-00 00:00:00" + _fraction(0, digits).encode() if value < _ZERO + _SECOND else _datetime(digits, value)
     )
@@ -239,7 +239,7 @@ def _always(text: Text) -> Callable[[ColumnMap, Any], Text]:
 
 
 #: How to print a column of each type. VECTOR, compressed columns and the temporal types of before MySQL 5.6 are not
-#: read rightly.
+#: read correctly.
 _TEXTS: dict[int, Callable[[ColumnMap, Any], Text]] = {
     **dict.fromkeys((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG), _always(_digits)),
     _T.FLOAT: _always(lambda value: float_text(value, True)),
