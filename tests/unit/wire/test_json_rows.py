@@ -202,15 +202,15 @@ def test_malformed_packed_rows_are_refused(packed: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("packed", [b"\x91\x90", b"\x91\x92\xc0\xc0"])
 def test_packed_rows_of_another_length_are_refused(packed: bytes) -> None:
-    with pytest.raises(ValueError, match="another number of values"):
+    with pytest.raises(ValueError, match="number of a row's values"):
         RowWriter(["a"], [RAW]).array(packed)
 
 
 def test_arguments_that_do_not_fit_the_table_are_refused() -> None:
     writer = RowWriter(["a", "b"], [RAW, RAW])
-    with pytest.raises(ValueError, match="another number of values"):
+    with pytest.raises(ValueError, match="number of a row's values"):
         writer.row([b"1"])
-    with pytest.raises(ValueError, match="another number of values"):
+    with pytest.raises(ValueError, match="number of a row's values"):
         writer.array([[b"1", b"2"]], [[b"1"]])
     with pytest.raises(ValueError, match="as many other rows"):
         writer.array([[b"1", b"2"]], [])

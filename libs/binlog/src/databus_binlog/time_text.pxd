@@ -82,7 +82,7 @@ cdef inline char* put_datetime2(char* o, const uint8_t* p, int digits) noexcept 
 
 
 cdef inline char* put_time2(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """One big-endian number of clock fields and fraction, with an offset so that it sorts; a negative time is inverted."""
+    """One big-endian number of clock fields and fraction, with an offset so that it sorts; the sign applies to all."""
     cdef int fraction_bytes = (digits + 1) // 2, size = 3 + fraction_bytes
     cdef int64_t value = <int64_t> be(p, size) - (<int64_t> 1 << (8 * size - 1))
     cdef uint64_t clock

@@ -1,7 +1,7 @@
 """Tables as information_schema describes them.
 
-Snapshots and the schema history start from these; a table that the binlog itself describes gets from here what a
-table map does not say: display widths, AUTO_INCREMENT, secondary indexes.
+Snapshots and the schema history start from these. They also complete a table that the binlog describes: a table map has
+no display widths, AUTO_INCREMENT or secondary indexes.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from databus_changes.literals import labels
 
 
 class Queries(Protocol):
-    """A database session, as far as it is used here."""
+    """The part of a database session that is used here."""
 
     async def query(self, sql: str, args: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows."""
@@ -62,7 +62,7 @@ async def _read(session: Queries, where: str, args: tuple[object, ...]) -> list[
 
 def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]], charset: str) -> Table:
     order = {column.name: index for index, column in enumerate(columns)}
-    # A key part over an expression has no column name. Such an index cannot be described by columns: it is left out.
+    # A key part over an expression has no column name. An index with one is skipped: columns cannot describe it.
     named = {index: tuple(c for c in parts if c is not None) for index, parts in indexes.items() if None not in parts}
     return Table(
         schema=schema,

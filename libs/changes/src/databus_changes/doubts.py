@@ -1,7 +1,7 @@
-"""Every stop of the translation: what it cannot know for sure, and what becomes of it.
+"""Every stop of the translation: the cases in which the binlog does not show what happened to captured tables.
 
-A stop is a `Doubt`, which is passed to one callback. The reader's, `stop`, raises it. Another one may return: the
-translation then leaves out what is in doubt, and only that, and goes on.
+Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises it. Another one may return:
+the translation then leaves out what is in doubt, nothing else, and continues.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,21 +16,21 @@ from databus_changes.tables import TableName
 
 
 class Reason(StrEnum):
-    """Why something is in doubt; the value names what is left out if the translation goes on."""
+    """Why something is in doubt; the value names what is left out if the translation continues."""
 
     #: the next transaction begins before this one has ended: a server crashed, or files are missing
     UNFINISHED_TRANSACTION = "transactions without an end"
-    #: a rows event stands where no transaction is open
+    #: a rows event while no transaction is open
     ROWS_OUTSIDE_TRANSACTION = "rows outside a transaction"
-    #: ROLLBACK or ROLLBACK TO SAVEPOINT behind rows: the binlog does not say which of them it takes back
+    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not say which of them it undoes
     ROLLBACK = "transactions with a ROLLBACK behind rows"
-    #: only a later XA COMMIT or XA ROLLBACK decides
+    #: a later XA COMMIT or XA ROLLBACK decides whether the rows count
     XA_PREPARE = "transactions that end in XA PREPARE"
     #: columns are absent from a row image (binlog_row_image)
     INCOMPLETE_ROW_IMAGE = "rows that lack columns"
     #: a table map names no columns, and the table is not known
     UNKNOWN_TABLE = "rows of tables that are not known"
-    #: a table map names no columns, and those of the table that is known are others
+    #: a table map names no columns, and they differ from those of the known table
     COLUMN_MISMATCH = "rows that do not fit their table"
     #: DML that was logged as a statement, not as rows
     STATEMENT_FORMAT = "statements that may have changed rows"
@@ -52,7 +52,7 @@ _ERRORS: dict[Reason, type[FatalError]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """Something in the binlog of which it is not certain what it did to captured tables."""
+    """An event whose effect on captured tables is not certain."""
 
     reason: Reason
     #: what happened, where, and what to do: one line
@@ -62,7 +62,7 @@ class Doubt:
     offset: int
     #: tables whose rows are in doubt
     tables: frozenset[TableName] = frozenset()
-    #: schemas of which any table may be in doubt; all captured tables where both sets are empty
+    #: schemas of which any table may be in doubt; if both sets are empty, all captured tables
     schemas: frozenset[str] = frozenset()
 
     @property
@@ -89,7 +89,7 @@ def stop(doubt: Doubt) -> NoReturn:
 
 
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
-    """`event` begins a transaction though the last one, with changes of these tables, has not ended."""
+    """`event` begins a transaction while the last one, with changes of these tables, has not ended."""
     text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
     return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
 
@@ -140,7 +140,7 @@ def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
 
 
 def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
-    """These rows name no columns, and those of the table that is known are others."""
+    """These rows name no columns, and do not fit the known table."""
     text = (
         f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
         f"binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
@@ -173,7 +173,7 @@ def unreadable_statement(event: BinlogEvent) -> Doubt:
 
 
 def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
-    """What a statement makes of a table is not known, and there is no server to ask."""
+    """The effect of a statement on a table is not known, and there is no server to read the table from."""
     text = f"a statement on {'.'.join(table)} at {_position(event)}: the files do not describe the table"
     return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
 

@@ -1,4 +1,4 @@
-"""Which transactions were executed since the last event that said so."""
+"""The transactions that were executed since the last event that reported them."""
 
 from databus_binlog import Flavor, GtidSet
 
@@ -11,14 +11,14 @@ class Executed:
         self._gtids: GtidSet | None = None
 
     def add(self, gtid: str) -> None:
-        """Count a transaction in; "" for one without GTID."""
+        """Add a transaction; "" for one without GTID."""
         if gtid:
             if self._gtids is None:
                 self._gtids = GtidSet.parse(self._flavor, "")
             self._gtids.add(gtid)
 
     def take(self, gtid: str = "") -> str:
-        """Return the GTID set to report, `gtid` included, and begin with an empty one."""
+        """Return the GTID set to report, including `gtid`, and start with an empty one."""
         if self._gtids is None:
             return gtid
         self.add(gtid)

@@ -1,4 +1,4 @@
-"""Compares the columns of a table that is known with those of a table map, and names the latter by the former."""
+"""Compares the columns of a known table with those of a table map, and completes the map with the table's names."""
 
 import re
 
@@ -24,11 +24,11 @@ _CHARACTER = {
 
 
 class ColumnsDiffer(Exception):
-    """A table map has other columns than the table that is known; the message says which."""
+    """The columns of a table map differ from those of the known table; the message says which."""
 
 
 def same_columns(known: Table, logged: Table) -> bool:
-    """Return whether a table that is known has the very columns and the key of one that a table map describes."""
+    """Return whether a known table has exactly the columns and the key of a table that a table map describes."""
     return known.primary_key == logged.primary_key and [_shape(c) for c in known.columns] == [
         _shape(c) for c in logged.columns
     ]
@@ -37,7 +37,7 @@ def same_columns(known: Table, logged: Table) -> bool:
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
     """Return a table map with the names, signs, character sets, labels and the key of a table.
 
-    Raises ColumnsDiffer unless the count of columns and all that is logged of each are the table's.
+    Raises ColumnsDiffer unless the number of columns and everything logged about each agree with the table.
     """
     hidden = table_map.columns[len(table.columns) :]
     may_be_hidden = len(hidden) <= len(table.indexes) and all(map(_is_hash, hidden))
@@ -54,7 +54,7 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
 
 
 def _is_hash(column: ColumnMap) -> bool:
-    """Recognise what MariaDB puts behind the columns for a unique index over a TEXT or BLOB."""
+    """Recognise the hidden columns that MariaDB adds for a unique index over a TEXT or BLOB."""
     return column.type == FieldType.LONGLONG and column.nullable and column.unsigned is not False
 
 
@@ -74,7 +74,7 @@ def _complete(known: Column, logged: ColumnMap) -> ColumnMap:
 
 
 def _fraction(known: Column) -> int:
-    """Return the digits of a second, which MariaDB does not log of its old types."""
+    """Return the number of fraction digits, which MariaDB does not log for its old types."""
     sizes = _SIZES.search(known.raw_type)
     return int(sizes[0][1:-1]) if sizes and sizes[0][1:-1].isdigit() else 0
 
@@ -93,7 +93,7 @@ def _fits_labels(known: Column, logged: ColumnMap) -> bool:
 
 
 def _shape(column: Column) -> tuple[object, ...]:
-    """Return what must be equal for two descriptions to be of the same column."""
+    """Return what must be equal if two descriptions are of the same column."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
     sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
     charset = "" if column.type in _ALIASES else charset_name(column.charset)

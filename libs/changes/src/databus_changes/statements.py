@@ -1,4 +1,4 @@
-"""Which statements of the binlog matter to captured tables."""
+"""Finds the statements of the binlog that concern captured tables."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ class Ddl:
     tables: tuple[TableName, ...]
     #: what to publish of it: one change for each captured table
     captured: tuple[TableChange, ...]
-    #: it did what its text says; not so where it failed half way, or some of its tables are temporary
+    #: it did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool
 
 
 class StatementReader:
     """Reads the statements of one binlog in their order.
 
-    Sessions that do not log rows only (binlog_format MIXED or STATEMENT) log what they do to temporary tables as
-    statements, which name them like any other table. So temporary tables are remembered, by session.
+    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, which name them like
+    any other table. So temporary tables are remembered for each session.
     """
 
     def __init__(self, captured: CapturedTables, tracker: TableTracker, on_doubt: OnDoubt) -> None:
@@ -44,7 +44,7 @@ class StatementReader:
     def read(self, event: binlog.Query) -> Ddl | None:
         """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
-        In doubt are statements that may have changed rows of captured tables without logging them as rows, and text
+        Two kinds are in doubt: statements that may have changed rows of captured tables without logging them, and text
         that cannot be read and may concern captured tables.
         """
         try:
@@ -80,11 +80,11 @@ class StatementReader:
             self._on_doubt(doubts.statement_format(event, schemas))
 
     def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
-        """Return what DROP DATABASE does to the tables that are known."""
+        """Return the changes that DROP DATABASE makes to known tables."""
         return [TableChange(Action.DROP, table, text_of(event)) for table in self._tracker.tables_in(schema)]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
-        """Leave out what is done to temporary tables, and remember which there are."""
+        """Leave out changes of temporary tables, and remember which tables are temporary."""
         temporary = self._temporary.pop(_session(event), set())
         lasting: list[TableChange] = []
         for step in statement.steps:
@@ -115,7 +115,7 @@ class StatementReader:
 
 
 def text_of(event: binlog.Query) -> str:
-    """Return the text of a statement; bytes that are no UTF-8 are escaped."""
+    """Return the text of a statement; bytes that are not UTF-8 are escaped."""
     return event.query.decode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""TABLE_MAP metadata: the table that the binlog itself describes, with its column types as MySQL 8 spells them."""
+"""Turns TABLE_MAP metadata into tables, with column types as MySQL 8 spells them."""
 
 import msgspec
 
@@ -42,15 +42,15 @@ def table_of(table_map: TableMap) -> Table:
 
 
 def readable(table_map: TableMap) -> TableMap:
-    """Return a table map whose rows can be decoded, though nobody knows what their columns are."""
+    """Return a table map whose rows can be decoded although their columns are not known."""
     return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
 
 
 def assume_metadata(column: ColumnMap) -> ColumnMap:
-    """Fill in what the decoder needs of a column, where binlog_row_metadata leaves it out.
+    """Fill in what the decoder needs to know about a column, if binlog_row_metadata omits it.
 
-    Integers are taken for signed and strings for UTF-8, which leaves their bytes as they are logged. What else is not
-    logged (digits of a second) stays missing.
+    Integers are treated as signed and strings as UTF-8, which leaves their bytes as they are logged. Anything else that
+    is not logged (fraction digits) stays missing.
     """
     return msgspec.structs.replace(
         column,
@@ -88,7 +88,7 @@ def _declared_type(column: ColumnMap) -> tuple[str, str]:
 
 
 def _is_unsigned(column: ColumnMap) -> bool:
-    """Return whether the type is unsigned; MariaDB marks YEAR so, too, where it means nothing."""
+    """Return whether the type is unsigned; MariaDB also marks YEAR so, without a meaning."""
     return bool(column.unsigned) and column.type != T.YEAR
 
 

@@ -1,9 +1,9 @@
-"""The tables behind rows, as they are at each position of the binlog.
+"""Tracks the tables of rows, as they are at each position of the binlog.
 
-Where the binlog names columns it is the truth; what it does not say (display widths, AUTO_INCREMENT, secondary indexes)
-comes from the schema history or information_schema. Where it does not name them, the history is the truth: the tables
-at the progress (`databus.kafka_history`), with every statement since applied to them. Either way a table is used only
-if the columns that the binlog itself describes are the table's.
+If the binlog names columns, it decides; display widths, AUTO_INCREMENT and secondary indexes come from the schema
+history or information_schema. If it does not name them, the history decides: the tables at the progress
+(`databus.kafka_history`), with every later statement applied to them. In both cases a table is used only if it agrees
+with the columns that the binlog describes.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -32,7 +32,7 @@ Definition = Table | SchemaDefinition
 class TableTracker:
     """Tracks the tables of captured schemas through the binlog.
 
-    lookup: None where there is no server to ask. A table whose definition would have to be read is then unknown.
+    lookup: None if there is no server to ask. A table whose definition would have to be read is then unknown.
     tracks: returns whether the tables of a schema are tracked.
     """
 
@@ -46,7 +46,7 @@ class TableTracker:
         self._tracks = tracks
         #: fingerprint of a table map → table, since the table's last DDL
         self._by_table_map: dict[str, Table] = {}
-        #: tables that are known from a table map alone, and have not been looked up yet
+        #: tables that are known only from a table map, and have not been looked up yet
         self._from_table_map: set[TableName] = set()
         #: tables that do not fit their last table map → why
         self._mismatches: dict[TableName, str] = {}
@@ -56,9 +56,9 @@ class TableTracker:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def describe(self, table_map: TableMap) -> TableMap:
-        """Name the columns of a table map that does not; remember the table of one that does. For the decoder.
+        """Complete a table map without column names; remember the table of one with names. Called by the decoder.
 
-        Where that fails the result has no names, and its rows must not be used.
+        If that fails, the result has no names, and its rows must not be used.
         """
         name = table_map.schema, table_map.name
         known = self._tables.get(name)
@@ -77,7 +77,7 @@ class TableTracker:
         return readable(table_map)
 
     def mismatch(self, table_map: TableMap) -> str | None:
-        """Return why a table does not fit its last table map; None where the table is not known."""
+        """Return why a table does not fit its last table map; None if the table is not known."""
         return self._mismatches.get((table_map.schema, table_map.name))
 
     def table_behind(self, fingerprint: str) -> Table | None:
@@ -85,7 +85,7 @@ class TableTracker:
         return self._by_table_map.get(fingerprint)
 
     async def learn(self, table_map: TableMap) -> Table:
-        """Return the table of a table map that is new and names its columns."""
+        """Return the table of a new table map that names its columns."""
         name, logged = (table_map.schema, table_map.name), table_of(table_map)
         if name in self._from_table_map:
             self._from_table_map.discard(name)
@@ -100,10 +100,10 @@ class TableTracker:
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
-        """Apply a statement to the tables it names, and return what has changed.
+        """Apply a statement to the tables it names, and return the changes.
 
-        Where its text is not understood, or it was not executed as written, the tables are read from
-        information_schema. That may be ahead of the binlog: the next rows decide whether they fit.
+        If its text is not understood, or it was not executed as written, the tables are read from information_schema,
+        which may be ahead of the binlog: the next rows show whether they fit.
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:
@@ -161,7 +161,7 @@ class TableTracker:
             self._forget(name)
 
     def _keep(self, name: TableName, table: Table | None) -> Table:
-        """Take note of a table, or of None that it was dropped; return the definition to publish."""
+        """Store a table, or None if it was dropped; return the definition to publish."""
         old = self._remove(name)
         if table is None:
             if old:

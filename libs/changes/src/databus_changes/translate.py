@@ -1,6 +1,6 @@
-"""Binlog events become change events: transactions with captured changes, and positions where nothing was captured.
+"""Turns binlog events into change events: transactions with captured changes, and positions without any.
 
-What arrives, in order:
+The order of the events:
 
     MySQL    GTID  QUERY "BEGIN"  ([ROWS_QUERY] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
              GTID  QUERY ddl
@@ -50,8 +50,8 @@ class Translator:
     """Turns the binlog of one generation into change events.
 
     gtids: whether positions carry a GTID set. False while the server may write transactions without GTIDs.
-    on_doubt: is given everything that is in doubt, and raises to stop there. If it returns, that is left out. A
-        transaction whose fate is in doubt then has a Begin and no Commit.
+    on_doubt: called with each doubt; raises to stop. If it returns, what is in doubt is left out. A transaction whose
+        outcome is in doubt then has a Begin and no Commit.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class Translator:
         self._thread = 0
         #: a Begin was sent for it
         self._begun = False
-        #: its fate is in doubt: what is left of it is left out, too
+        #: its outcome is in doubt: the rest of it is left out, too
         self._abandoned = False
         #: tables with captured changes in it
         self._changed: set[TableName] = set()
         #: ordinal of its next row
         self._row = 0
-        #: the statement behind its next rows
+        #: the statement that changed its next rows
         self._query: bytes | None = None
-        #: file and offset where the last group without captured changes ended; None where a Commit carries it, or will
+        #: file and offset where the last group without captured changes ended; None if a Commit carries it, or will
         self._moved: tuple[str, int] | None = None
         #: row images and transactions translated so far
         self.rows = 0
@@ -138,7 +138,7 @@ class Translator:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     async def _table(self, event: AnyRows, tables: Mapping[str, TableMap]) -> Table | None:
-        """Return the table of a table map that is new; None where its columns have no names."""
+        """Return the table of a new table map; None if its columns have no names."""
         table_map = tables[event.table]
         if table_map.has_names:
             return await self._tracker.learn(table_map)
@@ -164,14 +164,14 @@ class Translator:
             self._row += event.count // 2 if action is Action.UPDATE else event.count
 
     def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
-        """Publish that a row was too large to be read: an event that large has but one."""
+        """Report a row that was too large to be read: an event of that size has only one."""
         if self._change(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
             out.append(OversizedRow(fingerprint, action, self._row, event.start, event.end, event.size))
             self._row += 1
 
     def _change(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
-        """Send what rows of a table refer to; return False if there is no transaction for them."""
+        """Send the Begin and the definition that rows of a table refer to; return False if no transaction is open."""
         if not self._in_group:
             self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
             return False
@@ -203,7 +203,7 @@ class Translator:
 
     async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
         """Publish DDL on captured tables, and every definition that it changes."""
-        if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it counts when its COMMIT ALTER comes, if ever
+        if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it takes effect with its COMMIT ALTER, if any
             return
         ddl = self._statements.read(event)
         if ddl is None:
@@ -235,7 +235,7 @@ class Translator:
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
-        """Send a table's definition before the first event that refers to it, and whenever it is another."""
+        """Send a table's definition before the first event that refers to it, and after each change."""
         name = table.schema, table.name
         if self._announced.get(name) != table.fingerprint:
             self._announced[name] = table.fingerprint
@@ -274,7 +274,7 @@ class Translator:
         self._reset()
 
     def _unfinished(self, event: BinlogEvent) -> None:
-        """A transaction begins while the last one, with captured changes, has not ended."""
+        """Handle a transaction that begins while the last one, with captured changes, has not ended."""
         if not self._abandoned:
             self._on_doubt(doubts.unfinished_transaction(event, self._changed))
         self._reset()
@@ -282,7 +282,7 @@ class Translator:
     def _require_no_changes(
         self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
-        """An event leaves open which changes of the open transaction count: it must have no captured ones."""
+        """Handle an event that leaves the outcome of the open transaction open: it must have no captured changes."""
         if self._begun and not self._abandoned:
             self._on_doubt(doubt(event, self._changed))
             self._abandoned = True

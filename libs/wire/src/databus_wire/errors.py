@@ -1,4 +1,4 @@
-"""What the compiled code refuses to write."""
+"""The error of the compiled code."""
 
 
 class MalformedRows(Exception):

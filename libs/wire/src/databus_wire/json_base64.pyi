@@ -1,10 +1,10 @@
-"""Packed rows as JSON arrays of base64: no Python object is made of a value."""
+"""Packed rows as JSON arrays of base64, without a Python object per value."""
 
 from typing_extensions import Buffer
 
 def json_base64(rows: Buffer) -> bytes:
     """Return packed rows (`Rows.rows` of databus_binlog) as a JSON array.
 
-    It has an array for each row image, of a base64 string for each value, and null for NULL. Raises MalformedRows for
-    anything but a msgpack array of arrays of `bin` and nil, so also for absent columns.
+    Each row image is an array of base64 strings, with null for NULL. Raises MalformedRows for anything except a msgpack
+    array of arrays of `bin` and nil, so also for absent columns.
     """

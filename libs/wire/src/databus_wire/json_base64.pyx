@@ -1,4 +1,4 @@
-"""Packed rows as JSON arrays of base64: no Python object is made of a value."""
+"""Packed rows as JSON arrays of base64, without a Python object per value."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

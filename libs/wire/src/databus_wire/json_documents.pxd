@@ -1,4 +1,4 @@
-"""JSON documents inside a JSON string, on the fast path: valid ones without \\u escapes, of at most 64 levels."""
+"""The fast path of JSON documents inside a JSON string: valid ones without \\u escapes, of at most 64 levels."""
 
 from databus_wire.json_strings cimport UTF8_ESCAPES, put_escape
 from libc.stdint cimport uint8_t
@@ -71,7 +71,7 @@ cdef inline const char* after_scalar(const char* p) noexcept nogil:
 
 cdef inline bint is_simple_document(const char* p, const char* end) noexcept nogil:
     """Return whether text, which has a zero byte after it, is a document that put_document can write."""
-    cdef char closings[DEEPEST]  # of the objects and arrays around
+    cdef char closings[DEEPEST]  # of the enclosing objects and arrays
     cdef int depth = 0
     while True:
         p = after_space(p)
@@ -107,7 +107,7 @@ cdef inline bint is_simple_document(const char* p, const char* end) noexcept nog
 
 
 cdef inline char* put_document(const uint8_t* p, size_t size, char* o) noexcept nogil:
-    """Write a simple document without white space between its tokens: two bytes a byte at most, and eight more."""
+    """Write a simple document without white space between its tokens: at most two bytes per byte, and eight more."""
     cdef const uint8_t* end = p + size
     cdef char* after
     cdef bint in_string = False

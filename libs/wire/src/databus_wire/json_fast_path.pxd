@@ -1,7 +1,7 @@
-"""Texts of decimals, dates and times that are read here; all others need a conversion in Python.
+"""The fast path of decimals, dates and times; all other texts need a conversion in Python.
 
-The others are: zero dates and years before 1, numbers of more than 18 digits, and everything that is no such text. Texts
-have a zero byte after them.
+The others are zero dates, years before 1, numbers of more than 18 digits, and malformed texts. A zero byte follows each
+text.
 """
 
 from databus_wire.base64 cimport put_base64

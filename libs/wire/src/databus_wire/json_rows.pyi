@@ -1,4 +1,4 @@
-"""Rows as JSON objects: the formats of one object a row spend most of their time on writing them."""
+"""Rows as JSON objects. Formats with one object per row spend most of their time on writing them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias, final
@@ -44,14 +44,14 @@ class RowWriter:
 
     names: the names of the members.
     converts: for each column a kind, or a function that returns JSON as bytes, a string as str, or None for null; or
-        both as a pair. Then the kind is for texts on its fast path, and the function for all others. On the fast path
-        of RAW and PLAIN are decimals with one to seven digits before the point that are 0.1 or more, or -0.1 or less.
-        DECIMAL and the kinds after it are always in a pair. On their fast paths are the texts that they are named for:
-        dates and times that exist, from year 1 on, and valid JSON of at most 64 levels without numeric escapes.
+        both as a pair. In a pair the kind is for texts on its fast path, and the function for all others. The fast path
+        of RAW and PLAIN has decimals with one to seven digits before the point that are 0.1 or more, or -0.1 or less.
+        DECIMAL and the kinds after it are always in a pair. Their fast paths have the texts that they are named for:
+        existing dates and times from year 1 on, and valid JSON of at most 64 levels without numeric escapes.
 
-    Rows are lists, or PackedRows, or packed rows as bytes, of whose values no objects are made unless a
-    function or a fast path needs them. All methods raise ValueError for text that is not UTF-8 and for rows with
-    another number of values, MalformedRows for malformed packed rows, and what a function raises. Functions must
+    Rows are lists, or PackedRows, or packed rows as bytes. For the values of packed rows no objects are made unless
+    a function or a fast path needs them. All methods raise ValueError for text that is not UTF-8 and for rows with a
+    wrong number of values, MalformedRows for malformed packed rows, and what a function raises. Functions must
     neither change the rows nor use the writer.
     """
 

@@ -1,4 +1,4 @@
-"""Rows as JSON objects: the formats of one object a row spend most of their time on writing them."""
+"""Rows as JSON objects. Formats with one object per row spend most of their time on writing them."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ TIME, ZONED, JSON = Kind.TIME, Kind.ZONED, Kind.JSON
 
 @cython.final
 cdef class RowWriter:
-    cdef tuple names, converts  # by column; a name is with its quotes and colon
+    cdef tuple names, converts  # by column; a name has its quotes and colon
     cdef Py_ssize_t width
     cdef uint8_t* kinds
     cdef Value* current  # the values of the current row

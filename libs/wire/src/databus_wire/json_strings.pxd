@@ -1,4 +1,4 @@
-"""Text inside a JSON string. Each function writes where there is room and returns the end."""
+"""Text inside a JSON string. Each function writes into reserved room and returns the end."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -12,11 +12,11 @@ cdef extern from "json_strings.hpp" nogil:
 
 cdef enum:
     LONGEST_ESCAPE = 6  # bytes
-    SHORT = 4096  # bytes of text that get the room they could need at most; longer text is measured first
+    SHORT = 4096  # bytes of text that get the largest room they could need; longer text is measured first
 
 
 cdef inline size_t escaped_room(const JsonEscapes* escapes, const uint8_t* p, size_t size) noexcept nogil:
-    """Return how much room text needs, with eight bytes more: each step writes eight bytes."""
+    """Return how much room text needs, plus eight bytes, because each step writes eight."""
     cdef size_t needed = 8, i
     if size < SHORT:
         return size * LONGEST_ESCAPE + 8

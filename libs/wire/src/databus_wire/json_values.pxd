@@ -12,7 +12,7 @@ from databus_wire.utf8 cimport is_utf8
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-cdef enum Kind:  # json_rows.pyi says what they are
+cdef enum Kind:  # see json_rows.pyi
     RAW
     PLAIN
     TEXT
@@ -88,7 +88,7 @@ cdef inline int append_text(Output* out, const uint8_t* p, Py_ssize_t size) exce
     cdef Py_ssize_t i
     cdef uint8_t seen = 0, special = 0
     cdef char* o
-    for i in range(size):  # no early exit, so that compilers vectorize it
+    for i in range(size):  # no early exit, so that the compiler vectorizes it
         seen |= p[i]
         special |= (p[i] < 0x20) | (p[i] == b'"') | (p[i] == b"\\")
     if seen & 0x80 and not is_utf8(p, size):

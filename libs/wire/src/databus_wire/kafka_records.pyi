@@ -1,9 +1,9 @@
-"""Records as in Kafka's record batches, version 2."""
+"""The records of Kafka's record batches, version 2."""
 
 from collections.abc import Sequence
 
 class RecordPacker:
-    """Packs the records of a batch one after the other."""
+    """Packs the records of a batch in order."""
 
     #: times of the first and the latest record, ms since the epoch
     first_ms: int

@@ -1,4 +1,4 @@
-"""Records as in Kafka's record batches: with one record a row, packing them in Python would cost most of the time."""
+"""The records of Kafka's record batches. With one record a row, packing them in Python would take most of the time."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

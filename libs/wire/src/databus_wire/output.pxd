@@ -45,13 +45,13 @@ cdef inline int append_bytes(Output* out, bytes text) except -1:
 
 
 cdef inline int end_at(Output* out, const char* end) noexcept:
-    """Take what was written to the room up to `end`."""
+    """Count what was written, up to `end`, as output."""
     out.size = end - out.data
     return 0
 
 
 cdef inline bytes taken(Output* out):
-    """Return the text, and give back the memory of a long one."""
+    """Return the text, and release the memory of a long one."""
     cdef bytes text = PyBytes_FromStringAndSize(out.data, out.size)
     if out.capacity > KEPT:
         PyMem_Free(out.data)

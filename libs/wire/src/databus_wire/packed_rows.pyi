@@ -1,4 +1,4 @@
-"""Rows as they travel: a msgpack array of arrays of `bin`, and nil for NULL."""
+"""Rows as the services exchange them: a msgpack array of arrays of `bin`, and nil for NULL."""
 
 from collections.abc import Sequence
 from typing import final, overload
@@ -9,11 +9,11 @@ from typing_extensions import Buffer
 class PackedRows(Sequence[list[bytes | None]]):
     """Row images, each a list of values in table order. The lists are made on first access; `len` makes none."""
 
-    #: the rows as they travel
+    #: the rows as msgpack
     packed: Buffer
 
     def __new__(cls, packed: Buffer) -> PackedRows:
-        """Raises MalformedRows for anything but a msgpack array."""
+        """Raises MalformedRows for anything except a msgpack array."""
 
     def __len__(self) -> int: ...
     @overload

@@ -1,4 +1,4 @@
-"""The values of rows, one row after the other: from lists, or from packed rows, of which no objects are made."""
+"""The values of rows, row by row: from lists, or from packed rows, without Python objects."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -15,7 +15,7 @@ cdef struct Value:
 
 @cython.final
 cdef class RowReader:
-    """Reads `count` rows. Raises MalformedRows for bytes that are no packed rows."""
+    """Reads `count` rows. Raises MalformedRows for bytes that are not packed rows."""
     cdef list lists
     cdef Py_buffer view
     cdef Cursor cursor

@@ -1,4 +1,4 @@
-"""The values of rows, one row after the other."""
+"""The values of rows, row by row."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_Check
@@ -65,5 +65,5 @@ cdef int read_list(list row, Value* values, Py_ssize_t width) except -1:
 
 cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1:
     if count != width:
-        raise ValueError("a row has another number of values than its table has columns")
+        raise ValueError("the number of a row's values differs from that of its table's columns")
     return 0

@@ -25,9 +25,9 @@ _NO_COLUMNS = {
 
 
 def alter_table(tokens: TokenReader, draft: TableDraft, schema: str, schema_charset: str) -> TableName | None:
-    """Read the actions behind the table's name into `draft`; return the table's new name if it gets one.
+    """Read the actions after the table's name into `draft`; return the table's new name if it gets one.
 
-    schema_charset: default character set of the table's schema, "" where it is not known. Raises CannotApply.
+    schema_charset: default character set of the table's schema, "" if it is not known. Raises CannotApply.
     """
     actions = _Actions(tokens, draft, schema)
     actions.read()
@@ -148,7 +148,7 @@ class _Actions:
             self.new_name = tokens.table_name(self._schema)
 
     def _alter(self) -> None:
-        """Read ALTER [COLUMN]: visibility and default. What is altered of indexes and constraints does not matter."""
+        """Read ALTER [COLUMN]: visibility and default. Changes of indexes and constraints do not matter here."""
         tokens = self._tokens
         if tokens.take("INDEX") or tokens.take("KEY") or tokens.take("CHECK") or tokens.take("CONSTRAINT"):
             tokens.skip_item()

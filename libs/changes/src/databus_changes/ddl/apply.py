@@ -1,8 +1,8 @@
-"""Apply DDL to the tables that are known: what they are after a statement, by its text alone.
+"""Apply DDL to the known tables: derive them as they are after a statement, from its text alone.
 
-The grammar here covers what changes columns, character sets and keys, word by word; any other word raises CannotApply.
-sqlglot's own parser is no help: it does not know `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`, `NATIONAL CHAR` and
-others, and returns such statements as text or refuses them.
+The grammar covers what changes columns, character sets and keys, word by word; any other word raises CannotApply.
+sqlglot's own parser cannot do this: it does not know `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`, `NATIONAL CHAR`
+and others, and returns such statements as text or refuses them.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,9 @@ class SchemaChanges:
 def apply_ddl(
     statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
 ) -> SchemaChanges:
-    """Return what a statement makes of tables and schemas; nothing, if it is no DDL of these.
+    """Return the tables and schemas that a statement changes; none if it is not DDL on them.
 
-    Raises CannotApply where its text is not understood, or what it starts from is not known.
+    Raises CannotApply if its text is not understood, or a table that it starts from is not known.
     """
     grammar = _Grammar(statement, tables, charsets, dialect)
     grammar.read()
@@ -44,7 +44,7 @@ def apply_ddl(
 
 
 class _Grammar:
-    """Reads one statement. A new table refers to those that are known, or that the statement has changed before."""
+    """Applies one statement. It sees the known tables, with the changes that it has already made."""
 
     def __init__(
         self, statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect

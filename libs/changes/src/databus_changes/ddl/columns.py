@@ -62,7 +62,7 @@ def _labels(tokens: TokenReader) -> tuple[str, ...]:
 
 
 def _attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
-    """Read one attribute into the column; return False at anything else."""
+    """Read one attribute into the column; return False for anything else."""
     return _type_attribute(tokens, column) or _value_attribute(tokens, column) or _column_option(tokens, column)
 
 

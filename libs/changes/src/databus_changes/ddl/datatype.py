@@ -1,4 +1,4 @@
-"""Data types: every name a statement may use, and how information_schema prints them."""
+"""Data types: every name that a statement may use, and how information_schema prints it."""
 
 from databus.errors import CannotApply
 from databus_changes.charsets import character_width
@@ -88,7 +88,7 @@ def larger_text(text: str) -> str:
 
 
 def column_type(kind: str, arguments: tuple[int, ...], *, unsigned: bool, zerofill: bool, dialect: Dialect) -> str:
-    """Return COLUMN_TYPE, of all types but ENUM and SET."""
+    """Return COLUMN_TYPE for all types except ENUM and SET."""
     signs = " unsigned" * unsigned + " zerofill" * zerofill
     return kind + _size(kind, arguments, dialect, unsigned=unsigned, zerofill=zerofill) + signs
 

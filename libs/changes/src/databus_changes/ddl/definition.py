@@ -13,7 +13,7 @@ from databus_changes.ddl.dialect import Dialect
 
 @dataclass(kw_only=True)
 class ColumnDefinition:
-    """What a statement says of a column, before the table's default character set is known."""
+    """A column as the statement defines it, before the table's default character set is known."""
 
     name: str
     type: str
@@ -30,11 +30,11 @@ class ColumnDefinition:
     compressed: bool = False
     primary: bool = False
     unique: bool = False
-    #: the column it follows: "" for FIRST, None where the statement does not say
+    #: the column it follows: "" for FIRST, None if the statement gives no position
     after: str | None = None
 
     def column(self, default_charset: str, dialect: Dialect) -> Column:
-        """Return the column. Raises CannotApply where it depends on a default character set that is not known ("")."""
+        """Return the column. Raises CannotApply if it depends on a default character set that is not known ("")."""
         charset = self._charset(default_charset, dialect)
         kind = data_type(self.type, self.arguments, charset, dialect)
         return Column(
@@ -63,7 +63,7 @@ class ColumnDefinition:
             return ""
         charset = self.charset or charset_of(self.collation) or default
         if not charset:
-            raise CannotApply(f"the default character set, which column {self.name} has, is not known")
+            raise CannotApply(f"column {self.name} has the default character set, which is not known")
         return charset
 
     def _nullable(self, kind: str, dialect: Dialect) -> bool:
@@ -75,7 +75,7 @@ class ColumnDefinition:
 
 
 def convert_column(column: Column, charset: str) -> Column:
-    """Return a column as CONVERT TO CHARACTER SET leaves it: a TEXT grows where its characters do."""
+    """Return a column as CONVERT TO CHARACTER SET leaves it: a TEXT grows if its characters do."""
     if column.type not in TEXT:
         return column
     kind = column.type

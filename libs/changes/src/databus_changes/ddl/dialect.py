@@ -1,4 +1,4 @@
-"""What a statement leaves to the defaults of the server that runs it."""
+"""The server's defaults that a statement relies on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Dialect:
     integer_widths: bool
     #: a TIMESTAMP may be NULL unless it says NOT NULL
     explicit_timestamps: bool = True
-    #: character set of a schema that names none
+    #: character set of a schema without one of its own
     charset: str = "utf8mb4"
     #: names of tables are not case-sensitive (lower_case_table_names)
     folds_names: bool = False

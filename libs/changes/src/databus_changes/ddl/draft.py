@@ -1,4 +1,4 @@
-"""A table while a statement is applied to it."""
+"""The state of a table while a statement is applied to it."""
 
 from collections.abc import Iterable
 
@@ -15,12 +15,12 @@ _PRIMARY = "PRIMARY"
 class TableDraft:
     """Collects the actions of one statement on one table; `table` applies them in the order in which servers do.
 
-    Indexes go by their names; the primary key is the one called PRIMARY. Names of columns compare without case.
+    Indexes are identified by name; the primary key is the one called PRIMARY. Column names are not case-sensitive.
     """
 
     def __init__(self, dialect: Dialect, charset: str, table: Table | None = None) -> None:
         self._dialect = dialect
-        #: default character set of text columns that are added; "" where it is not known
+        #: default character set of text columns that are added; "" if it is not known
         self.charset = charset
         self._columns: list[Column] = list(table.columns) if table else []
         self._indexes = {index.name: list(index.columns) for index in table.indexes} if table else {}
@@ -34,7 +34,7 @@ class TableDraft:
         self._visible: dict[str, bool] = {}
         self._dropped_indexes: list[str] = []
         self._renamed_indexes: list[tuple[str, str]] = []
-        #: name, columns, whether it is to be left out where an index has that name
+        #: name, columns, whether to skip it if an index has that name
         self._keys: list[tuple[str, list[str], bool]] = []
 
     # --- collecting -----------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ class TableDraft:
         self._renamed[old] = new
 
     def drop_column(self, name: str) -> None:
-        """Drop a column, and it from all indexes."""
+        """Drop a column from the table and from all indexes."""
         self._dropped.append(name)
 
     def set_visible(self, column: str, *, visible: bool) -> None:
@@ -82,7 +82,7 @@ class TableDraft:
     # --- applying -------------------------------------------------------------------------------------------------
 
     def table(self, schema: str, name: str) -> Table:
-        """Return the table as it is afterwards. Raises CannotApply where the statement does not fit what it was."""
+        """Return the table after the statement. Raises CannotApply if the statement does not fit the table before."""
         if self._converts:
             self._convert_columns()
         for index in self._dropped_indexes:
@@ -102,8 +102,8 @@ class TableDraft:
     def _change_columns(self) -> None:
         """Drop, rename and define columns as servers do it (mysql_prepare_alter_table).
 
-        What keeps its position comes first. Then the others go where the statement says, which may be after a column
-        by its new name.
+        Columns that keep their position come first. Then the others are placed as the statement says, which may be
+        after a column by its new name.
         """
         dropped = {name.lower() for name in self._dropped}
         staying = {old.lower(): new for old, new in self._defined if old and new.after is None}

@@ -7,7 +7,7 @@ _STARTERS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPA
 
 
 def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
-    """Read a key into a table, or step over a constraint; return False where a column's definition comes next."""
+    """Read a key into a table, or step over a constraint; return False if a column's definition comes next."""
     if tokens.next not in _STARTERS:
         return False
     symbol = ""
@@ -49,7 +49,7 @@ def _skip_foreign_key(tokens: TokenReader) -> None:
 
 
 def skip_reference(tokens: TokenReader) -> None:
-    """Step over what follows REFERENCES."""
+    """Skip what follows REFERENCES."""
     tokens.table_name("")
     if tokens.next == "(":
         tokens.skip()
@@ -65,7 +65,7 @@ def skip_reference(tokens: TokenReader) -> None:
 
 
 def skip_check(tokens: TokenReader) -> None:
-    """Step over `[CONSTRAINT [name]] CHECK (…) [[NOT] ENFORCED]`."""
+    """Skip `[CONSTRAINT [name]] CHECK (…) [[NOT] ENFORCED]`."""
     if tokens.take("CONSTRAINT") and tokens.next != "CHECK":
         tokens.name()
     tokens.expect("CHECK")

@@ -1,4 +1,4 @@
-"""Reads the tokens of a statement one after the other, for a grammar that refuses what it does not know."""
+"""Reads the tokens of a statement in order, for a grammar that refuses what it does not know."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from databus_changes.tables import TableName
 
 
 class TokenReader:
-    """A position among tokens. Every method but `take` and `next` raises CannotApply at a token it does not expect."""
+    """A position among tokens. Every method except `take` and `next` raises CannotApply at an unexpected token."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -24,7 +24,7 @@ class TokenReader:
         return token.keyword if token else ""
 
     def take(self, *phrase: str) -> bool:
-        """Step over these keywords, if all of them come next."""
+        """Skip these keywords, if all of them come next; return whether they did."""
         found = [token.keyword for token in self._tokens[self._index : self._index + len(phrase)]]
         if found != list(phrase):
             return False
@@ -32,12 +32,12 @@ class TokenReader:
         return True
 
     def expect(self, *phrase: str) -> None:
-        """Step over these keywords."""
+        """Skip these keywords."""
         if not self.take(*phrase):
             raise self.unexpected()
 
     def skip(self) -> str:
-        """Step over one token, or over a whole parenthesis; return its keyword."""
+        """Skip one token, or everything in parentheses; return its keyword."""
         keyword, depth = self.next, 0
         while self._index < len(self._tokens):
             depth += {"(": 1, ")": -1}.get(self.next, 0)
@@ -49,12 +49,12 @@ class TokenReader:
         return keyword
 
     def skip_item(self) -> None:
-        """Step over everything up to the next comma or closing parenthesis."""
+        """Skip everything up to the next comma or closing parenthesis."""
         while self.next not in {"", ",", ")"}:
             self.skip()
 
     def skip_rest(self) -> None:
-        """Step over everything up to the end."""
+        """Skip everything up to the end."""
         while self.next:
             self.skip()
 

@@ -1,7 +1,7 @@
-"""What kind of statement stands in the binlog: which tables it defines, or whether it may change rows.
+"""Classifies a statement in the binlog: which tables it defines, or whether it may change rows.
 
-Only statements are looked at, never rows. Tokens are enough to find names safely (quotes, comments and white space are
-the tokenizer's business), and they do not fail at a clause that a full parser does not know.
+Only statements are inspected, never rows. Tokens are enough to find names safely, because the tokenizer handles quotes,
+comments and white space. They do not fail at a clause that a full parser does not know.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _ACTIONS = {
     "DROP": Action.DROP,
     "TRUNCATE": Action.TRUNCATE,
 }
-#: verbs that change no row of a table, or do so by an action above; any other verb may change rows
+#: verbs that change no rows, or only by an action above; any other verb may change rows
 _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"} | _ACTIONS.keys()
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
@@ -51,15 +51,15 @@ class Statement:
     changes: tuple[TableChange, ...] = ()
     #: those tables are temporary: their rows are never in the binlog
     temporary: bool = False
-    #: it fills the table it creates, from a query
+    #: it fills the table that it creates from a query
     has_query: bool = False
     #: schema that it drops, with all tables
     dropped_schema: str | None = None
-    #: it may change rows: of tables it names or of others (through a routine or a trigger)
+    #: it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
-    #: the one table whose rows it changes, where that is plain
+    #: the one table whose rows it changes, if its text shows that
     target: TableName | None = None
-    #: the default schema and all others it may name
+    #: the default schema and all others that it may name
     schemas: frozenset[str] = frozenset()
 
     @property
@@ -121,7 +121,7 @@ def _has_query(keywords: list[str]) -> bool:
 
 
 def _past_condition(keywords: list[str], index: int) -> int:
-    """Step over IF [NOT] EXISTS."""
+    """Skip IF [NOT] EXISTS."""
     if keywords[index] != "IF" or keywords[index + 1] not in {"NOT", "EXISTS"}:
         return index
     return index + (3 if keywords[index + 1] == "NOT" else 2)

@@ -8,7 +8,7 @@ from sqlglot import tokens as sqlglot
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.tokens import TokenType
 
-# Atomic groups, not possessive quantifiers: Python 3.11.2, which Debian 12 has, mistakes the latter inside of groups.
+# Atomic groups, not possessive quantifiers: Python 3.11.2 (Debian 12) matches the latter wrongly inside groups.
 _QUOTED = r"""'(?>(?:[^'\\]|\\.|'')*)'|"(?>(?:[^"\\]|\\.|"")*)"|`[^`]*`"""
 _COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
 _EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 class _Tokenizer(MySQL.Tokenizer):
-    COMMANDS: ClassVar[set[TokenType]] = set()  # else what follows REPLACE, RENAME or CALL is one string
+    COMMANDS: ClassVar[set[TokenType]] = set()  # otherwise what follows REPLACE, RENAME or CALL would be one string
 
 
 def tokenize(statement: str) -> list[Token]:
@@ -57,7 +57,7 @@ def tokenize(statement: str) -> list[Token]:
 
 
 def _split(found: sqlglot.Token, text: str) -> Iterator[Token]:
-    """Take apart what sqlglot puts together (PRIMARY KEY, DOUBLE PRECISION)."""
+    """Split what sqlglot joins (PRIMARY KEY, DOUBLE PRECISION)."""
     raw = text[found.start : found.end + 1]
     if found.token_type == TokenType.IDENTIFIER or found.token_type in _LITERALS:
         yield Token("?", found.token_type, raw, found.start)
@@ -69,7 +69,7 @@ def _split(found: sqlglot.Token, text: str) -> Iterator[Token]:
 
 
 def _unwrapped(found: re.Match[str]) -> str:
-    """Blank the marks of `/*! … */`, `/*!40005 … */` and `/*M! … */`: servers execute what stands between."""
+    """Blank the marks of `/*! … */`, `/*!40005 … */` and `/*M! … */`: servers execute what is inside."""
     if not found["open"]:
         return found[0]
     return " " * len(found["open"]) + found["text"] + " " * len(found["close"])
