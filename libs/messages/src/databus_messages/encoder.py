@@ -1,4 +1,4 @@
-"""Change events become messages: routed, filtered, spread over partitions, framed by their transactions.
+"""Turns change events into messages: routed, filtered, distributed over partitions, with transaction frames.
 
 It does no I/O and knows no producer: the publisher sends the messages to Kafka, the command line prints them.
 """
@@ -36,14 +36,14 @@ class EventEncoder:
         partition_counts: Mapping[str, int],
         salt: bytes = b"",
     ) -> None:
-        """Make the outputs. `partition_counts` may be filled later: `unknown_topics` says what an event needs of it."""
+        """Make the outputs. `partition_counts` may be filled later: `unknown_topics` lists what an event needs."""
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
         self._with_heartbeats = [output for output in self._outputs if output.format.emits_heartbeats]
         self._router = Router(rules, self._outputs, source.name, salt)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
-        #: by the fingerprint of a table whose events were encoded before
+        #: by the fingerprint of each table whose events were already encoded
         self.routes: dict[str, tuple[Route, ...]] = {}
         self._buffer = TransactionBuffer()
         self._begin: Begin | None = None
@@ -55,7 +55,7 @@ class EventEncoder:
 
     @property
     def buffered_rows(self) -> int:
-        """Changed rows of the open transaction that wait for its end."""
+        """Number of changed rows of the open transaction that wait for its end."""
         return sum(output.row_count for output in self._outputs if output.is_buffered)
 
     @property
@@ -77,9 +77,9 @@ class EventEncoder:
         return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
-        """Make the messages of the next event, one after the other.
+        """Yield the messages of the next event, in order.
 
-        Raises InvalidSettings where a rule does not fit a table, GenerationLost for an event out of order.
+        Raises InvalidSettings if a rule does not fit a table, GenerationLost for an event out of order.
         """
         match event:
             case RowsEvent():
@@ -134,7 +134,7 @@ class EventEncoder:
             yield Message(route.output, route.ddl_partitions, statement)
 
     def _published_before(self, event: QueryEvent) -> dict[Output, Table]:
-        """Give a statement's table as it was, as each output published it; a rule may fit only what it is now."""
+        """Return a statement's table before it, as each output published it; a rule may fit only the table after it."""
         try:
             return {route.output: route.table for route in self._find(event.before)} if event.before else {}
         except InvalidSettings:
@@ -150,7 +150,7 @@ class EventEncoder:
             yield Message(route.output, (route.unread_partition,), change, event)
 
     def commit(self, event: Commit) -> Iterable[Message]:
-        """Make the messages that wait for the end of the transaction, and the records behind them."""
+        """Yield the messages that wait for the end of the transaction, and the records that follow them."""
         begin, self._begin = self._begin, None
         if begin is None:
             raise _outside()

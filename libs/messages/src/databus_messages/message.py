@@ -24,13 +24,13 @@ Content: TypeAlias = Change | DdlStatement | Frame
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """What is encoded together, and where its records go."""
+    """Content that is encoded together, and the destination of its records."""
 
     output: Output
-    #: a record goes to each of them, in order; a record that names one of the format's own topics goes only there
+    #: each record goes to all of them, in order; a record that names one of the format's own topics goes only there
     partitions: Sequence[Partition]
     content: Content
-    #: a row that was not read because it is larger than the row limit: there is nothing to encode
+    #: a row that was not read because it is larger than the row limit, so there is nothing to encode
     unread: OversizedRow | None = None
 
     @property
@@ -39,7 +39,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return not isinstance(self.content, Frame) and self.output.format.may_block(self.content.table)
 
     def encode(self) -> Records:
-        """Make the records. Raises PoisonError for what the format cannot express."""
+        """Make the records. Raises PoisonError for anything that the format cannot express."""
         content = self.content
         records: Iterable[Record]
         if isinstance(content, Change):
@@ -53,7 +53,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return tuple(records)
 
     def ending(self, end: TransactionEnd) -> "Message":
-        """Give a change that knows how its transaction ends."""
+        """Return the message with the end of its transaction."""
         content = self.content
         return replace(self, content=replace(content, transaction_end=end)) if isinstance(content, Change) else self
 

@@ -42,7 +42,7 @@ class Output:
         self._begin_records: Sequence[Record] = ()
 
     def enter(self, partition: Partition, begin: Begin) -> Sequence[Record]:
-        """Give the records that precede a transaction's first change in a partition; later none.
+        """Return the records that precede a transaction's first change in a partition; later none.
 
         Records for the format's own topics come only with the first partition of a transaction.
         """
@@ -56,7 +56,7 @@ class Output:
         return records
 
     def number_rows(self, count: int) -> range:
-        """Give the next changed rows their ordinals in the transaction, counting only what this output publishes."""
+        """Return the ordinals of the next changed rows in the transaction, counting only what this output publishes."""
         first = self.row_count
         self.row_count += count
         return range(first, self.row_count)

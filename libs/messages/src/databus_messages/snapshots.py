@@ -16,7 +16,7 @@ from databus.events import Row, Table
 from databus.manifest import DumpFile, Manifest
 from databus_messages.formats.base import SnapshotRows
 
-#: provides a file of the dump as a local file, for the length of the context
+#: provides a file of the dump as a local file within the context
 Fetch: TypeAlias = Callable[[DumpFile], AbstractAsyncContextManager[Path]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,7 +60,7 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
 
 
 async def _lines(files: Sequence[DumpFile], fetch: Fetch) -> AsyncGenerator[list[Row], None]:
-    """Yield the rows of each line. Lines are read in a thread: meanwhile the dump's lease has to be renewed."""
+    """Yield the rows of each line. Lines are read in a thread, so that the dump's lease can be renewed meanwhile."""
     for file in files:
         async with fetch(file) as path:
             with BufferedReader(zstandard.open(path, "rb")) as lines:

@@ -1,4 +1,4 @@
-"""Changes that wait for the end of their transaction: in memory, and in a temporary file when they are many."""
+"""Buffers changes until the end of their transaction: in memory, and in a temporary file if there are many."""
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,16 +13,16 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: Limit of what is kept in memory, in bytes of packed rows and statements. As Python objects short values take up to
+#: Limit of the buffer in memory, in bytes of packed rows and statements. As Python objects short values take up to
 #: twenty times as much.
 _MEMORY_BYTES = 2**20
-#: what a change takes besides its rows and its statement
+#: bytes of a change in addition to its rows and its statement
 _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 
 
 class _Target(NamedTuple):
-    """What many messages share."""
+    """The common part of many messages."""
 
     output: Output
     partitions: Sequence[Partition]
@@ -30,7 +30,7 @@ class _Target(NamedTuple):
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """A change in the file, without what it shares with others."""
+    """A change in the file, without the part that it shares with others."""
 
     #: index of its target
     target: int
@@ -51,7 +51,7 @@ class TransactionBuffer:
     """Keeps the changes of one transaction in order."""
 
     def __init__(self) -> None:
-        #: the newest changes, and their size in bytes
+        #: the latest changes, and their size in bytes
         self._in_memory: list[Message] = []
         self._size = 0
         #: all earlier ones
@@ -64,7 +64,7 @@ class TransactionBuffer:
             self._file.close()
 
     def add(self, messages: Iterable[Message], size: int) -> None:
-        """Keep the changes of one event; `size` is that of its rows, in bytes."""
+        """Add the changes of one event; `size` is that of its rows, in bytes."""
         self._size += size
         for message in messages:
             self._in_memory.append(message)
@@ -75,14 +75,14 @@ class TransactionBuffer:
             self._move_to_file()
 
     def release(self, begin: Begin) -> Iterator[Message]:
-        """Give all changes in order, and forget them."""
-        newest, self._in_memory, self._size = self._in_memory, [], 0
+        """Yield all changes in order, and remove them."""
+        latest, self._in_memory, self._size = self._in_memory, [], 0
         if self._file is not None:
             with self._file as file:
                 self._file = None
                 yield from self._read(file, begin)
             self._targets.clear()
-        yield from newest
+        yield from latest
 
     def _move_to_file(self) -> None:
         if self._file is None:
@@ -99,7 +99,7 @@ class TransactionBuffer:
         self._size = 0
 
     def _target(self, message: Message, table: Table) -> int:
-        """Give the index of a message's target, and remember it."""
+        """Return the index of a message's target, and remember it."""
         for index, known in enumerate(self._targets):
             if (known.output, known.partitions) == (message.output, message.partitions) and known.table is table:
                 return index

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from databus.errors import InvalidSettings
 
-if TYPE_CHECKING:  # `databus binlog --help` lists the formats and needs none
+if TYPE_CHECKING:  # `databus binlog --help` only lists the formats
     from typing import Any
 
     from databus_messages.formats.base import Format

@@ -2,9 +2,9 @@
 
 One instance encodes what one output publishes in one generation of the pipe. Its methods are called in order: `begin`,
 `change` and `end` for each source transaction with changes for it; between transactions `statement` (DDL, without
-`begin` and `end`) and `heartbeat`. A change that does not fit into its topic may come again in halves. A format may
-keep state until the end of a transaction. Any state that it keeps longer must follow from configuration and events
-alone, because after a crash all events since the last commit come again.
+`begin` and `end`) and `heartbeat`. A change that does not fit into its topic may be repeated in halves. A format may
+keep state until the end of a transaction. State that it keeps longer must depend only on configuration and events,
+because after a crash all events since the last commit are repeated.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records without headers for the topic of the route, kept as lists: an object for each record takes time.
+    """Records without headers for the topic of the route, as lists: an object for each record takes time.
 
     There must be as many keys as values.
     """
@@ -53,7 +53,7 @@ class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
 
 
 class Options(BaseModel):
-    """What a route may set for a format (`options`); each format has its own."""
+    """Base class of a format's options, which a route may set (`options`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -70,7 +70,7 @@ class MessageSource:
 
 
 class ClaimCheck(NamedTuple):
-    """Where a value is that its topic does not take."""
+    """The location of a value that its topic does not accept."""
 
     url: str
     bytes: int
@@ -80,9 +80,9 @@ class ClaimCheck(NamedTuple):
 class TransactionEnd(NamedTuple):
     """The end of a source transaction."""
 
-    #: None where the server logs none, e.g. at the end of a non-transactional engine's changes
+    #: None if the server logs none, e.g. at the end of a non-transactional engine's changes
     xid: int | None
-    #: offset behind the transaction's last event
+    #: offset after the transaction's last event
     end: int
     #: row changes of the transaction that were published; an update counts once
     rows: int
@@ -104,7 +104,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
     ordinals: Sequence[int]
     #: an update alternates before and after images
     rows: Sequence[Row]
-    #: the statement, on the first event of those it made, where the server logs it
+    #: the statement, on the first event of those it caused, if the server logs it
     query: bytes | None = None
     #: set for formats with `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
@@ -114,7 +114,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made fo
 class DdlStatement:
     """A DDL statement."""
 
-    #: as it is afterwards
+    #: the table after the statement
     table: Table
     begin: Begin
     action: Action
@@ -122,12 +122,12 @@ class DdlStatement:
     query: bytes
     start: int
     end: int
-    #: the table as it was; None where it was not there, or is not known
+    #: the table before the statement; None if it did not exist, or is not known
     before: Table | None = None
 
     @property
     def sql(self) -> str:
-        """Give the query as text. Raises PoisonError for one that is not UTF-8."""
+        """Return the query as text. Raises PoisonError if it is not UTF-8."""
         try:
             return self.query.decode()
         except UnicodeDecodeError as error:
@@ -137,15 +137,15 @@ class DdlStatement:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """Some rows of a table in a dump, in its order."""
+    """Some rows of a table in a dump, in the dump's order."""
 
     table: Table
     position: Position
     #: when the dump was taken, µs since the epoch
     time_us: int
     rows: Sequence[Row]
-    #: of the dump, and of the table: whether these are the first and the last ones. A table without rows has one empty
-    #: `SnapshotRows`, which is both of its table; of the dump only where no table has rows
+    #: whether these are the first and the last rows of the dump, and of the table. A table without rows has one empty
+    #: `SnapshotRows`, which is first and last of its table; it is so of the dump only if no table has rows
     first: bool = False
     last: bool = False
     first_of_table: bool = False
@@ -156,7 +156,7 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 class Format(ABC, Generic[OptionsT]):
-    """Encodes changes as records. All methods raise PoisonError for what the format cannot express."""
+    """Encodes changes as records. All methods raise PoisonError for anything that the format cannot express."""
 
     #: the class of `options`
     options_type: ClassVar[type[Options]] = Options
@@ -193,7 +193,7 @@ class Format(ABC, Generic[OptionsT]):
         """Prepare the format's own topics up front; otherwise the first write has to wait for a service. May block."""
 
     def may_block(self, table: Table) -> bool:
-        """Whether encoding a change of this table now would call another service: it is then done in a thread.
+        """Whether encoding a change of this table now would call another service. It then runs in a thread.
 
         Only formats with `calls_services` are asked.
         """
@@ -204,7 +204,7 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Make the records that precede a transaction's changes, in each partition that has some of them."""
+        """Make the records that precede a transaction's changes, in each partition that has changes."""
         return ()
 
     @abstractmethod
@@ -216,15 +216,15 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Make the records that follow a transaction's changes, in each partition that has some of them."""
+        """Make the records that follow a transaction's changes, in each partition that has changes."""
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:
-        """Make records for the format's own topics that say that everything up to this time was published."""
+        """Make records for the format's own topics which state that everything up to this time was published."""
         return ()
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Make the value that replaces one that is stored elsewhere."""
+        """Make the value that refers to one that is stored elsewhere."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 

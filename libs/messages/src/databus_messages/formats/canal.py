@@ -1,4 +1,4 @@
-"""What canal's formats have in common: options, event types, and the `sqlType` of values."""
+"""The common parts of canal's formats: options, event types, and the `sqlType` of values."""
 
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -50,7 +50,7 @@ class SqlType(NamedTuple):
 
     @property
     def varies(self) -> bool:
-        """Whether it depends on the value."""
+        """Whether the type depends on the value."""
         return self.limit > 0 or self.null != self.default
 
     def of(self, cell: bytes | None) -> int:

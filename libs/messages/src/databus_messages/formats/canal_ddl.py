@@ -32,7 +32,7 @@ class CanalDdl(NamedTuple):
     """A DDL statement as canal describes it."""
 
     type: str
-    #: empty for a statement on a whole schema
+    #: empty for a statement on a schema
     table: str
     sql: str
 

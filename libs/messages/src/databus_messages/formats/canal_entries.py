@@ -57,7 +57,7 @@ class RowDataEncoder:
                     self._image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
-        """Add the columns of an image. `updated` marks the cells that differ from `before`; without it, all of them."""
+        """Add the columns of an image. `updated` marks the cells that differ from `before`, or all cells without it."""
         columns.extend(self._columns)
         for column, text in zip(columns, self._texts.of(row), strict=True):
             if text is None:

@@ -67,7 +67,7 @@ class CanalJson(Format[CanalOptions]):
 
 
 class _FlatMessageEncoder:
-    """Encodes the messages of one table. What they have in common is encoded once."""
+    """Encodes the messages of one table. Their common parts are encoded once."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table

@@ -4,7 +4,7 @@ Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…
 canal itself writes no begin. An entry has the rows of one binlog event. A DDL statement is a single ROWDATA without
 begin and end. Rows of a dump are one packet with all three.
 
-Where canal leaves a choice, or publishes what is not known here:
+Where canal leaves a choice, or publishes something that is not known here:
 
 * `batch_id`, `gtid` and `executeTime` are `id`, `gtid` and `es` of `canal-json`.
 * TRANSACTIONBEGIN has no offset; TRANSACTIONEND has the offset of the transaction's end.
@@ -12,7 +12,7 @@ Where canal leaves a choice, or publishes what is not known here:
 * Logged DML statements (`binlog_rows_query_log_events`) have no entry.
 
 The same events always encode to the same bytes. Values: see `databus_messages.formats.canal_values`. The protocol is
-`canal_protocol.proto`, beside this file.
+`canal_protocol.proto` in this folder.
 """
 
 from collections.abc import Iterable

@@ -46,7 +46,7 @@ class JavaFloat:
             return "-0.0" if text.startswith("-") else "0.0"
         sign, digits, exponent = Decimal(text).normalize().as_tuple()
         mantissa, power = "".join(map(str, digits)), int(exponent) + len(digits) - 1
-        if len(digits) == 1 and power < -40:  # of two-digit texts Java takes the nearest: 4.9E-324, not 5.0E-324
+        if len(digits) == 1 and power < -40:  # Java takes the nearest text of two digits: 4.9E-324, not 5.0E-324
             exact = unpack("f", pack("f", value))[0] if self.single else value
             nearest, _, shown_power = f"{abs(exact):.1e}".partition("e")
             mantissa, power = nearest.replace(".", "").rstrip("0"), int(shown_power)

@@ -1,4 +1,4 @@
-"""Column types as formats group them, and what a value's canonical text (docs/reference/values.md) stands for."""
+"""Column types as formats group them, and the meaning of a value's canonical text (docs/reference/values.md)."""
 
 import re
 import socket

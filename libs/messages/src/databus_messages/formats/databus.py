@@ -1,10 +1,10 @@
-r"""The `databus` format: what the original Go server's consumers read, with exact values.
+r"""The `databus` format: the format that consumers of the original Go server read, with exact values.
 
 Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}` with the end offset of the event itself, so that a consumer
 that compares with `>` sees the first change after a snapshot. Value: a `RowsEvent` (`Table`, `Action`, `Rows` of base64
-cells or null) or a `QueryEvent` (`Table`, `Action`, `Query` in base64). Members stand in the original's order, without
+cells or null) or a `QueryEvent` (`Table`, `Action`, `Query` in base64). Members have the original's order, without
 white space; strings are escaped as Go does (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict` the
-texts of values are the original's, too (`databus_strict`), which lose some of what there is.
+texts of values are the original's, too (`databus_strict`), which lose information.
 """
 
 import re
@@ -31,8 +31,8 @@ from databus_wire.packed_rows import PackedRows
 
 _json = msgspec.json.Encoder().encode
 
-# The original's rules, in its order; the first that matches COLUMN_TYPE counts. It files YEAR and all that contains
-# `int` under NUMBER, a `point` too.
+# The original's rules, in its order; the first that matches COLUMN_TYPE counts. NUMBER includes YEAR and every type
+# that contains `int`, even `point`.
 _TYPES = (
     (re.compile("int|^year"), 1),
     (re.compile("^(float|double|decimal)"), 2),
@@ -48,19 +48,19 @@ _TYPES = (
 _STRING = 5
 
 
-#: for each column what makes the original's text of a value's; None: they are the same
+#: for each column the conversion to the original's text; None if the texts are the same
 Texts: TypeAlias = tuple[Callable[[bytes], bytes] | None, ...]
 
 
 class DatabusOptions(Options):
-    """What a route may set."""
+    """Options of the format."""
 
     #: `strict`: values as the original writes them
     compat: Literal["exact", "strict"] = "exact"
 
 
 class Encoder:
-    """Encodes events; what messages have in common is encoded once for a table's schema, and for a binlog file."""
+    """Encodes events. The common parts of messages are encoded once for a table's schema, and for a binlog file."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self._is_strict = strict
@@ -70,7 +70,7 @@ class Encoder:
         self._position = b""
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
-        """Encode what stands for a value that is stored elsewhere."""
+        """Encode the value that refers to one that is stored elsewhere."""
         return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check._asdict()))
 
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
@@ -83,7 +83,7 @@ class Encoder:
         return b'%b,"Rows":%b}' % (head, texts)
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
-        """Encode key and value of a DDL statement; `table` is as it is afterwards."""
+        """Encode key and value of a DDL statement; `table` is the table after it."""
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
         return self.key(file, event.end, b"DDL"), value
 
@@ -127,11 +127,11 @@ class Databus(Format[DatabusOptions]):
         return (Record(*self._encoder.query(statement.table, statement.begin.file, statement)),)
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Put `ClaimCheck` in the place of rows or statement."""
+        """Replace rows or statement by `ClaimCheck`."""
         return self._encoder.claim_check(change.table, change.action, check)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make a record with the key that a change at the snapshot's place would have."""
+        """Make a record with the key that a change at the snapshot's position would have."""
         if not snapshot.rows:
             return ()
         key = self._encoder.key(snapshot.position.file, snapshot.position.offset)
@@ -153,8 +153,8 @@ def _table(table: Table) -> dict[str, object]:
             }
             for column in table.columns
         ],
-        # The original gives SHOW INDEX's cardinality, a statistic that changes without notice; where the server
-        # knows none it gives the column's place in the index, and so do we, always.
+        # The original publishes SHOW INDEX's cardinality, a statistic that may change at any time; without one it
+        # publishes the column's ordinal in the index. We always publish the ordinal.
         "Indexes": [
             {"Name": index.name, "Columns": index.columns, "Cardinality": list(range(1, len(index.columns) + 1))}
             for index in table.indexes

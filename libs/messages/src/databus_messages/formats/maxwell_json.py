@@ -1,9 +1,9 @@
 """The `maxwell-json` format: Maxwell's messages, one for each row.
 
-`gtid` is the transaction's own GTID, not the set executed so far. `thread_id` and `query` are there where the binlog
-has them. Where Maxwell draws a random UUID for a key, this format derives one from the position in the binlog, so that
-a message encoded again has the same key. `ts` is the commit time. Rows of a dump come between `bootstrap-start` and
-`bootstrap-complete`. DDL on databases has no message.
+`gtid` is the transaction's own GTID, not the set executed so far. `thread_id` and `query` are present if the binlog
+has them. Where Maxwell uses a random UUID as a key, this format derives one from the position in the binlog, so that a
+message that is encoded again has the same key. `ts` is the commit time. Rows of a dump are between `bootstrap-start`
+and `bootstrap-complete`. DDL on databases has no message.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class MaxwellJson(Format[MaxwellOptions]):
             or options.output_thread_id
         )
         self._queries = RowsQueries()
-        #: rows of the current table that were in the dump so far
+        #: rows of the dump's current table so far
         self._dumped = 0
 
     def topics(self) -> Iterable[str]:

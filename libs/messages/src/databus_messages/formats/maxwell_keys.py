@@ -26,7 +26,7 @@ class MaxwellKeyEncoder:
         self._head = head
 
     def of_row(self, values: Sequence[bytes], *identity: object) -> bytes:
-        """Encode the key of a row from its primary key's values in JSON; without any, from what identifies the row."""
+        """Encode the key of a row from its primary key's values in JSON; without any, from the row's identity."""
         return self._template % tuple(values) if values else self.without_row(*identity)
 
     def without_row(self, *identity: object) -> bytes:

@@ -1,4 +1,4 @@
-"""The parts of Maxwell's messages about one table. What all messages of a table share is encoded once."""
+"""The parts of Maxwell's messages about one table. The common parts of all messages are encoded once."""
 
 from collections.abc import Iterable
 

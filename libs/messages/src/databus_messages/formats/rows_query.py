@@ -1,7 +1,7 @@
 """The statement that changed a row, for formats that publish it.
 
 A server that logs statements writes each one (Rows_query, Annotate_rows) before the first of its rows events. The
-statement's other rows events follow directly behind the first.
+statement's other rows events follow directly after the first.
 """
 
 from databus_messages.formats.base import Change
@@ -10,7 +10,7 @@ _NO_EVENT = (-1, -1)
 
 
 class RowsQueries:
-    """Finds the statement behind each change of a transaction.
+    """Finds the statement that caused each change of a transaction.
 
     Changes of one binlog event share `first` and `end`: an event can be split by partition.
     """

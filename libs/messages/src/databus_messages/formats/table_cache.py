@@ -1,4 +1,4 @@
-"""What an encoder derives from a table's schema, once for each version of it."""
+"""A cache for what an encoder derives from each version of a table's schema."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

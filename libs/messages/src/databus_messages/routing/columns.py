@@ -1,7 +1,7 @@
 """Columns that a rule names.
 
 A name must exist, or nothing of its table is published: neither a typo nor DDL may expose a column that was meant to be
-hidden. A pattern (`*`, `?`) stands for the columns it matches, which may be none.
+hidden. A pattern (`*`, `?`) stands for the columns that it matches, which may be none.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""What a rule publishes of a table's changes: which rows, and which columns of them.
+"""Filters a table's changes by a rule: which rows are published, and which of their columns.
 
-A filter is made for one version of a table. A rule that does not fit the table stops the publisher: a filter must never
-publish more than it was configured to.
+A filter is made for one version of a table. A rule that does not fit the table stops the publisher, because a filter
+must never publish more than configured.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
 
 
 def _filtered(passes: RowTest, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:
-    """Yield for each change what remains of it: its action and its images, or no images."""
+    """Yield for each change its action and the images that pass, which may be none."""
     if action is not Action.UPDATE:
         for row in rows:
             yield action, [row] if passes(row) else ()

@@ -1,4 +1,4 @@
-"""Which partition a row goes to: all changes of one row go to the same partition, in order.
+"""Chooses the partition of a row: all changes of one row go to the same partition, in order.
 
 With `primary_key`, or with the columns that a rule names, the partition is the CRC-32 of the key's texts
 (docs/reference/values.md), joined by a zero byte, modulo the number of partitions. Without a primary key, and with
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from databus.events import Action, Row, Table
 from databus_messages.formats.base import Change
 
-#: the number of a partition that only the row's key would show, for a row that was not read
+#: stands for the partition of a row that was not read: it would depend on the row's key
 UNKNOWN = -1
 
 

@@ -1,7 +1,7 @@
-"""Where the changes of a table go, by the rules: for each output a topic, its partitions and a filter.
+"""Routes the changes of a table by the rules: each output has a topic, its partitions and a filter.
 
-Routes name topics and partitions and know no producer. Partition counts come from whoever has them: the publisher asks
-Kafka, the command line has one partition a topic.
+Routes name topics and partitions and know no producer. The caller provides the partition counts: the publisher reads
+them from Kafka, the command line uses one partition per topic.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,33 +21,33 @@ from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
 from databus_wire.packed_rows import PackedRows
 
-_UPDATE = Action.UPDATE  # looking a member up takes longer than the rest of a comparison
+_UPDATE = Action.UPDATE  # a lookup of the member takes longer than the rest of a comparison
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """Where one output publishes the changes of a table, and as what."""
+    """The topic, partitions and form in which one output publishes the changes of a table."""
 
     output: Output
-    #: as messages describe it
+    #: the table as messages describe it
     table: Table
     filter: Filter | None
-    #: the statement's text may show values that a rule of this output hides
+    #: a statement's text may show values that a rule of this output hides
     hides_queries: bool
-    #: where all rows go, or where each goes by its key
+    #: the partition of all rows, or the choice of each row's partition by its key
     row_partitions: tuple[Partition, ...]
-    #: indexes of the key columns that choose a row's partition; empty where there is one for all rows
+    #: indexes of the key columns that choose a row's partition; empty if all rows have the same
     key: Sequence[int]
-    #: where DDL statements go: each to all of these
+    #: each DDL statement goes to all of these
     ddl_partitions: tuple[Partition, ...]
 
     @property
     def unread_partition(self) -> Partition:
-        """Stand for the partition of a row whose key was not read."""
+        """The partition to report for a row whose key was not read."""
         return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
-        """Make the messages of a rows event: filtered, numbered as the format needs it, and spread by key."""
+        """Make the messages of a rows event: filtered, numbered as the format needs it, and split by partition."""
         output, table_filter, action = self.output, self.filter, event.action
         first = output.row_count if output.is_framed else event.row
         query = None if self.hides_queries else event.query
@@ -97,7 +97,7 @@ class Router:
             topic = self._topic(rule, table)
             if other := routes.get(topic):
                 raise InvalidSettings(
-                    f"{rule}: {table.full_name} goes to {topic} by rule {other.output.rule.number} already, "
+                    f"{rule}: {table.full_name} already goes to {topic} by rule {other.output.rule.number}, "
                     "for another output: choose another topic"
                 )
             routes[topic] = self._route(rule, table, topic, partition_counts[topic])
@@ -123,7 +123,7 @@ class Router:
 
 
 def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ...]:
-    """Find the columns by which a rule spreads rows, among the published ones; a dropped table has none."""
+    """Find the published columns that choose a row's partition by a rule; a dropped table has none."""
     if not table.columns:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Rows in Avro, column by column: most columns of an update are the same before and after, and are encoded once."""
+"""Rows in Avro, column by column: most columns of an update are equal before and after, and are encoded once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias

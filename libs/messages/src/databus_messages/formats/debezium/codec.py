@@ -1,6 +1,6 @@
-"""What Kafka Connect calls a converter: it turns Connect data into bytes.
+"""Codecs turn Connect data into bytes; Kafka Connect calls them converters.
 
-A codec encodes piecewise, so that what many records share is encoded once.
+A codec encodes piecewise, so that the common parts of many records are encoded once.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The envelope of a change. It is assembled from parts: what the rows of an event share is encoded once for all."""
+"""The envelope of a change, assembled from parts: the common part of an event's rows is encoded once."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ def envelope(name: str, image: Schema, source: Schema) -> Schema:
 
 
 class EventContext(NamedTuple):
-    """What the envelopes of one binlog event share."""
+    """The common parts of the envelopes of one binlog event."""
 
     #: the bytes before and after a value
     wrapper: tuple[bytes, bytes]

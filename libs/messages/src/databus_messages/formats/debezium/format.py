@@ -1,4 +1,4 @@
-"""What `debezium-json` and `debezium-avro` share: records of rows, and of the metadata topics."""
+"""The common part of `debezium-json` and `debezium-avro`: records of rows, and of the metadata topics."""
 
 import time
 from collections.abc import Iterable

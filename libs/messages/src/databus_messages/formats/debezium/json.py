@@ -102,7 +102,7 @@ class JsonRows(RowEncoder):
 
 
 def _cell_converter(column: ColumnType) -> _CellConverter:
-    """Choose how a value becomes JSON: the compiled writer's own conversions first, else through Connect's value."""
+    """Choose how a value becomes JSON: by a conversion of the compiled writer, else from Connect's value."""
     convert = column.convert
     if convert is int:
         return RAW
@@ -123,5 +123,5 @@ def _cell_converter(column: ColumnType) -> _CellConverter:
 
 
 def _float(text: bytes) -> bytes:
-    """Write a whole number with a decimal point, so that no consumer reads it as an integer."""
+    """Write an integral number with a decimal point, so that no consumer reads it as an integer."""
     return text if b"." in text or b"e" in text else text + b".0"

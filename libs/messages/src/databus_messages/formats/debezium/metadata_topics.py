@@ -1,4 +1,4 @@
-"""The topics that Debezium writes besides those of the tables: schema changes, transactions, heartbeats."""
+"""Debezium's topics other than those of tables: schema changes, transactions, heartbeats."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -40,7 +40,7 @@ class MetadataTopic:
 
 
 class MetadataTopics:
-    """All of them; the options say which are enabled."""
+    """All metadata topics; the options enable them."""
 
     def __init__(self, codec: Codec, flavor: Flavor, prefix: str, source: Schema, options: DebeziumOptions) -> None:
         self._options = options

@@ -36,7 +36,7 @@ class SchemaRegistry:
     def check(self) -> None:
         """Check that the registry answers and accepts our credentials. Raises as `register` does.
 
-        A registry too old for this request still answers with an error document, which is good enough.
+        A registry that is too old for this request answers with an error document, which is also accepted.
         """
         close = {"Connection": "close"}
         response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))

@@ -1,4 +1,4 @@
-"""The `source` block: where a change comes from."""
+"""The `source` block, which describes the origin of a change."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -84,7 +84,7 @@ class SourceEncoder:
 
 
 def snapshot_markers(snapshot: SnapshotRows) -> Iterator[str]:
-    """Yield each row's `source.snapshot`. The marks of the whole dump take precedence over those of its table."""
+    """Yield each row's `source.snapshot`. The dump's first and last row take precedence over the table's."""
     count = len(snapshot.rows)
     for index in range(count):
         first, last = index == 0, index == count - 1

@@ -24,7 +24,7 @@ VALUE = struct(
 class _Collection:
     """Counts for one table in a transaction."""
 
-    #: ordinal of the first row of the table's latest event; the event's rows seen so far, and the rows before it
+    #: of the table's latest event: the ordinal of its first row, its rows seen so far, and the rows before it
     event: int = -1
     rows: int = 0
     rows_before: int = 0
