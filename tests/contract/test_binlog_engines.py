@@ -190,7 +190,7 @@ def names(events: list[AnyEvent]) -> list[str]:
 # --- the contract
 
 
-async def test_a_transaction_comes_whole_and_says_where_it_stands(own, schema, execute, queries, read, engine):
+async def test_a_transaction_is_complete_and_has_its_position(own, schema, execute, queries, read, engine):
     await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9))")
     await execute("CREATE TABLE b (id INT PRIMARY KEY)")
     start = await queries.current_position()
@@ -215,7 +215,7 @@ async def test_a_transaction_comes_whole_and_says_where_it_stands(own, schema, e
     assert all(e.statement_end and e.complete for e in events if isinstance(e, Rows))
 
 
-async def test_rows_show_what_was_there_and_what_is(execute, queries, read, engine):
+async def test_updates_have_before_and_after_images(execute, queries, read, engine):
     await execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9), n BIGINT UNSIGNED)")
     await execute("INSERT INTO t VALUES (1, 'one', NULL), (2, NULL, 18446744073709551615)")
     start = await queries.current_position()
@@ -273,7 +273,7 @@ async def test_reading_resumes_after_each_transaction(own, execute, queries, rea
     assert seen == 4
 
 
-async def test_a_follower_gets_changes_as_they_happen_and_can_hang_up(login, execute, queries, engine):
+async def test_a_follower_gets_changes_as_they_happen_and_can_disconnect(login, execute, queries, engine):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with asyncio.timeout(20), login() as session:
         stream = await session.dump(await queries.current_position(), server_id=replica(), heartbeat=0.1, engine=engine)
@@ -313,7 +313,7 @@ async def test_a_dump_that_is_killed_can_be_retried_and_repeats_nothing(login, e
     assert names(seen).count("Rows") == 1
 
 
-async def test_positions_that_cannot_be_served_are_told_apart(own, queries, read, engine):
+async def test_each_unusable_position_has_its_own_error(own, queries, read, engine):
     end = await queries.current_position()
     assert isinstance((await read(engine, Position(file="no-such-log.000001", offset=4))).failure, PositionPurged)
     beyond = Position(file=end.file, offset=end.offset + 100_000_000)
@@ -344,7 +344,7 @@ async def test_rows_without_metadata_are_an_error(own, schema, execute, queries,
         await execute("SET GLOBAL binlog_row_metadata = FULL")
 
 
-async def test_an_encrypted_connection_serves_too(login, execute, queries, engine, trusted):
+async def test_the_log_is_read_over_an_encrypted_connection(login, execute, queries, engine, trusted):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start = await queries.current_position()
     await execute("INSERT INTO t VALUES (1)")
@@ -357,7 +357,7 @@ async def test_an_encrypted_connection_serves_too(login, execute, queries, engin
 
 
 @pytest.mark.parametrize("way", ["gtid", "file"])
-async def test_both_engines_tell_the_same(own, execute, queries, read, way):
+async def test_both_engines_return_the_same_events(own, execute, queries, read, way):
     start = await queries.current_position()
     index = "UNIQUE ((id + 1)), INDEX ((LEFT(v, 9)))" if own.kind == "mysql" else "UNIQUE (v)"  # by hidden columns
     for statement in (
@@ -389,7 +389,7 @@ async def test_both_engines_tell_the_same(own, execute, queries, read, way):
     }
 
 
-async def test_both_engines_tell_the_statements(own, execute, queries, read):
+async def test_both_engines_return_the_statements(own, execute, queries, read):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     if own.kind == "mysql":
         await execute("SET binlog_rows_query_log_events = ON")
@@ -400,7 +400,7 @@ async def test_both_engines_tell_the_statements(own, execute, queries, read):
     assert ["INSERT INTO t VALUES (1) /* é */".encode()] == [e.query for e in ours.events if isinstance(e, RowsQuery)]
 
 
-async def test_large_rows_come_whole_and_once(own, execute, queries, read):
+async def test_large_rows_arrive_complete_and_once(own, execute, queries, read):
     """The library's dump command is a byte too long, for which MariaDB resets the connection at the end of the log."""
     await execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB)")
     start = await queries.current_position()
@@ -497,7 +497,7 @@ async def test_what_the_library_gets_wrong_is_refused(own, execute, queries, rea
     assert theirs.comparable == ours.comparable[: len(theirs.events)]
 
 
-async def test_files_with_another_checksum_than_the_servers_are_refused_by_the_library(own, execute, queries, read):
+async def test_the_library_refuses_files_whose_checksum_setting_differs_from_the_servers(own, execute, queries, read):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("SET GLOBAL binlog_checksum = NONE")
     try:

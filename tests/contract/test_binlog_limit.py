@@ -76,7 +76,7 @@ async def read_elsewhere(server: Server, start: Position) -> tuple[list[list[obj
     return found, growth
 
 
-async def test_a_huge_row_goes_by_in_little_memory(own, admin, schema, execute, compressed):
+async def test_a_huge_row_is_skipped_in_little_memory(own, admin, schema, execute, compressed):
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, 'a')")
     before = await admin.current_position()
@@ -98,7 +98,7 @@ async def read(admin: Session, start: Position, **options: object) -> list[Event
     return [event async for events in stream for event in events]
 
 
-async def test_statements_that_explain_rows_are_left_out_above_the_limit(own, admin, execute):
+async def test_rows_queries_above_the_limit_are_left_out(own, admin, execute):
     if own.kind == "mysql":
         await execute("SET binlog_rows_query_log_events = ON")
     start = await admin.current_position()

@@ -20,7 +20,7 @@ def account(own: Server) -> Login:
     return Login(host=own.host, port=own.port, user=own.user, password=own.password)
 
 
-async def test_a_place_between_transactions_gets_the_whole_set(account, login, schema, execute, queries):
+async def test_a_position_between_transactions_gets_the_complete_gtid_set(account, login, schema, execute, queries):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("FLUSH BINARY LOGS")
     start = await queries.current_position()
@@ -47,7 +47,7 @@ async def test_a_place_between_transactions_gets_the_whole_set(account, login, s
     assert str(GtidSet.parse(queries.server.flavor, start.gtid_set)) == first.gtid_set
 
 
-async def test_a_place_that_is_none_is_told(account, schema, execute, queries: Session):
+async def test_an_offset_that_is_no_position_is_an_error(account, schema, execute, queries: Session):
     end = await queries.current_position()
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     with pytest.raises(InvalidPosition, match=r"the server has no file no\.000001 \(its log is "):
@@ -59,7 +59,7 @@ async def test_a_place_that_is_none_is_told(account, schema, execute, queries: S
 
 
 @pytest.mark.parametrize("own", ["mysql"], indirect=True)
-async def test_what_a_backup_brought_belongs_to_the_set_though_no_file_tells_it(account, schema, execute, queries):
+async def test_the_gtid_set_includes_transactions_restored_from_a_backup(account, schema, execute, queries):
     brought = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-10"
     await execute(f"SET GLOBAL gtid_purged = '+{brought}'")
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

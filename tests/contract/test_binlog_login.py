@@ -47,7 +47,7 @@ async def test_a_certificate_that_is_not_to_be_trusted_stops_the_login(login, tr
                 pass
 
 
-async def test_less_is_verified_only_when_told(login, authority, tmp_path):
+async def test_verification_is_reduced_only_on_request(login, authority, tmp_path):
     async with login(tls=Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
         assert await cipher(session)
     stranger = Authority(tmp_path)
@@ -73,7 +73,7 @@ async def test_an_expired_certificate_stops_the_login(login, own, authority, tru
         assert await cipher(session)
 
 
-async def test_a_client_certificate_opens_an_account_that_asks_for_one(
+async def test_an_account_that_requires_a_client_certificate_accepts_it(
     login, authority, trusted, admin, account, tmp_path
 ):
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED BY 'p' REQUIRE X509")
@@ -90,7 +90,7 @@ async def test_a_client_certificate_opens_an_account_that_asks_for_one(
             pass
 
 
-async def test_a_server_without_tls_is_not_spoken_to_in_clear(mariadb):
+async def test_tls_is_never_replaced_by_an_unencrypted_connection(mariadb):
     async with session_on(mariadb) as session:
         if await session.query("SELECT 1 FROM DUAL WHERE @@have_ssl = 'YES'"):
             pytest.skip("this server has TLS")
@@ -135,7 +135,7 @@ async def test_every_method_of_authentication_works(login, own, trusted, admin, 
 
 
 @pytest.mark.parametrize("own", ["mariadb"], indirect=True)  # MySQL's package has no other method
-async def test_a_method_that_is_not_supported_is_told(login, admin, account):
+async def test_an_unsupported_authentication_method_is_reported(login, admin, account):
     await admin.query("INSTALL SONAME 'auth_pam'")
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED VIA pam")
     with pytest.raises(AccessDenied, match="logs in by a method that is not supported"):

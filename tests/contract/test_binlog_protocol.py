@@ -48,7 +48,7 @@ async def test_checksums_may_be_off_and_change_under_a_reader(login, admin, exec
     assert len([event for event in seen if isinstance(event, FormatDescription)]) == 3
 
 
-async def test_a_reader_that_starts_without_checksums_takes_them_when_they_come(login, admin, execute):
+async def test_a_reader_that_starts_without_checksums_verifies_later_ones(login, admin, execute):
     await execute("SET GLOBAL binlog_checksum = NONE")
     try:
         async with login() as session:
@@ -101,7 +101,7 @@ async def test_a_registered_reader_is_visible_and_a_second_one_ends_it(own, logi
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_an_event_of_several_packets_comes_whole(login, admin, execute, trusted, encrypted):
+async def test_an_event_of_several_packets_is_complete(login, admin, execute, trusted, encrypted):
     size = (20 << 20) + 7
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, REPEAT('abcdefg', %s))", size // 7)

@@ -72,7 +72,7 @@ async def test_commits_wait_for_a_semi_synchronous_reader(login, admin, schema, 
     assert ids(reading.result()) == [b"%d" % number for number in range(1, 8)]
 
 
-async def test_semi_sync_is_left_alone_where_it_is_not_enabled(login, admin, schema, execute):
+async def test_semi_sync_is_not_used_if_the_server_has_it_disabled(login, admin, schema, execute):
     start = await admin.current_position()
     await execute("INSERT INTO t (id) VALUES (1)")
     async with login() as session:

@@ -132,7 +132,7 @@ async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema,
     assert len(read) == len(set(read)) == 8000
 
 
-async def test_a_wrong_password_is_told_from_a_missing_server(login, unused_tcp_port):
+async def test_a_wrong_password_and_a_missing_server_have_different_errors(login, unused_tcp_port):
     with pytest.raises(AccessDenied, match="'databus_nobody'; check user and password"):
         async with login(user="databus_nobody", password="wrong"):
             pass
@@ -141,7 +141,7 @@ async def test_a_wrong_password_is_told_from_a_missing_server(login, unused_tcp_
             pass
 
 
-async def test_an_account_that_may_not_replicate_hears_which_grant_it_needs(login, execute, queries):
+async def test_an_account_that_may_not_replicate_gets_the_name_of_the_missing_grant(login, execute, queries):
     user, password = f"u_{secrets.token_hex(4)}", secrets.token_hex(8)
     await execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'")
     try:
@@ -159,7 +159,7 @@ async def test_an_account_that_may_not_replicate_hears_which_grant_it_needs(logi
         await execute(f"DROP USER '{user}'@'%'")
 
 
-async def test_positions_the_server_cannot_serve_are_told_apart(login, schema, queries):
+async def test_each_position_the_server_cannot_serve_has_its_own_error(login, schema, queries):
     end = await queries.current_position()
     with pytest.raises(PositionPurged):
         async with login() as session:

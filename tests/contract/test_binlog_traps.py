@@ -107,7 +107,7 @@ async def test_t1_a_compressed_transaction_beyond_a_packet_is_read(own, admin, s
 
 
 @only_mysql
-async def test_t1_a_transaction_that_was_compressed_a_lot_needs_little_memory(own, admin, schema, execute):
+async def test_t1_a_highly_compressed_transaction_needs_little_memory(own, admin, schema, execute):
     await execute("CREATE TABLE t (b LONGBLOB) ENGINE=BLACKHOLE")
     await execute("SET binlog_transaction_compression = ON")
     start = await admin.current_position()
@@ -150,7 +150,7 @@ async def test_t2_json_becomes_partial_in_the_middle_of_a_stream(own, admin, sch
 
 
 @only_mysql
-async def test_t2_a_partial_json_without_the_value_before_stops(schema, execute, stream):
+async def test_t2_partial_json_without_its_before_image_stops(schema, execute, stream):
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a JSON)")
     await execute("""INSERT INTO t VALUES (1, '{"k": 1, "long": "xxxxxxxxxxxxxxxx"}')""")
     await execute("SET binlog_row_value_options = PARTIAL_JSON, binlog_row_image = MINIMAL")
@@ -253,7 +253,7 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
 
 
 @only_mariadb
-async def test_t12_hashes_that_nobody_can_select_are_left_out(own, admin, schema, execute):
+async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute):
     """A unique index over a TEXT or BLOB makes them, after the table's columns."""
     start = await admin.current_position()
     columns = "db_row_hash_1 BIGINT UNSIGNED PRIMARY KEY, a TEXT, b BLOB"
@@ -293,7 +293,7 @@ async def test_t12_a_versioned_table_logs_its_history(own, admin, schema, execut
 # --- T19: files roll over to longer names; T20: newer servers
 
 
-async def test_t19_reading_goes_on_after_file_999999(own, admin, schema, execute):
+async def test_t19_reading_continues_after_file_999999(own, admin, schema, execute):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute(f"{RESET[own.kind]} TO 999999")
     start = await admin.current_position()
@@ -311,7 +311,7 @@ async def test_t19_reading_goes_on_after_file_999999(own, admin, schema, execute
 
 
 @only_mysql
-async def test_t20_mysql_9_is_read_as_a_user_of_its_default_kind(own, login, schema, execute):
+async def test_t20_mysql_9_is_read_with_its_default_authentication(own, login, schema, execute):
     async with printing(own) as run:
         with pytest.raises(Exception, match="syntax"):
             await run("SHOW MASTER STATUS")

@@ -52,7 +52,7 @@ async def test_updates_and_deletes_show_rows_before_and_after(source, schema, ex
 
 
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
-async def test_a_vector_is_its_floats_and_confuses_no_charset(source, schema, execute, queries):
+async def test_a_vector_is_its_floats_and_charsets_stay_right(source, schema, execute, queries):
     await execute("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), v VECTOR(2), b VARCHAR(9) CHARACTER SET latin1)")
     start = await queries.current_position()
     await execute("INSERT INTO v VALUES (1, 'é', STRING_TO_VECTOR('[1,-2.5]'), 'é')")

@@ -192,7 +192,7 @@ async def test_a_standby_is_ready_and_names_the_active_one(start: Start) -> None
     assert metrics.LEADER.labels("reader")._value.get() == 1
 
 
-async def test_the_active_one_stays_it_while_it_renews(start: Start) -> None:
+async def test_the_active_one_stays_active_while_it_renews(start: Start) -> None:
     first = start("first")
     await first.works.wait()
     second = start("second")
@@ -245,7 +245,7 @@ async def test_one_that_cannot_renew_stops_before_another_begins(keeper: Keeper,
     assert first.ended < second.began
 
 
-async def test_one_whose_lease_is_another_s_stops(keeper: Keeper, start: Start) -> None:
+async def test_one_whose_lease_another_one_has_acquired_stops(keeper: Keeper, start: Start) -> None:
     first = start("first")
     await first.works.wait()
     await keeper.forget()
@@ -254,7 +254,7 @@ async def test_one_whose_lease_is_another_s_stops(keeper: Keeper, start: Start) 
         await first.task
 
 
-async def test_a_forgotten_lease_leaves_one_active_after_the_next_renewal(keeper: Keeper, start: Start) -> None:
+async def test_after_a_lost_lease_the_next_renewal_leaves_one_active(keeper: Keeper, start: Start) -> None:
     """Two may work until then; that the work goes on is what counts, and the pipe keeps it safe."""
     replicas = [start("first"), start("second")]
     for _ in range(4):
@@ -285,7 +285,7 @@ async def test_work_that_swallows_its_cancellation_is_cancelled_again(
     assert task and not task.cancelling()
 
 
-async def test_what_befalls_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
+async def test_an_error_of_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
     """Kafka fences it and the database closes its connection, both because of a successor that the lease names."""
     with pytest.raises(LeadershipLost, match="another replica is active now"):
         async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
@@ -294,7 +294,7 @@ async def test_what_befalls_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
             raise Fenced("another producer")
 
 
-async def test_what_befalls_the_active_one_is(keeper: Keeper) -> None:
+async def test_an_error_of_the_active_one_is_fatal(keeper: Keeper) -> None:
     with pytest.raises(Fenced):
         async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
             raise Fenced("a producer of a stranger")
@@ -335,7 +335,7 @@ async def test_of_two_writers_one_is_refused(kubernetes_keeper: KubernetesKeeper
     assert len(set(holders)) == 1
 
 
-async def test_a_token_is_read_anew_and_a_missing_right_is_named(
+async def test_the_token_is_read_for_each_request_and_a_missing_right_is_named(
     kubernetes_keeper: KubernetesKeeper, account: Path
 ) -> None:
     lease = kubernetes_keeper.lease("first")
@@ -346,7 +346,7 @@ async def test_a_token_is_read_anew_and_a_missing_right_is_named(
     assert await lease.take() == "first"
 
 
-async def test_outside_of_a_pod_kubernetes_is_a_wrong_setting(tmp_path: Path) -> None:
+async def test_kubernetes_outside_of_a_pod_is_a_wrong_setting(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="works only in a pod"):
         async with connect_kubernetes(account=tmp_path):
             pass
@@ -358,7 +358,7 @@ async def test_an_api_that_is_away_is_retryable(account: Path) -> None:
             await KubernetesLease(client, "lease", "me", DURATION).take()
 
 
-def test_pipelines_do_not_share_a_lease_for_want_of_capitals() -> None:
+def test_pipelines_that_differ_only_in_case_do_not_share_a_lease() -> None:
     leases = {names.leader_lease(pipeline, "reader") for pipeline in ("shop-1", "Shop-1", "shop_1")}
     assert len(leases) == 3
     assert "databus-shop-1-reader" in leases

@@ -76,7 +76,7 @@ async def test_entries_taken_ahead_are_not_forgotten_before_they_are_published(
     assert await reader.backlog() == 0
 
 
-async def test_a_refused_entry_is_noticed_though_no_other_follows(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_a_refused_entry_is_noticed_even_if_it_is_the_last(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     async with asyncio.timeout(10), EntryWriter(reader, 2**20, Health()) as entries:
@@ -88,7 +88,7 @@ async def test_a_refused_entry_is_noticed_though_no_other_follows(publisher: Pub
                 await asyncio.sleep(0)
 
 
-async def test_of_large_entries_few_are_taken_at_once(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_few_large_entries_are_taken_at_once(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     for payload in (b"small", b"large" * 2**19, b"large" * 2**19, b"small"):
@@ -205,7 +205,7 @@ async def test_a_redis_that_is_away_is_retryable(pipeline: str) -> None:
             await ReaderEnd(nobody, pipeline).retire()
 
 
-async def test_what_makes_room_works_when_redis_has_no_memory_left(
+async def test_trimming_works_when_redis_has_no_memory_left(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
 ) -> None:
     await publisher.open(START)

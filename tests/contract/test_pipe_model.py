@@ -68,7 +68,7 @@ def steps(rng: random.Random) -> list[Step]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_model_of_redis_answers_as_redis(redis: Redis, seed: int) -> None:
+async def test_the_model_of_redis_answers_like_redis(redis: Redis, seed: int) -> None:
     pipeline = secrets.token_hex(4)
     keys = (names.generation_key(pipeline), names.stream_key(pipeline))
     memory = MemoryRedis()

@@ -49,7 +49,7 @@ async def uncommitted(pipeline: Pipeline, partition: TopicPartition) -> AsyncIte
         yield consumer
 
 
-async def test_t16_a_transaction_in_which_services_are_killed_is_published_whole_once(
+async def test_t16_a_transaction_is_published_completely_and_once_though_services_are_killed(
     pipeline: Pipeline,
     source: Server,
     schema: str,

@@ -35,7 +35,7 @@ def pipeline(make_pipeline: MakePipeline, source: Server, proxy: Proxy, schema: 
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_t28_a_half_open_connection_is_noticed_and_reading_goes_on(
+async def test_t28_a_half_open_connection_is_noticed_and_reading_continues(
     pipeline: Pipeline, proxy: Proxy, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

@@ -87,7 +87,7 @@ async def arrived(pipeline: Pipeline, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["redis", "kafka"])
-async def test_t29_while_a_neighbour_is_away_memory_is_bounded_and_nothing_is_lost(
+async def test_t29_while_a_dependency_is_away_memory_is_bounded_and_nothing_is_lost(
     pipeline: Pipeline, own: Stack, kind: Kind
 ) -> None:
     insert = f"INSERT INTO {pipeline.name}.t VALUES (%s, REPEAT('x', %s))"

@@ -37,7 +37,7 @@ async def trouble(pipeline: Pipeline, times: int) -> None:
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["gone", "hangs"])
-async def test_t29_rows_wait_for_the_schema_registry_and_come_once(
+async def test_t29_rows_wait_for_the_schema_registry_and_arrive_once(
     hangs: bool, make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server, own: Stack
 ) -> None:
     registry = await asyncio.to_thread(own.start, "registry")

@@ -79,7 +79,7 @@ async def test_t4_an_event_of_an_unknown_type_stops_the_reader(
     assert said.count(f"{_UNKNOWN} (unknown) at {place}") >= 2
 
 
-async def test_t4_an_unknown_event_that_says_it_may_be_ignored_is_passed_over(
+async def test_t4_an_unknown_event_marked_as_ignorable_does_not_stop_the_reader(
     pipeline: Pipeline, stack: Stack, source: Server, kind: Kind, changes: Consume
 ) -> None:
     consumer = await changes(f"{pipeline.name}.shop.t")

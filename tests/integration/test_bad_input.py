@@ -106,7 +106,7 @@ async def test_every_wrong_setting_of_the_server_is_named(pipeline: Pipeline) ->
         ("reader", "source", {"hosts": ["127.0.0.1:1"]}, "127.0.0.1:1"),
     ],
 )
-async def test_a_neighbour_that_is_not_there_is_named(
+async def test_a_dependency_that_is_not_running_is_named(
     make_pipeline: MakePipeline, mariadb: Server, service: str, section: str, values: dict[str, Any], setting: str
 ) -> None:
     pipeline = make_pipeline(mariadb, "shop")

@@ -23,7 +23,7 @@ def start(pipeline: Pipeline) -> None:
     pipeline.wait("reader")
 
 
-async def test_t21_a_row_larger_than_kafkas_limit_goes_to_dead_letters_and_the_others_flow(
+async def test_t21_a_row_larger_than_kafkas_limit_becomes_a_dead_letter_and_the_others_are_published(
     make_pipeline: MakePipeline, source, schema: str, execute: Execute, changes: Consume, capfdbinary
 ) -> None:
     pipeline = make_pipeline(source, schema)

@@ -104,7 +104,7 @@ async def test_t25_snapshot_and_binlog_give_the_same_text(
     assert [dumped] == logged.images()
 
 
-async def test_t25_snapshot_and_binlog_give_the_same_text_for_the_whole_matrix(
+async def test_t25_snapshot_and_binlog_give_the_same_text_for_all_types_of_the_matrix(
     source: Database, settings: Source, schema: str
 ) -> None:
     before = await position(settings)

@@ -49,7 +49,7 @@ async def refusal(progress: Progress, server: Database) -> tuple[Refusal, str]:
     return caught.value.reason, str(caught.value)
 
 
-async def test_t18_another_host_goes_on_by_gtid_and_forgets_the_files_of_the_first(pair: Pair) -> None:
+async def test_t18_another_host_resumes_by_gtid_without_the_files_of_the_first(pair: Pair) -> None:
     first, second = pair.servers
     progress = await published(first)
     assert progress.position and progress.position.file == "first.000001"
@@ -125,7 +125,7 @@ async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> No
     assert (await refusal(msgspec.structs.replace(progress, position=place), first))[0] is Refusal.RESET
 
 
-async def test_t18_a_log_that_begins_behind_the_progress_is_no_longer_the_one_that_was_read(pair: Pair) -> None:
+async def test_t18_a_log_that_starts_after_the_progress_is_not_the_one_that_was_read(pair: Pair) -> None:
     first, _ = pair.servers
     progress = await published(first)
     await run(first, "INSERT INTO shop.t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO shop.t VALUES (3)")
@@ -148,7 +148,7 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 
 
-async def test_a_host_without_what_comes_next_is_refused(pair: Pair) -> None:
+async def test_a_host_that_purged_the_next_changes_is_refused(pair: Pair) -> None:
     first, second = pair.servers
     progress = await published(first)
     await run(second, "FLUSH BINARY LOGS")
@@ -162,7 +162,7 @@ async def test_a_host_without_what_comes_next_is_refused(pair: Pair) -> None:
     assert (reason, "begin again from a new dump" in said) == (Refusal.PURGED, True)
 
 
-async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair) -> None:
+async def test_a_position_without_gtids_is_valid_only_for_its_own_server(pair: Pair) -> None:
     first, second = pair.servers
     whole = await published(first)
     progress = msgspec.structs.replace(whole, position=Position("", whole.position.file, whole.position.offset))
@@ -174,7 +174,7 @@ async def test_a_place_without_gtids_is_good_for_its_own_server_alone(pair: Pair
     assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, whole.position.gtid_set)
 
 
-async def test_a_start_that_no_host_has_come_to_is_refused(pair: Pair) -> None:
+async def test_a_start_that_no_host_has_reached_is_refused(pair: Pair) -> None:
     future = {"mariadb": "0-101-999", "mysql": "00112233-4455-6677-8899-aabbccddeeff:1-5"}[pair.kind]
     with pytest.raises(SourceRefused, match=f"it lacks {future}, which was published"):
         async with Hosts(settings(pair.primary, start=f"gtid:{future}"), 0.0).connect(Progress(), Health()):

@@ -47,9 +47,7 @@ async def next_ids(consumer: Changes, count: int) -> set[int]:
     return {int(row[0]) for message in await consumer.until(count) for row in message["Rows"]}
 
 
-async def test_t17_sources_tags_and_gaps_are_kept_whole_over_a_failover(
-    pair: Pair, pipeline: Pipeline, changes: Consume
-) -> None:
+async def test_t17_sources_tags_and_gaps_survive_a_failover(pair: Pair, pipeline: Pipeline, changes: Consume) -> None:
     first, second = pair.servers
     consumer = await running(pipeline, changes)
     names = ("AUTOMATIC", f"{OTHER}:1", f"{OTHER}:5", "AUTOMATIC:blue", f"{OTHER}:green:7", f"{OTHER}:3", "AUTOMATIC")
@@ -76,7 +74,7 @@ async def test_t17_sources_tags_and_gaps_are_kept_whole_over_a_failover(
     assert await next_ids(consumer, 4) == {20, 21, 22, 23}, "what fills a gap comes, and nothing comes again"
 
 
-async def test_t17_a_gap_of_a_replica_with_several_workers_is_no_other_history(pair: Pair) -> None:
+async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_history(pair: Pair) -> None:
     first, second = pair.servers
     for number in (1, 2, 4):
         await insert_as(first, f"{OTHER}:{number}", 10 + number)

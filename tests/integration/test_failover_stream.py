@@ -43,7 +43,7 @@ async def created_and_first(consumer: Changes) -> None:
     assert (created["Action"], first["Rows"]) == ("create", [[b"1"]])
 
 
-async def test_t18_a_failover_goes_on_by_gtid_under_other_file_names(
+async def test_t18_a_failover_resumes_by_gtid_with_other_file_names(
     pair: Pair, pipeline: Pipeline, consumer: Changes
 ) -> None:
     first, second = pair.servers
@@ -67,7 +67,7 @@ async def test_t18_a_failover_goes_on_by_gtid_under_other_file_names(
     assert log.count(" dependency_lost: ") == 2
 
 
-async def test_the_reader_goes_where_it_is_told_to(pair: Pair, pipeline: Pipeline, consumer: Changes) -> None:
+async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: Pipeline, consumer: Changes) -> None:
     first, second = pair.servers
     settings = load(pipeline.config)
     with pytest.raises(DatabusError, match="has answered within 1 s: is it running"):

@@ -69,7 +69,7 @@ def as_json(content: bytes | None) -> Any:
         return content
 
 
-async def test_each_consumer_reads_the_same_changes_in_its_own_words(read: Read, source: Server) -> None:
+async def test_each_consumer_reads_the_same_changes_in_its_own_format(read: Read, source: Server) -> None:
     values = [value for _, value in await read("{name}.databus", 4)]
     assert [value["Action"] for value in values] == ["insert", "insert", "update", "alter"]
 

@@ -64,7 +64,7 @@ async def test_a_progress_topic_that_forgets_is_refused(settings: Settings) -> N
             await topics.ensure_progress()
 
 
-async def test_a_progress_topic_of_our_making_is_accepted_later(settings: Settings) -> None:
+async def test_a_progress_topic_that_we_created_is_accepted_later(settings: Settings) -> None:
     async with open_topics(settings) as topics:
         await topics.ensure_progress()
         async with open_producer(settings) as producer:

@@ -57,7 +57,7 @@ def numbers(messages: list[dict[str, Any]]) -> list[int]:
     return [int(row[0]) for message in messages for row in message["Rows"]]
 
 
-async def test_what_its_topic_does_not_take_goes_to_dead_letters_and_the_others_flow(
+async def test_a_record_that_its_topic_refuses_becomes_a_dead_letter_and_the_others_are_published(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
 ) -> None:
     settings = configured()
@@ -91,7 +91,7 @@ async def test_a_message_a_row_fills_batch_after_batch_and_only_the_row_that_is_
     assert (letter["row"], letter["record"], letter["key"]) == (51, 44, '{"id":44}')
 
 
-async def test_a_dead_letter_is_replayed_once_its_topic_takes_it(
+async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:
     settings = configured()
@@ -140,7 +140,7 @@ async def test_split_keeps_the_two_images_of_an_update_together(
     assert [message["Rows"] for message in messages] == [images[0:2], images[2:4], images[4:6]]
 
 
-async def test_a_claim_check_tells_where_the_value_is(
+async def test_a_claim_check_has_the_location_of_the_value(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
 ) -> None:
     settings = configured(oversize="claim_check")
@@ -192,7 +192,7 @@ async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
     assert "databus binlog log.1 --row-limit 191MiB --tables shop.items --format databus" in err
 
 
-async def test_what_cannot_be_encoded_leaves_a_dead_letter_too(
+async def test_a_row_that_cannot_be_encoded_becomes_a_dead_letter(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The `databus` format takes anything; formats of text do not."""
@@ -261,7 +261,7 @@ async def test_rows_of_a_key_stay_in_one_partition_and_statements_go_to_all(
     assert deleted == inserted
 
 
-async def test_a_publisher_told_to_stop_commits_whole_transactions_and_no_half_one(
+async def test_a_publisher_that_is_stopped_commits_only_complete_transactions(
     configured: Callable[..., Settings], run: Run, consumed: Consume
 ) -> None:
     settings = configured()
@@ -313,7 +313,7 @@ async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configu
         assert (found["retention.ms"], found["max.message.bytes"]) == values
 
 
-async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_told(
+async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_reported(
     configured: Callable[..., Settings],
 ) -> None:
     publisher = Publisher(configured(transaction_timeout="2h"))
@@ -322,7 +322,7 @@ async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_told(
     assert str(failure).startswith("publisher.transaction_timeout: ")
 
 
-async def test_a_reader_that_falls_silent_in_a_transaction_is_not_waited_for_until_kafka_ends_it(
+async def test_a_reader_that_stalls_in_a_transaction_is_given_up_before_kafka_aborts_it(
     configured: Callable[..., Settings], run: Run, consumed: Consume
 ) -> None:
     settings = configured(transaction_timeout="4s")

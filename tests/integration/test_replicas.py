@@ -102,7 +102,7 @@ async def arrived(consumer: Changes, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("service", ["reader", "publisher"])
-async def test_t22_one_that_slept_is_replaced_and_disturbs_nobody_when_it_wakes(
+async def test_t22_a_suspended_replica_is_replaced_and_does_no_harm_when_it_resumes(
     pipeline: Pipeline, source: Server, schema: str, changes: Consume, service: Service
 ) -> None:
     consumer = await changes(f"{pipeline.name}.{schema}.ledger")
@@ -128,7 +128,7 @@ async def test_t22_one_that_slept_is_replaced_and_disturbs_nobody_when_it_wakes(
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("service", ["reader", "publisher"])
-async def test_t22_two_that_are_active_for_a_moment_lose_and_repeat_nothing(
+async def test_t22_two_replicas_active_at_the_same_time_lose_and_repeat_nothing(
     pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume, service: Service
 ) -> None:
     """Redis forgets the lease until the standby is quicker than the holder's renewal."""
@@ -190,7 +190,7 @@ async def test_a_replica_that_is_stopped_hands_over_at_once(
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_replicas_go_on_when_redis_was_away_and_has_forgotten_everything(
+async def test_replicas_continue_after_an_outage_of_redis_that_lost_all_data(
     pipeline: Pipeline, source: Server, schema: str, own: Stack, redis_server: Server, changes: Consume
 ) -> None:
     consumer = await changes(f"{pipeline.name}.{schema}.ledger")

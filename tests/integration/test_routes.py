@@ -50,7 +50,7 @@ def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(package.parent)
 
 
-async def test_a_change_goes_two_ways_each_in_its_own_shape(
+async def test_two_outputs_publish_a_change_each_in_its_own_form(
     configured: Callable[..., Settings], run: Run, read: Read
 ) -> None:
     settings = configured(
@@ -94,7 +94,7 @@ async def test_an_update_into_and_out_of_a_filter_is_an_insert_and_a_delete(
     ]
 
 
-async def test_rows_are_spread_by_the_columns_a_rule_chooses(
+async def test_the_columns_of_a_rule_choose_the_partitions_of_rows(
     configured: Callable[..., Settings], run: Run, changes: Consume
 ) -> None:
     settings = configured(routes=[{"match": ["*.*"], "key": ["text"]}])
@@ -108,7 +108,7 @@ async def test_rows_are_spread_by_the_columns_a_rule_chooses(
     assert found == {(3, b"1"), (0, b"4"), (2, b"5")}
 
 
-async def test_what_no_rule_publishes_goes_nowhere_and_the_progress_passes_it(
+async def test_changes_without_a_rule_are_not_published_and_the_progress_includes_them(
     configured: Callable[..., Settings], run: Run, read: Read
 ) -> None:
     settings = configured(routes=[{"match": ["shop.items"], "drop": True}, {"match": ["shop.*"]}])
@@ -122,7 +122,7 @@ async def test_what_no_rule_publishes_goes_nowhere_and_the_progress_passes_it(
 
 
 @pytest.mark.parametrize("memory", [10, 2**20])
-async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
+async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
     configured: Callable[..., Settings],
     run: Run,
     read: Read,
@@ -165,7 +165,7 @@ async def test_a_transaction_is_held_back_for_those_who_tell_of_its_end(
     assert told == ["1 begins", "1 ends with 3", time, time, "3 begins", "3 ends with 1", time]
 
 
-async def test_dead_letters_of_each_way_are_kept_apart_and_name_topic_and_format(
+async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_format(
     configured: Callable[..., Settings], run: Run, read: Read, rowwise: None, dead_letters: Any
 ) -> None:
     settings = configured(
@@ -199,7 +199,7 @@ async def test_dead_letters_of_each_way_are_kept_apart_and_name_topic_and_format
         ([{"match": ["hr.*"], "mask": ["*"]}], None),
     ],
 )
-async def test_a_statement_is_not_told_where_it_could_tell_of_other_tables(
+async def test_a_statement_that_could_reveal_other_tables_is_not_published(
     configured: Callable[..., Settings], run: Run, read: Read, others: list[dict[str, Any]], told: str | None
 ) -> None:
     maxwell = {"match": ["*.*"], "format": "maxwell-json", "options": {"output_row_query": True}}
@@ -222,7 +222,7 @@ async def test_a_statement_is_not_told_where_it_could_tell_of_other_tables(
         ({"truncate": {"id": 3}, "hash": ["id"], "key": ["id"], "columns": {"include": ["id"]}}, None),
     ],
 )
-async def test_a_rule_that_does_not_fit_a_table_stops_and_nothing_is_laid_open(
+async def test_a_rule_that_does_not_fit_a_table_stops_and_nothing_is_exposed(
     configured: Callable[..., Settings], run: Run, read: Read, rule: dict[str, Any], said: str | None
 ) -> None:
     settings = configured(salt="x", routes=[{"match": ["other.*"]}, {"match": ["shop.*"]} | rule])
@@ -236,7 +236,7 @@ async def test_a_rule_that_does_not_fit_a_table_stops_and_nothing_is_laid_open(
     assert str(failure) == f"publisher.routes: rule 2 does not fit table shop.items: {said}" or said in str(failure)
 
 
-async def test_two_ways_into_one_topic_are_refused(configured: Callable[..., Settings], run: Run) -> None:
+async def test_two_outputs_with_one_topic_are_refused(configured: Callable[..., Settings], run: Run) -> None:
     settings = configured(routes=[{"match": ["*.*"]}, {"match": ["shop.*"], "output": "again"}])
     publisher, source = await run(settings)
     await source.commit(source.insert((1, 9)))

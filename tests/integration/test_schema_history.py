@@ -147,7 +147,7 @@ async def test_rows_that_do_not_fit_the_history_stop_the_reader(
     assert f"rows of {schema}.t do not fit what is known of the table" in pipeline.log("reader").read_text()
 
 
-async def test_t8_rows_of_before_and_after_ddl_that_came_while_the_reader_was_down(
+async def test_t8_rows_before_and_after_ddl_that_ran_while_the_reader_was_down(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
@@ -204,7 +204,7 @@ async def test_t10_a_table_is_swapped_with_a_copy_that_is_not_captured(
     assert rows(found) == [{"id": "1", "a": "2"}, {"b": "9", "id": "2", "c": "2"}]
 
 
-async def test_t10_tables_that_trade_names_or_are_made_again(
+async def test_t10_tables_that_swap_names_or_are_created_again(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE a (id INT PRIMARY KEY, of_a INT)")
@@ -220,7 +220,7 @@ async def test_t10_tables_that_trade_names_or_are_made_again(
     assert rows(found) == [{"id": "1", "of_a": "7"}, {"of_c": "7", "id": "2"}, {"id": "3", "again": "7"}]
 
 
-async def test_t11_columns_put_first_between_and_at_once(
+async def test_t11_columns_added_first_in_between_and_several_at_once(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
@@ -258,7 +258,7 @@ async def test_t7_names_that_are_no_longer_logged_come_from_the_history(
 
 @pytest.mark.parametrize("metadata", ["least"], indirect=True)
 @pytest.mark.parametrize("fault", ["missing", "corrupt"])
-async def test_t30_a_history_that_cannot_be_read_is_never_taken_for_an_empty_one(
+async def test_t30_an_unreadable_history_is_never_treated_as_empty(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume, kafka: Server, fault: str
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

@@ -64,7 +64,7 @@ async def test_a_pipeline_begins_where_a_dump_ends(
     assert await next_ids(await changes(f"{second.name}.{schema}.t"), 1) == [3]
 
 
-async def test_a_start_that_cannot_be_is_told_in_one_line(
+async def test_an_impossible_start_is_reported_in_one_line(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -90,7 +90,7 @@ async def offset_inside(session: Session, start: Position) -> int:
     return int(rows[1][1])
 
 
-async def test_a_dump_that_is_not_there_is_told(make_pipeline: MakePipeline, source: Server, schema: str) -> None:
+async def test_a_missing_dump_is_reported(make_pipeline: MakePipeline, source: Server, schema: str) -> None:
     pipeline = make_pipeline(source, schema, reader={"start": "dump:none"})
     await asyncio.to_thread(pipeline.start_all, "publisher", "dump-api")
     pipeline.spawn("reader")

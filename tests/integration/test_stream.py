@@ -102,7 +102,7 @@ async def test_a_prepared_xa_transaction_stops_the_reader_for_good(
     assert pipeline.log("reader").read_text().count("XA PREPARE after captured rows") == 2
 
 
-async def test_a_pipeline_goes_on_where_it_was_stopped(
+async def test_a_pipeline_resumes_where_it_was_stopped(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -157,7 +157,7 @@ async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     assert [int(row[0]) for message in messages for row in message["Rows"]] == list(range(writing.result()))
 
 
-async def test_t9_ddl_and_rows_of_other_tables_are_none_of_its_business(
+async def test_t9_ddl_and_rows_of_other_tables_are_ignored(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -189,7 +189,7 @@ async def test_an_alter_in_two_phases_is_published_once_and_a_failed_one_never(
     assert [message["Action"] for message in messages] == ["insert", "alter", "insert"]
 
 
-async def test_a_statement_is_told_with_its_table_as_it_was(
+async def test_a_statement_is_published_with_its_table_before_it(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server
 ) -> None:
     options = {"output_ddl": True}
@@ -231,7 +231,7 @@ async def test_a_statement_that_hides_its_rows_stops_the_reader(
         assert f" {field}=" in log.splitlines()[-1]
 
 
-async def test_a_temporary_table_that_hides_a_captured_one_is_none_of_its_business(
+async def test_a_temporary_table_with_the_name_of_a_captured_one_is_ignored(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

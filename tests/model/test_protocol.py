@@ -13,7 +13,7 @@ from model.stories import STORIES
 from model.world import Violated, World
 
 
-def test_nothing_is_lost_or_invented_whatever_breaks() -> None:
+def test_nothing_is_lost_or_invented_under_any_fault() -> None:
     explore(HandOver, 25)
 
 
@@ -37,5 +37,5 @@ def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, .
         story()
 
 
-def test_without_transactions_nothing_is_lost_and_only_whole_ends_come_again() -> None:
+def test_without_transactions_nothing_is_lost_and_only_complete_ends_are_repeated() -> None:
     explore(HandOverAtLeastOnce, 20)

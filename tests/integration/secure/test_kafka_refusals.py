@@ -107,7 +107,7 @@ async def test_a_wrong_setting_is_one_line(
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_the_command_line_says_it_too(
+async def test_the_command_line_reports_the_same_line(
     sections: dict[str, Section], stranger: Authority, wrong: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     listener, change, said = WRONG[wrong]
@@ -131,7 +131,9 @@ async def test_a_service_ends_with_that_line(
     assert said in lines[0]
 
 
-async def test_a_token_of_a_stranger_is_refused(sections: dict[str, Section], signer: Signer, tmp_path: Path) -> None:
+async def test_a_token_of_an_unknown_issuer_is_refused(
+    sections: dict[str, Section], signer: Signer, tmp_path: Path
+) -> None:
     stranger = Signer(tmp_path / "jwks.json")
     async with serving_tokens(TokenEndpoint(stranger.token, secret="x")) as endpoint:
         login = {"token_url": endpoint.url, "client_id": "databus", "client_secret": "x"}
@@ -142,7 +144,7 @@ async def test_a_token_of_a_stranger_is_refused(sections: dict[str, Section], si
                 await client(Settings(name="shop", kafka=section))
 
 
-async def test_a_broker_that_refuses_while_another_lets_in_is_tried_again(section: Section) -> None:
+async def test_a_broker_that_refuses_is_retried_if_another_accepts_the_login(section: Section) -> None:
     wrong = at_localhost(section)["bootstrap_servers"]
     both = Kafka.model_validate(but(section, bootstrap_servers=[*section["bootstrap_servers"], *wrong]))
     with pytest.raises(KafkaUnavailable, match="Hostname mismatch"):

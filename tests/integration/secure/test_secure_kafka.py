@@ -153,7 +153,7 @@ def read_by_spark(spark: SparkSession, section: Section, topic: str) -> DataFram
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-async def test_other_mechanisms_let_in(
+async def test_other_sasl_mechanisms_log_in(
     spark: SparkSession, sections: dict[str, Section], topic: str, mechanism: str
 ) -> None:
     section = but(sections["scram"], sasl={"mechanism": mechanism})
@@ -187,7 +187,7 @@ async def oauth(signer: Signer, sections: dict[str, Section]) -> AsyncIterator[S
         yield sections["scram"] | {"sasl": {"mechanism": "OAUTHBEARER", "oauth": login}}
 
 
-async def test_a_token_lets_in(spark: SparkSession, oauth: Section, topic: str) -> None:
+async def test_a_token_logs_in(spark: SparkSession, oauth: Section, topic: str) -> None:
     assert await count_topics(oauth) > 0
     assert await asyncio.to_thread(read_by_spark(spark, oauth, topic).count) == 1
 

@@ -111,7 +111,7 @@ def test_one_changed_bit_stops(binlog_file, at):
         rows_of(bytes(data))
 
 
-def test_what_is_no_binlog_file_is_refused():
+def test_a_file_that_is_not_a_binlog_is_refused():
     for content in (b"PK\3\4....", b"\xfdbin...."):
         with pytest.raises(CorruptEvent, match="binlog file"):
             Decoder().feed_file(content)

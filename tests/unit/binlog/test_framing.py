@@ -31,7 +31,7 @@ def test_pieces_of_any_size_give_the_same_events(wire):
         assert not decoder.pending
 
 
-def test_a_call_ends_behind_a_statement_that_may_change_what_describe_says(wire):
+def test_a_call_ends_after_a_statement_that_may_change_what_describe_returns(wire):
     statement = wire.event(2, bytes(13) + b"\0" + b"ALTER TABLE t ADD a INT")
     stream = wire.packets(wire.head(), xid(wire, 1), statement, xid(wire, 2), statement)
     decoder = Decoder(by_statement=True)
@@ -57,7 +57,7 @@ def test_an_event_may_span_packets(wire, excess):
     assert found[2].xid == 7
 
 
-def test_a_reused_buffer_is_read_only_as_far_as_told(wire):
+def test_a_reused_buffer_is_read_only_up_to_the_given_size(wire):
     buffer = bytearray(4096)
     decoder = Decoder()
     for content in (wire.packets(wire.head()), wire.packets(xid(wire, 1)), wire.packets(xid(wire, 2))):
@@ -66,7 +66,7 @@ def test_a_reused_buffer_is_read_only_as_far_as_told(wire):
     assert event.xid == 2
 
 
-def test_t19_positions_go_on_beyond_4_gib(wire):  # T19: an event has only 32 bits for its position
+def test_t19_positions_continue_beyond_4_gib(wire):  # T19: an event has only 32 bits for its position
     decoder = Decoder(file="binlog.000001", offset=0xFFFFFF00)
     decoder.feed(wire.packets(wire.head()))
     size = len(xid(wire, 1))

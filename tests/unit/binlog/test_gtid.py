@@ -23,7 +23,7 @@ def test_a_mysql_set_prints_as_the_server_prints_it(text, normal):
     assert str(GtidSet.parse("mysql", text)) == normal
 
 
-def test_transactions_added_together_are_those_added_one_by_one():
+def test_adding_transactions_together_equals_adding_them_one_by_one():
     mysql = [f"{A}:4", f"{A}:5", "", f"{A}:6", f"{B}:1", f"{A}:8", f"{A}:blue:1", f"{A}:7"]
     mariadb = ["0-1-7", "1-1-3", "", "0-2-8"]
     for flavor, start, gtids in (("mysql", f"{A}:1-3", mysql), ("mariadb", "0-1-6,2-1-1", mariadb)):
@@ -107,7 +107,7 @@ def test_a_mariadb_position_keeps_the_last_of_each_domain():
         ),
     ],
 )
-def test_a_mysql_transaction_tells_its_commit_time(wire, decode, body, gtid, committed):
+def test_a_mysql_transaction_has_its_commit_time(wire, decode, body, gtid, committed):
     [event] = decode(wire.event(33, bytes.fromhex(body)))
     assert isinstance(event, Gtid)
     assert (event.gtid, event.commit_time_us, event.standalone) == (gtid, committed, False)

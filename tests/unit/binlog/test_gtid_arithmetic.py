@@ -38,7 +38,7 @@ def mariadb(last: dict[int, tuple[int, int]]) -> MariaDbGtidPosition:
 
 @settings(deadline=None)
 @given(histories, histories)
-def test_a_mariadb_position_lacks_the_domains_that_came_further_elsewhere(a, b):
+def test_a_mariadb_position_lacks_the_domains_that_are_ahead_elsewhere(a, b):
     further = {
         d: last for d, last in a.items() if d not in b or last[1] > b[d][1] or (last != b[d] and last[1] == b[d][1])
     }
@@ -52,12 +52,12 @@ def test_two_servers_that_wrote_the_same_number_have_two_histories():
     assert not there.covers(here)
 
 
-def test_what_is_missing_can_be_told_by_its_sources():
+def test_missing_transactions_can_be_restricted_to_common_sources():
     extra = GtidSet.parse("mysql", f"{A}:5-7,{B}:1-3,{A}:blue:9")
     assert str(extra.of_sources_in(mysql({(A, 1)}))) == f"{A}:5-7"
 
 
-def test_a_mariadb_server_has_what_its_binlog_state_reaches_for_that_domain_and_server():
+def test_a_mariadb_server_has_the_transactions_up_to_its_binlog_state():
     ours = mariadb({0: (1, 100), 7: (1, 5)})
     assert str(ours.missing_from("0-1-100,0-2-150,7-1-9")) == ""
     assert str(ours.missing_from("0-1-90,0-2-150,7-1-5")) == "0-1-100", "0-2-150 was written by another server"

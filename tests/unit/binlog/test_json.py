@@ -63,7 +63,7 @@ def test_a_malformed_document_stops(text_of, document):
         text_of(document)
 
 
-def test_an_update_of_mysql_5_7_reads_whole(wire, decode):
+def test_an_update_of_mysql_5_7_is_read_completely(wire, decode):
     table = "6c0000000000 0100 04 74657374 00 03 743131 00 04 030ff503 03 640004 0f 010100 02012d"
     rows = (
         "6c0000000000 0100 0200 04 ff ff"
@@ -75,7 +75,7 @@ def test_an_update_of_mysql_5_7_reads_whole(wire, decode):
     assert update.images() == [[b"1", b"{}", b"{}", None], [b"1", b'{"a":1234}', b'{"a": 1234}', None]]
 
 
-def test_a_document_whose_values_are_pointed_to_again_and_again_stops(text_of):
+def test_a_document_that_repeats_its_values_too_often_stops(text_of):
     kind, value = "0c", "01 61"  # a string of one byte
     for _ in range(30):  # an array of twice the same value: count, size, two entries of type and offset, the value
         size = 10 + len(bytes.fromhex(value))

@@ -55,7 +55,7 @@ def test_a_diff_may_go_into_the_value_of_an_earlier_one():
     assert applied('{"s": 5}', *changes) == '{"s": {"x": [{"y": true}, 1]}}'
 
 
-def test_what_no_diff_touches_keeps_its_very_text():
+def test_values_without_a_diff_keep_their_text():
     kept = r'"é": 1.50, "rest": "\u0001\"\\/\t😀", "日本": [1.0, 1e20, -0.0, 18446744073709551615]'
     assert applied(f'{{"a": 1, {kept}}}', diff(REPLACE, "$.a", "2")) == f'{{"a": 2, {kept}}}'
 
@@ -73,13 +73,13 @@ def test_names_are_read_and_printed_as_the_server_writes_them(leg, printed):
     assert applied("{}", diff(INSERT, f"${leg}", "[0]")) == before
 
 
-def test_members_stand_by_length_and_bytes_of_their_names():
+def test_members_are_sorted_by_length_and_bytes_of_their_names():
     names = ["b", "a", "é", "zz", "aaa", "日", "~", "B"]
     inserted = applied("{}", *(diff(INSERT, f'$."{name}"', "0") for name in names))
     assert list(json.loads(inserted)) == ["B", "a", "b", "~", "zz", "é", "aaa", "日"]
 
 
-def test_the_deepest_document_can_be_changed_at_its_bottom():
+def test_the_innermost_value_of_the_deepest_document_can_be_changed():
     before = '{"a": [' * 50 + "1" + "]}" * 50
     assert applied(before, diff(REPLACE, "$" + ".a[0]" * 50, "2")) == before.replace("1", "2")
 

@@ -75,11 +75,11 @@ def test_a_server_without_checksums(wire, event, gtid, time, start):
         "b8df006ba109030000260000005101000000000b0000006d62696e2e303030303032c02b2637",  # BINLOG_CHECKPOINT
     ],
 )
-def test_events_that_nobody_needs_are_left_out(decode, event):
+def test_events_without_data_are_left_out(decode, event):
     assert not decode(event, mariadb=True)
 
 
-def test_the_log_goes_on_in_another_file(decode):
+def test_the_log_continues_in_another_file(decode):
     [rotate] = decode(
         "6de0006b04090300002a00000085150000000004000000000000006d62696e2e303030303034b69e78a1", mariadb=True
     )
@@ -137,7 +137,7 @@ def test_rows_of_mysql_9(decode):
     assert rows.statement_end
 
 
-def test_rows_of_tables_nobody_wants_are_not_even_looked_at(decode):
+def test_rows_of_unwanted_tables_are_not_decoded(decode):
     asked = []
 
     def wanted(*table: str) -> bool:
@@ -163,7 +163,7 @@ def test_rows_without_their_table_map_stop(decode):
         decode(LOG_INSERT)
 
 
-def test_another_number_of_columns_stops(wire, decode):
+def test_a_different_number_of_columns_stops(wire, decode):
     with pytest.raises(CorruptEvent, match="do not have the columns of their table map"):
         decode(wire.table("03", extra="010100"), wire.inserted("00 01000000 02000000", columns=2))
 
@@ -178,7 +178,7 @@ def test_an_incident_stops(wire, decode):
         decode(wire.event(26, b"\1\0\x14LOST_EVENTS happened"))
 
 
-def test_heartbeats_tell_where_the_server_stands(wire, decode):
+def test_heartbeats_have_the_servers_position(wire, decode):
     old, new, far = decode(
         wire.event(27, b"binlog.000001", next_position=500),
         wire.event(41, bytes.fromhex("01 0d 62696e6c6f672e303030303031 02 01 9e 00")),
@@ -202,7 +202,7 @@ def test_t4_an_unknown_event_marked_as_ignorable_is_skipped(wire, decode):
     assert not decode(wire.event(99, bytes(10), flags=0x80))
 
 
-def test_an_alter_in_two_phases_says_which(wire, decode):
+def test_an_alter_in_two_phases_names_its_phase(wire, decode):
     began = (32).to_bytes(8, "little") + (5).to_bytes(4, "little") + b"\x29\x02"
     start, commit, plain = decode(
         wire.event(162, began.ljust(19, b"\0"), server_id=777),
@@ -238,7 +238,7 @@ def test_a_table_may_have_the_number_that_also_means_none(wire, decode):
     assert not decode(no_table)
 
 
-def test_a_heartbeat_of_mariadb_beyond_4_gib_brings_its_position(wire, decode):
+def test_a_heartbeat_of_mariadb_beyond_4_gib_has_its_position(wire, decode):
     position = (5 << 30) + 77
     [heartbeat] = decode(wire.event(27, position.to_bytes(8, "little") + b"binlog.000001"), mariadb=True)
     assert (heartbeat.file, heartbeat.end) == ("binlog.000001", position)

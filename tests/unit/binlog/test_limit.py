@@ -64,7 +64,7 @@ def seen(events) -> list[object]:
     ]
 
 
-def test_a_marker_tells_table_place_and_size(wire, table, transaction):
+def test_a_marker_has_table_position_and_size(wire, table, transaction):
     decoder = Decoder(file="binlog.000001", offset=1000, row_limit=LIMIT)
     decoder.feed(wire.packets(wire.head()))
     events = decoder.feed(wire.packets(*transaction))
@@ -138,7 +138,7 @@ def test_a_large_event_may_span_packets(wire, table, transaction, excess):
 
 
 @pytest.mark.parametrize("way", ["packets", "file"])
-def test_a_changed_bit_in_what_goes_by_stops(wire, transaction, way):
+def test_a_changed_bit_in_a_skipped_event_stops(wire, transaction, way):
     size = len(transaction[3])
     for at in (25, 30, 64, 500, *range(size - 5, size)):
         changed = bytearray(transaction[3])
@@ -151,7 +151,7 @@ def test_a_changed_bit_in_what_goes_by_stops(wire, transaction, way):
             feed(data[300:])
 
 
-def test_a_changed_bit_in_what_goes_by_of_a_compressed_transaction_leaves_it_without_an_end(wire, transaction):
+def test_a_changed_bit_in_a_skipped_event_of_a_compressed_transaction_leaves_it_without_an_end(wire, transaction):
     data, _ = streams(wire, transaction)["payload"]
     changed = bytearray(data)
     changed[700] ^= 8
@@ -162,18 +162,18 @@ def test_a_changed_bit_in_what_goes_by_of_a_compressed_transaction_leaves_it_wit
     assert not any(isinstance(event, Xid) for event in found)
 
 
-def test_without_checksums_only_the_size_tells_where_an_event_ends(wire, transaction):
+def test_without_checksums_only_the_size_shows_where_an_event_ends(wire, transaction):
     decoder = Decoder(row_limit=LIMIT)
     decoder.feed(wire.packets(wire.head(checksum=0)))
     found = decoder.feed(wire.packets(*map(bare, transaction)))
     assert seen(found) == [[[b"a"]], ("insert", len(transaction[3]) - 4, True), [[b"b"]], 77]
 
 
-def test_tables_that_nobody_wants_leave_no_marker(decode, transaction):
+def test_unwanted_tables_leave_no_marker(decode, transaction):
     assert seen(decode(*transaction, wanted=lambda *_: False, row_limit=LIMIT)) == [77]
 
 
-def test_what_stops_rows_stops_those_above_the_limit(wire, decode, table, blob):
+def test_errors_that_stop_rows_also_stop_rows_above_the_limit(wire, decode, table, blob):
     with pytest.raises(MissingMetadata, match=r"column 0 of lab\.t"):
         decode(wire.table("fc", "02"), blob(1000), row_limit=LIMIT)
     with pytest.raises(CorruptEvent, match="belong to no table map"):
@@ -183,7 +183,7 @@ def test_what_stops_rows_stops_those_above_the_limit(wire, decode, table, blob):
 
 
 @pytest.mark.parametrize("kind", [ROWS_QUERY, ANNOTATE_ROWS, APPEND_BLOCK])
-def test_what_only_explains_rows_is_left_out(wire, decode, table, blob, kind):
+def test_rows_queries_above_the_limit_are_skipped(wire, decode, table, blob, kind):
     event = wire.event(kind, b"\0" * 1000)
     assert seen(decode(event, table, blob(1), row_limit=LIMIT)) == [[[b"x"]]]
     whole = list(decode(event, table, blob(1)))
@@ -198,7 +198,7 @@ def test_tables_are_not_rows(wire, decode, blob):
 
 
 @pytest.mark.parametrize("kind", [QUERY, EXECUTE_LOAD_QUERY])
-def test_a_statement_above_the_limit_stops_before_it_has_come(wire, kind):
+def test_a_statement_above_the_limit_stops_before_it_has_arrived(wire, kind):
     decoder = Decoder(file="binlog.000001", offset=700, row_limit=LIMIT)
     decoder.feed(wire.packets(wire.head()))
     event = wire.event(kind, bytes(1000))
@@ -211,7 +211,7 @@ def zipped(data: bytes) -> bytes:
     return b"\x82" + len(data).to_bytes(2, "big") + zlib.compress(data)
 
 
-def test_mariadb_s_compressed_events_count_as_what_they_inflate_to(wire, decode, table):
+def test_mariadbs_compressed_events_count_with_their_inflated_size(wire, decode, table):
     body = bytes.fromhex("070000000000 0100 01 ff") + zipped(b"\0\xe8\3" + bytes(1000))
     event = wire.event(WRITE_ROWS_COMPRESSED_V1, body)
     assert len(event) < LIMIT
@@ -223,7 +223,7 @@ def test_mariadb_s_compressed_events_count_as_what_they_inflate_to(wire, decode,
         decode(statement, mariadb=True, row_limit=LIMIT)
 
 
-def test_compressed_columns_count_as_what_they_inflate_to(wire, decode):
+def test_compressed_columns_count_with_their_inflated_size(wire, decode):
     table = wire.table("8c8c", "0202", extra="02013f", columns=2)
     value = zipped(bytes(600))
     event = wire.inserted((b"\0" + (len(value).to_bytes(2, "little") + value) * 2).hex(), columns=2)
@@ -248,7 +248,7 @@ def test_parts_count_as_the_rows_event_they_make(wire, decode, table, blob, cuts
             decode(table, *parts[:-1], table, mariadb=True, row_limit=LIMIT)
 
 
-def test_a_log_that_ends_in_what_goes_by_is_cut_off(wire, transaction):
+def test_a_log_that_ends_in_a_skipped_event_is_cut_off(wire, transaction):
     data, _ = streams(wire, transaction)["file"]
     decoder = Decoder(file="some", row_limit=LIMIT)
     decoder.feed_file(data[: -sum(map(len, transaction[4:])) - 100])

@@ -64,7 +64,7 @@ def test_t20_parts_make_the_rows_event(wire, decode, parts, table, count):
     assert small.images() == [[b"y"]]
 
 
-def test_t20_a_heartbeat_between_parts_is_no_harm(wire, decode, parts, table):
+def test_t20_a_heartbeat_between_parts_does_no_harm(wire, decode, parts, table):
     first, second = parts(2)
     _, rows = decode(table, first, wire.event(27, b"binlog.000001"), second, mariadb=True)
     assert rows.images() == [[b"x" * 300]]
@@ -91,7 +91,7 @@ def test_t20_parts_out_of_order_stop(decode, parts, table, order, message):
         decode(table, *(parts(3)[place] for place in order), mariadb=True)
 
 
-def test_t20_missing_parts_are_noticed_by_what_follows(wire, decode, parts, table):
+def test_t20_missing_parts_are_noticed_at_the_next_event(wire, decode, parts, table):
     rotate = wire.event(4, (4).to_bytes(8, "little") + b"binlog.000009")
     others = (xid(wire), table, wire.inserted("00 0100 79"), gtid(wire, 2), rotate, wire.head(types=171))
     for following in (*others, parts(2)[1]):
@@ -106,7 +106,7 @@ def test_t20_parts_that_make_no_rows_event_stop(wire, decode, table):
             decode(table, wire.event(PARTIAL_ROW_DATA, body), mariadb=True)
 
 
-def test_t20_parts_of_another_size_than_announced_stop(wire, decode, parts, table):
+def test_t20_parts_that_differ_from_the_announced_size_stop(wire, decode, parts, table):
     first, second = parts(2)
     longer = first[19:-4].replace(first[28:36], (10_000).to_bytes(8, "little"), 1)
     with pytest.raises(CorruptEvent, match="PARTIAL_ROW_DATA event at"):

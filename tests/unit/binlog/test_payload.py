@@ -61,7 +61,7 @@ def test_t1_the_fields_come_in_any_order(decode, transaction, payload, compressi
         assert isinstance(xid, Xid)
 
 
-def test_t1_sizes_need_not_be_told_and_unknown_fields_are_skipped(decode, transaction, payload, wire):
+def test_t1_sizes_are_optional_and_unknown_fields_are_skipped(decode, transaction, payload, wire):
     content = transaction(3)
     assert len(numbers(decode(payload(content, [(COMPRESSION, NONE)])))) == 3
     assert len(numbers(decode(payload(zstd(content), [])))) == 3
@@ -144,7 +144,7 @@ def test_t1_a_transaction_in_a_transaction_stops(decode, transaction, payload):
         decode(payload(zstd(inside)))
 
 
-def test_t1_a_failing_hook_is_told_as_it_is(wire, transaction, payload):
+def test_t1_the_error_of_a_hook_is_raised_unchanged(wire, transaction, payload):
     def describe(_: object) -> None:
         raise KeyError("hook")
 

@@ -10,7 +10,7 @@ def rotate(wire, file: str, offset: int = 4, **place: int) -> bytes:
 
 
 @pytest.mark.parametrize("file", ["binlog.1000000", "other-bin.000001", "b"])
-def test_t19_the_log_goes_on_in_a_file_of_any_name(wire, file):
+def test_t19_the_log_continues_in_a_file_of_any_name(wire, file):
     xid = wire.event(16, bytes(8), next_position=500)
     decoder = Decoder(file="binlog.999999", offset=400)
     real, fake = rotate(wire, file), rotate(wire, file, flags=0x20)
@@ -22,7 +22,7 @@ def test_t19_the_log_goes_on_in_a_file_of_any_name(wire, file):
     assert (decoder.file, decoder.offset) == (file, 127)
 
 
-def test_t19_a_file_larger_than_4_gib_is_followed_by_one_that_starts_anew(wire):
+def test_t19_offsets_start_over_in_the_file_after_one_of_more_than_4_gib(wire):
     xid = wire.event(16, bytes(8), next_position=0x10)
     decoder = Decoder(file="binlog.000001", offset=0x1_0000_0010 - len(xid))
     stream = wire.packets(wire.head(), xid, rotate(wire, "binlog.000002"), wire.event(16, bytes(8), next_position=200))

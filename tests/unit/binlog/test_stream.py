@@ -51,7 +51,7 @@ def compressed(wire, rows: int) -> bytes:
     return wire.event(40, b"\0" + zstandard.compress(bare * rows))
 
 
-async def test_what_was_decoded_counts_not_what_came(wire):
+async def test_only_decoded_events_are_acknowledged(wire):
     socket, stream = stream_of(backlog=1 << 20)
     data = wire.packets(wire.head(), compressed(wire, 20_000))
     sent = 0
@@ -102,7 +102,7 @@ async def test_a_compressed_transaction_is_acknowledged_when_all_of_it_is_decode
     assert socket.written[4:5] == b"\xef"
 
 
-async def test_silence_is_a_lost_connection_and_half_an_event_is_none(wire):
+async def test_silence_is_a_lost_connection_and_half_an_event_is_not_silence(wire):
     socket, stream = stream_of(silence=0.2)
     receive(stream, wire.packets(wire.head()))
     await anext(stream)
@@ -117,7 +117,7 @@ async def test_silence_is_a_lost_connection_and_half_an_event_is_none(wire):
     assert not socket.open
 
 
-async def test_a_failing_hook_is_told_as_it_is(wire):
+async def test_the_error_of_a_hook_is_raised_unchanged(wire):
     def describe(_: object) -> None:
         json.loads("{")
 
@@ -130,7 +130,7 @@ async def test_a_failing_hook_is_told_as_it_is(wire):
 
 
 @pytest.mark.parametrize("semi_sync", [False, True])
-async def test_small_pieces_gather_but_where_a_commit_waits_for_them(wire, semi_sync):
+async def test_small_pieces_gather_unless_a_commit_waits_for_them(wire, semi_sync):
     socket, stream = stream_of(semi_sync=semi_sync)
     for event in (wire.head(), wire.event(16, bytes(8)), wire.event(16, bytes(8))):
         receive(stream, wire.packet((b"\0\xef\0" if semi_sync else b"\0") + event))

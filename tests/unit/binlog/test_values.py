@@ -187,7 +187,7 @@ def test_temporals_of_before_mysql_5_6(value_of, code, value, text):
         ("07", 3, "601a20f20315", b"2021-02-03 04:05:06.789"),
     ],
 )
-def test_mariadbs_own_fractions_need_to_be_told(wire, decode, code, digits, value, text):
+def test_mariadbs_own_fractions_need_a_description(wire, decode, code, digits, value, text):
     def describe(table: TableMap) -> TableMap:
         [column] = table.columns
         return msgspec.structs.replace(table, columns=(msgspec.structs.replace(column, metadata=digits),))

@@ -88,7 +88,7 @@ def test_other_statements_change_no_table(statement: str) -> None:
     assert applied(statement) == SchemaChanges()
 
 
-def test_a_server_that_folds_names_finds_its_table() -> None:
+def test_names_are_not_case_sensitive_on_a_server_that_folds_them() -> None:
     folding = Dialect(flavor="mysql", integer_widths=False, folds_names=True)
     (table,) = applied("ALTER TABLE SHOP.T ADD C INT", dialect=folding).tables.values()
     assert table is not None
@@ -102,6 +102,6 @@ def test_timestamps_that_may_not_be_null() -> None:
     assert [column.nullable for column in table.columns] == [False, True, True]
 
 
-def test_dropping_a_schema_drops_what_is_known_of_it() -> None:
+def test_dropping_a_schema_drops_its_known_tables() -> None:
     changes = applied("DROP DATABASE IF EXISTS shop")
     assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": None})

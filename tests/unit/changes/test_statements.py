@@ -153,7 +153,7 @@ def test_a_name_without_schema_is_qualified(statements: StatementReader, query: 
     assert change.query == (rewritten or query.replace(" t ", " `shop`.t "))
 
 
-def test_what_a_session_does_to_its_temporary_table_is_not_published(statements: StatementReader) -> None:
+def test_changes_of_temporary_tables_are_not_published(statements: StatementReader) -> None:
     for query in (
         "create temporary table t (id int)",
         "insert into t values (1)",

@@ -123,7 +123,7 @@ async def test_a_doubtful_transaction_names_no_table_of_the_one_before(case, log
     await case().goes_on(events, [table, other], doubt)
 
 
-async def test_rows_behind_a_statement_that_stands_alone(case, log):
+async def test_rows_after_a_standalone_statement(case, log):
     table = log.table()
     events = log.gtid("5-1-1", standalone=True), log.rows(table)
     await case(flavor="mariadb").stops(events, [table], FatalError, "outside a transaction")
@@ -175,7 +175,7 @@ async def test_an_abandoned_transaction_may_lack_its_end_too(case, log):
     assert shape(translated) == ["begin", 24, "begin", 64, "commit"]
 
 
-async def test_a_rollback_without_captured_rows_is_passed_over(case, log):
+async def test_a_rollback_without_captured_rows_does_not_stop(case, log):
     table = log.table()
     empty = log.gtid(), log.query("BEGIN"), log.query("ROLLBACK TO s"), log.query("ROLLBACK")
     assert shape(await case().goes_on([*empty, *transaction(log, table)], [table])) == ["begin", 64, "commit"]
@@ -194,7 +194,7 @@ async def test_an_xa_transaction_that_is_only_prepared(case, log):
     assert translated[-1].executed == f"{log.uuid}:1-3"
 
 
-async def test_an_xa_transaction_without_captured_rows_is_passed_over(case, log):
+async def test_an_xa_transaction_without_captured_rows_does_not_stop(case, log):
     assert await case().goes_on([log.gtid(), log.query("XA START X'31'"), log.xa_prepare()], []) == []
 
 

@@ -86,7 +86,7 @@ async def test_a_table_map_that_cannot_be_named_can_be_decoded_and_has_no_names(
     assert tracker.mismatch(log.nameless(columns=2)) is None
 
 
-async def test_a_statement_makes_rows_ask_again(track, log):
+async def test_after_a_statement_the_table_of_rows_is_looked_up_again(track, log):
     tracker, apply, _ = track()
     table_map = log.table()
     tracker.describe(table_map)

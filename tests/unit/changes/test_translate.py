@@ -88,7 +88,7 @@ async def test_the_thread_of_a_transaction_is_not_that_of_the_one_before(make, l
     assert begin.thread_id == 0
 
 
-async def test_an_oversized_row_takes_its_place(make, log):
+async def test_an_oversized_row_has_its_ordinal(make, log):
     table = log.table()
     events = log.gtid(), log.query("BEGIN"), log.oversized(table), log.rows(table), log.xid()
     begin, definition, oversized, row, commit = await make().of(*events, table_maps=[table])
@@ -107,7 +107,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase(make, log, start
     assert commit == Commit(f"{log.uuid}:1", "binlog.7", 54, None)
 
 
-async def test_what_has_no_captured_changes_moves_the_position_on(make, log):
+async def test_transactions_without_captured_changes_advance_the_position(make, log):
     """Ends of transactions, statements, empty XA transactions and new files; each is reported once."""
     translation = make()
     assert translation.translator.take_heartbeat() is None

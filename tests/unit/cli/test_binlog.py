@@ -72,7 +72,7 @@ def test_the_command_gives_what_the_statements_wrote(name):
     assert b"\nposition" in done.stderr
 
 
-def test_what_is_not_logged_is_assumed_and_said_once_a_table(run):
+def test_missing_metadata_is_assumed_and_reported_once_a_table(run):
     code, lines, notices = run(path("x1.bin"), "--quiet")
     row = next(line["row"] for line in lines if line.get("table") == "tt")
     assert code == 0
@@ -200,7 +200,7 @@ def test_a_corrupt_file_gives_what_comes_before(run, tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xfe", b"PK\3\4...."])
-def test_what_is_no_binlog_file_is_refused(run, tmp_path, content):
+def test_a_file_that_is_not_a_binlog_is_refused(run, tmp_path, content):
     (tmp_path / "some.zip").write_bytes(content)
     code, lines, notices = run(str(tmp_path / "some.zip"))
     assert (code, lines, len(notices)) == (1, [], 1)
@@ -251,7 +251,7 @@ def test_wrong_usage_exits_with_2(arguments, capsys):
     assert "databus binlog: error: " in capsys.readouterr().err
 
 
-def test_nobody_reading_on_is_no_error():
+def test_a_closed_output_pipe_is_not_an_error():
     command = [sys.executable, "-m", "databus_cli", "binlog", "--quiet", *[path("x1.bin")] * 20]
     read, write = os.pipe()
     with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as process:

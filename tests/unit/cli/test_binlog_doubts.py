@@ -72,7 +72,7 @@ STOPS = {
 }
 
 
-def test_an_alter_of_a_temporary_table_is_nothing_to_both(run, binlog_file):
+def test_an_alter_of_a_temporary_table_is_ignored_by_both(run, binlog_file):
     path = log_of(binlog_file, alter_of_a_temporary_table)
     changes, error = as_the_reader_reads(path)
     code, lines, notices = run(path, "--format", "databus", "--quiet")
@@ -114,7 +114,7 @@ def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monke
     assert notice.startswith(f"databus: {left_out}, the first at binlog.000007:")
 
 
-def test_lenient_counts_and_names_the_first_place(run, binlog_file):
+def test_lenient_counts_and_names_the_first_position(run, binlog_file):
     file = binlog_file()
     for _ in range(3):
         file.query("BEGIN").query("DELETE FROM t").xid()
@@ -138,7 +138,7 @@ def test_lenient_says_what_it_left_out_before_a_failure_too(run, binlog_file, tm
     assert "ends inside the event at" in notices[-1]
 
 
-def test_a_transaction_that_the_files_do_not_end(run, binlog_file):
+def test_a_transaction_whose_end_is_not_in_the_files(run, binlog_file):
     file = binlog_file().transaction().gtid().query("BEGIN").row()
     path = file.write()
     code, lines, notices = run(path, "--format", "databus", "--quiet")
@@ -153,7 +153,7 @@ def test_a_transaction_that_the_files_do_not_end(run, binlog_file):
     ]
 
 
-def test_a_transaction_that_another_file_does_not_end_stops(run, binlog_file):
+def test_a_transaction_that_the_next_file_does_not_continue_stops(run, binlog_file):
     cut = binlog_file("binlog.000006").gtid().query("BEGIN").row().write()
     path = binlog_file().transaction().write()
     code, lines, notices = run(cut, path, "--format", "databus", "--quiet")

@@ -62,7 +62,7 @@ def marks(snapshot: SnapshotRows) -> str:
     return " ".join([snapshot.table.name, *(place for place in places if getattr(snapshot, place))])
 
 
-async def test_a_line_is_a_snapshot_that_knows_its_place(tmp_path: Path) -> None:
+async def test_each_line_is_a_snapshot_with_its_position(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     one, two, three, four = ([b"%d" % number, None if number % 2 else b"\0\xff"] for number in range(4))
     folder.add(ITEMS, [one, two], [three])
@@ -81,7 +81,7 @@ async def test_a_line_is_a_snapshot_that_knows_its_place(tmp_path: Path) -> None
     assert {snapshot.position.offset for snapshot in told} == {707}
 
 
-async def test_first_and_last_are_those_of_the_tables_that_are_told(tmp_path: Path) -> None:
+async def test_first_and_last_are_those_of_the_printed_tables(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.add(ITEMS, [[b"1", None]])
     folder.add(NOTES, [[b"1", None]])
@@ -112,7 +112,7 @@ async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> 
         ([], "(check dumps.url)"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
+def test_an_impossible_request_is_reported_in_one_line(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.socket() as nobody:  # bound, and not listening

@@ -39,11 +39,11 @@ def imported(*arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["no-such-command"], []])
-def test_version_and_help_import_nothing_of_others(arguments: list[str]) -> None:
+def test_version_and_help_import_no_other_package(arguments: list[str]) -> None:
     assert imported(*arguments) == OURS
 
 
-def test_the_help_of_binlog_imports_nothing_of_others() -> None:
+def test_the_help_of_binlog_imports_no_other_package() -> None:
     assert imported("binlog", "--help") == OURS | {"databus_messages"}
 
 

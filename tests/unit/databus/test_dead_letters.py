@@ -25,14 +25,14 @@ LETTER = DeadLetter(
 )
 
 
-def test_headers_tell_all_of_a_letter() -> None:
+def test_headers_describe_the_letter_completely() -> None:
     assert read_headers(LETTER.headers()) == LETTER
     headers = dict(LETTER.headers())
     assert headers.keys() >= {"error", "topic", "partition", "key", "schema", "table", "action", "gtid", "file"}
     assert (headers["bytes"], headers["row"], headers["key"]) == (b"2000000", b"5", b"\x00\xff")
 
 
-def test_its_key_tells_apart_what_one_event_leaves() -> None:
+def test_the_letters_of_one_event_have_different_keys() -> None:
     assert LETTER.id == '[12,4,5,"insert","shop.größe",3,"p.shop.gr__e",0]'.encode()
 
 

@@ -64,14 +64,14 @@ async def test_a_refused_client_is_a_wrong_setting(endpoint: TokenEndpoint) -> N
     )
 
 
-async def test_what_gives_no_token_is_no_token_endpoint(endpoint: TokenEndpoint) -> None:
+async def test_a_url_without_tokens_is_not_a_token_endpoint(endpoint: TokenEndpoint) -> None:
     endpoint.answer = {"hello": "world"}
     error = await failure(provider(endpoint))
     assert isinstance(error, InvalidSettings)
     assert "kafka.sasl.oauth.token_url" in str(error)
 
 
-async def test_an_endpoint_that_is_away_is_waited_for(endpoint: TokenEndpoint) -> None:
+async def test_an_unavailable_endpoint_is_retried(endpoint: TokenEndpoint) -> None:
     endpoint.status = 503
     assert isinstance(await failure(provider(endpoint)), KafkaUnavailable)
     with closing(socket.create_server(("127.0.0.1", 0))) as free:

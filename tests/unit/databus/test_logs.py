@@ -79,7 +79,7 @@ def test_a_line_on_the_console_can_be_read(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_an_error_takes_the_fields_of_the_blocks_it_leaves_along() -> None:
+def test_an_error_keeps_the_fields_of_the_blocks_it_leaves() -> None:
     error = SchemaMismatch("a row does not fit its table")
     error.fields = Fields(position="binlog.1:4")
     with suppress(SchemaMismatch), bound(generation="a1", position="binlog.1:0"):

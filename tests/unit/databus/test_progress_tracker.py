@@ -34,7 +34,7 @@ def test_a_mariadb_domain_moves_on_to_its_last_transaction() -> None:
     assert tracker.take().position == Position("0-2-7,1-1-9", "log.2", 300)
 
 
-def test_a_transaction_out_of_turn_ends_the_generation() -> None:
+def test_a_transaction_out_of_order_ends_the_generation() -> None:
     tracker = ProgressTracker(Progress(transaction=7))
     with pytest.raises(GenerationLost):
         tracker.begin(begin(8))  # the reader's start is missing

@@ -16,7 +16,7 @@ def write(folder: Path, redis: str) -> Path:
     return path
 
 
-def test_user_and_password_are_given_beside_the_url(tmp_path: Path) -> None:
+def test_user_and_password_can_be_set_besides_the_url(tmp_path: Path) -> None:
     settings = load(write(tmp_path, "{url: 'redis://r:1/0', username: app, password_file: FOLDER/password}"))
     login = redis_client(settings.redis).connection_pool.connection_kwargs
     assert (login["host"], login["username"], login["password"]) == ("r", "app", "hunter2")

@@ -14,7 +14,7 @@ from databus.runtime import Health, health_routes, uninterrupted
 from databus.settings import Settings
 
 
-async def test_a_service_is_alive_until_its_work_hangs() -> None:
+async def test_a_service_is_alive_until_its_work_makes_no_progress() -> None:
     health = Health()
     app = httpx.ASGITransport(Starlette(routes=health_routes(health)))
     async with httpx.AsyncClient(transport=app, base_url="http://service") as client:

@@ -92,7 +92,7 @@ def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeyp
         ("{ca: x}", "source.tls.ca: "),
     ],
 )
-def test_tls_that_cannot_work_is_told_at_the_start(tmp_path: Path, tls: str, said: str) -> None:
+def test_tls_that_cannot_work_is_reported_at_the_start(tmp_path: Path, tls: str, said: str) -> None:
     folder = str(tmp_path)
     with pytest.raises(InvalidSettings, match=said.replace("FOLDER", folder)):
         load(write(tmp_path, f"name: shop\nsource: {{tls: {tls.replace('FOLDER', folder)}}}"))

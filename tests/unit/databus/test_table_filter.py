@@ -20,7 +20,7 @@ FILTER = TableFilter(["shop.*", "stock_?.item*"], ["shop.tmp_*", "shop.audit", "
         (("stock_x", "items"), False),
     ],
 )
-def test_a_table_is_meant_that_is_included_and_not_excluded(table: tuple[str, str], meant: bool) -> None:
+def test_a_table_matches_if_it_is_included_and_not_excluded(table: tuple[str, str], meant: bool) -> None:
     assert FILTER.matches(*table) is meant
 
 

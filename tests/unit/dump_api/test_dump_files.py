@@ -36,7 +36,7 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_parts_are_bounded_and_together_contain_the_whole_table(tmp_path: Path) -> None:
+def test_parts_are_bounded_and_together_contain_all_rows(tmp_path: Path) -> None:
     parts = PartWriter(tmp_path, ORDERS, size=3000)
     rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
     for row in rows:

@@ -37,7 +37,7 @@ class TakingKafka:
         return asyncio.Future()
 
 
-async def test_what_its_topic_does_not_take_leaves_the_batch_open_to_others() -> None:
+async def test_a_record_that_its_topic_refuses_leaves_the_batch_open_to_others() -> None:
     kafka: Any = TakingKafka()
     batches = Batches(kafka, transactional=False)
     batches.set_limit("t", Limit(1000))

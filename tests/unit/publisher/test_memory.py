@@ -32,5 +32,5 @@ def faults(how: str) -> int:
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are left as they are")
-def test_memory_of_batches_that_are_gone_is_used_again() -> None:
+def test_the_memory_of_released_batches_is_reused() -> None:
     assert faults("kept") * 100 < faults("given back")

@@ -100,7 +100,7 @@ async def test_aiokafka_sends_a_batch_again_as_it_was() -> None:
     assert [(record.key, record.value) for record in read] == [(record.key, record.value) for record in records]
 
 
-def test_a_producer_that_begins_anew_makes_the_batch_its_own() -> None:
+def test_a_restarted_producer_takes_over_the_batch() -> None:
     batch = RecordBatch(LIMIT, transactional=True)
     assert batch.append(NOW_MS, b"k", b"v", ())
     batch._set_producer_state(1, 2, 3)
@@ -111,7 +111,7 @@ def test_a_producer_that_begins_anew_makes_the_batch_its_own() -> None:
     assert (read.producer_epoch, read.base_sequence) == (3, 0)
 
 
-def test_a_closed_batch_takes_nothing() -> None:
+def test_a_closed_batch_accepts_no_records() -> None:
     for close in (RecordBatch.close, RecordBatch._build):
         batch = RecordBatch(LIMIT, transactional=False)
         assert batch.append(NOW_MS, b"k", b"v", ())
@@ -122,7 +122,7 @@ def test_a_closed_batch_takes_nothing() -> None:
         assert DefaultRecordBatch(bytes(batch._build())).validate_crc()
 
 
-def test_records_are_taken_from_one_on_and_up_to_one_without_room() -> None:
+def test_records_are_packed_from_an_index_until_there_is_no_room() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
     keys, values = [b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4")
     assert [batch.extend(NOW_MS, keys, values, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
@@ -137,7 +137,7 @@ def test_the_first_record_is_taken_whatever_its_size() -> None:
 
 
 @pytest.mark.parametrize("wrong", [("text", b""), (b"", 7)])
-def test_what_are_no_bytes_leaves_the_batch_as_it_was(wrong: tuple[bytes, bytes]) -> None:
+def test_a_value_that_is_not_bytes_leaves_the_batch_unchanged(wrong: tuple[bytes, bytes]) -> None:
     batch, good = (RecordBatch(LIMIT, transactional=False) for _ in range(2))
     for each in batch, good:
         each.append(NOW_MS, b"k", b"v", ())

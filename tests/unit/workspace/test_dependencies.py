@@ -196,7 +196,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(name: str
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_a_lock_holds_what_is_declared_and_nothing_else(name: str) -> None:
+def test_a_lock_contains_exactly_what_is_declared(name: str) -> None:
     lock = locked(name.removeprefix("databus-"))
     assert lock.keys() == installed_with(declared_by(name).values())
     assert lock.items() <= locked("dev").items()
