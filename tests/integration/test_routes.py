@@ -1,4 +1,4 @@
-"""Routing on a real Redis and Kafka: a change goes several ways, each as much of it as its rule tells."""
+"""Routing on a real Redis and Kafka: several outputs publish a change, each as its rule says."""
 
 import json
 from base64 import b64decode
@@ -145,7 +145,7 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
     )
     await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
     await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
-    await source.commit(source.insert((2, 1)))  # of which nothing is told
+    await source.commit(source.insert((2, 1)))  # which is not published
     await source.commit(source.insert((6, 1)))
     records = await read(f"{settings.name}.rows", 5 + 3)
     assert all(began // 10**6 <= record.timestamp <= time_ns() // 10**6 for record in records)

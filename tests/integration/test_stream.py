@@ -124,7 +124,7 @@ async def test_a_pipeline_resumes_where_it_was_stopped(
 async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Every row carries the next number, every transaction two of them; the last row tells that nothing is to come."""
+    """Every row carries the next number, every transaction two of them; the last row marks the end."""
     await execute("CREATE TABLE ledger (n INT PRIMARY KEY, text VARCHAR(100))")
     start(pipeline)
     disturbed = asyncio.Event()
@@ -247,7 +247,7 @@ async def test_a_temporary_table_with_the_name_of_a_captured_one_is_ignored(
         await run("CREATE TEMPORARY TABLE t (id INT)")
         await run("REPLACE INTO t VALUES (3)")
         await run("SELECT GET_LOCK(%s, 0)", schema)
-    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends gives its locks up after its tables
+    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends releases its locks after its tables
     await execute("INSERT INTO t VALUES (4)")
     (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
     assert message["Rows"] == [[b"4"]]

@@ -1,4 +1,4 @@
-"""Bytes as servers write them, for tests that need no server."""
+"""Builds bytes as servers write them, for tests without a server."""
 
 import random
 import zlib
@@ -71,7 +71,7 @@ def wire() -> Wire:
 
 @pytest.fixture
 def decode(wire: Wire) -> Callable[..., Events]:
-    """Decode whole events, given as bytes or hexadecimal, as a MySQL (or MariaDB) with checksums sends them."""
+    """Decode complete events, given as bytes or hexadecimal, as a MySQL (or MariaDB) with checksums sends them."""
 
     def run(*events: bytes | str, mariadb: bool = False, **options: object) -> Events:
         whole = [bytes.fromhex(event) if isinstance(event, str) else event for event in events]

@@ -10,7 +10,7 @@ from fuzz.damage import events_of
 
 
 def describe(table: TableMap) -> TableMap:
-    """Say what the statements that made the files say, and the files do not: these servers logged no metadata."""
+    """Add the metadata from the files' statements, which these servers did not log."""
     columns = tuple(
         msgspec.structs.replace(column, unsigned=bool(column.unsigned), charset=column.charset or "latin1")
         for column in table.columns

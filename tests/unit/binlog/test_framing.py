@@ -1,4 +1,4 @@
-"""How a dump's packets carry events, and where those stand in their file."""
+"""Events in a dump's packets, and their positions in the file."""
 
 import pytest
 
@@ -124,7 +124,7 @@ def test_an_error_of_the_server_has_its_class(wire, code, message, kind):
     stream = wire.packets(wire.head(), xid(wire, 1))
     stream += wire.packet(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + message.encode())
     events = decoder.feed(stream)
-    assert isinstance(list(events)[-1], Xid)  # what came before is not lost
+    assert isinstance(list(events)[-1], Xid)  # the events before are not lost
     with pytest.raises(kind, match=f"server error {code}"):
         decoder.feed(b"")
 

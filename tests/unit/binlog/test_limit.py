@@ -1,4 +1,4 @@
-"""Rows above the limit go by: a marker stands in their place, and all else is as it was."""
+"""Rows above the limit are skipped: a marker replaces them, and everything else is unchanged."""
 
 import ctypes
 import zlib
@@ -32,7 +32,7 @@ def table(wire) -> bytes:
 
 @pytest.fixture
 def blob(wire):
-    """Make the insert of a value of some bytes."""
+    """Make an insert of a value of this size."""
     return lambda size, byte=b"x": wire.inserted((b"\0" + size.to_bytes(2, "little") + byte * size).hex())
 
 
@@ -44,7 +44,7 @@ def transaction(wire, table, blob) -> list[bytes]:
 
 
 def bare(event: bytes) -> bytes:
-    """Take an event's checksum off, as inside of a compressed transaction."""
+    """Remove an event's checksum, as inside of a compressed transaction."""
     return event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4]
 
 
@@ -53,7 +53,7 @@ def payload(wire, events: list[bytes]) -> bytes:
 
 
 def seen(events) -> list[object]:
-    """Say what came, without places."""
+    """Describe the events, without positions."""
     return [
         event.images()
         if isinstance(event, Rows)
@@ -96,7 +96,7 @@ def test_every_kind_of_rows_is_limited(wire, decode, table, blob, kind, action):
 
 
 def streams(wire, events: list[bytes]) -> dict[str, tuple[bytes, dict[str, object]]]:
-    """A log in all the ways in which it comes."""
+    """A log in all forms in which it can arrive."""
     head = wire.head()
     return {
         "packets": (wire.packets(head, *events), {}),
@@ -269,7 +269,7 @@ def test_a_log_that_ends_in_a_skipped_event_is_cut_off(wire, transaction):
 
 
 def resident() -> int:
-    """Return the MiB of memory that the process holds now, without what malloc keeps of what was freed."""
+    """Return the MiB of memory in use by the process, without freed memory that malloc keeps."""
     ctypes.CDLL(None).malloc_trim(0)
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) // 1024

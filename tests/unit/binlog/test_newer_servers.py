@@ -1,4 +1,4 @@
-"""T20: what MariaDB 11.4 and 12.3 write that older ones do not."""
+"""T20: events that MariaDB 11.4 and 12.3 write and older versions do not."""
 
 from itertools import pairwise
 
@@ -71,7 +71,7 @@ def test_t20_a_heartbeat_between_parts_does_no_harm(wire, decode, parts, table):
 
 
 def test_t20_one_statement_may_have_several_large_events(decode, parts, table):
-    # the flag of a statement's end stands in the parts' content
+    # the flag of a statement's end is in the parts' content
     found = decode(table, *parts(3), table, *parts(2, b"z"), mariadb=True)
     assert [rows.images() for rows in found] == [[[b"x" * 300]], [[b"z"]]]
 

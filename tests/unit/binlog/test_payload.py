@@ -1,4 +1,4 @@
-"""T1: compressed transactions of MySQL, whatever their fields, frames and pieces."""
+"""T1: compressed transactions of MySQL with any fields, frames and pieces."""
 
 from collections.abc import Callable, Sequence
 from itertools import permutations
@@ -23,7 +23,7 @@ def lenenc(number: int) -> bytes:
 
 @pytest.fixture
 def transaction(wire) -> Callable[[int], bytes]:
-    """Make the bytes of a transaction of inserts, as they stand in a payload: without checksums."""
+    """Make the bytes of a transaction of inserts, as in a payload: without checksums."""
 
     def run(rows: int) -> bytes:
         inserts = [wire.inserted(f"00 {number:08x}") for number in range(rows)]

@@ -1,4 +1,4 @@
-"""`databus binlog` on files that MariaDB 10.11 wrote, and on what goes wrong with files."""
+"""`databus binlog` on files that MariaDB 10.11 wrote, and on damaged or missing files."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from databus_messages import transaction_buffer
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
-#: What the statements that made x1 and x2 say of columns and the files do not: `+` unsigned, `!` binary, `.n` digits.
+#: Metadata of columns from the statements of x1 and x2, which the files lack: `+` unsigned, `!` binary, `.n` digits.
 COLUMNS = {
     "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
     "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "

@@ -1,4 +1,4 @@
-"""A dump's rows as formats are told them, and what the command says where it cannot tell."""
+"""A dump's rows in all formats, and the command's errors."""
 
 import socket
 from collections.abc import AsyncIterator
