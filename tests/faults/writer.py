@@ -1,7 +1,7 @@
 """Writes a ledger to whichever server is the primary, through every loss of it, until it is stopped.
 
-A COMMIT whose answer was lost is repeated with its whole transaction: its first row has its number as the key, which is
-a duplicate exactly if it was committed. So every transaction that was begun is committed once in the end.
+A COMMIT whose answer was lost is repeated with all of its transaction. The first row's key is the number of the
+transaction, which is a duplicate if and only if it was committed. So in the end each one is committed once.
 """
 
 import asyncio

@@ -47,8 +47,8 @@ def events_of(data: bytes) -> Iterator[bytes]:
 
 def sealed(event: bytes) -> bytes:
     """Correct size and checksum."""
-    whole = event[:9] + (len(event)).to_bytes(4, "little") + event[13:-CHECKSUM]
-    return whole + zlib.crc32(whole).to_bytes(CHECKSUM, "little")
+    sized = event[:9] + (len(event)).to_bytes(4, "little") + event[13:-CHECKSUM]
+    return sized + zlib.crc32(sized).to_bytes(CHECKSUM, "little")
 
 
 def damaged(rng: random.Random, event: bytes) -> bytes:

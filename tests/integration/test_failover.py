@@ -164,14 +164,14 @@ async def test_a_host_that_purged_the_next_changes_is_refused(pair: Pair) -> Non
 
 async def test_a_position_without_gtids_is_valid_only_for_its_own_server(pair: Pair) -> None:
     first, second = pair.servers
-    whole = await published(first)
-    progress = msgspec.structs.replace(whole, position=Position("", whole.position.file, whole.position.offset))
+    full = await published(first)
+    progress = msgspec.structs.replace(full, position=Position("", full.position.file, full.position.offset))
     reason, said = await refusal(progress, second)
-    assert (reason, f"it is a place of server {whole.server}" in said) == (Refusal.NO_GTIDS, True)
+    assert (reason, f"it is a place of server {full.server}" in said) == (Refusal.NO_GTIDS, True)
     # Its own server knows the GTID set of the position; from then on another host can take over.
     _, position, server = await go_on(progress, second, first)
     assert position.file == "first.000001"
-    assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, whole.position.gtid_set)
+    assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, full.position.gtid_set)
 
 
 async def test_a_start_that_no_host_has_reached_is_refused(pair: Pair) -> None:
@@ -195,9 +195,9 @@ async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_tha
         async with hosts.connect(progress, Health()):
             pass
     further = await published(first)
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as stack:
         assert await hosts.enter(
-            address(first), msgspec.structs.replace(further, position=Position(further.position.gtid_set)), held
+            address(first), msgspec.structs.replace(further, position=Position(further.position.gtid_set)), stack
         )
 
 

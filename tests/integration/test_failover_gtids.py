@@ -111,9 +111,9 @@ async def test_t17_a_transaction_without_gtid_that_comes_next_stops_the_reader(p
     await run(first, "INSERT INTO shop.t VALUES (3)")
     end = await read_to_the_end(first)
     place = Progress(Position("", end.position.file, end.position.offset), 1, 1, end.server)
-    whole = await go_on(place, pair, first)
-    assert whole.gtids
-    assert GtidSet.parse("mysql", whole.position.gtid_set) == GtidSet.parse("mysql", end.position.gtid_set)
+    resumed = await go_on(place, pair, first)
+    assert resumed.gtids
+    assert GtidSet.parse("mysql", resumed.position.gtid_set) == GtidSet.parse("mysql", end.position.gtid_set)
 
 
 async def test_t17_while_transactions_have_no_gtid_no_other_host_takes_over(

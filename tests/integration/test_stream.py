@@ -208,7 +208,7 @@ async def test_a_statement_is_published_with_its_table_before_it(
         asyncio.timeout(60),
     ):
         added, dropped = [json.loads((await consumer.getone()).value) for _ in range(2)]
-    names = [[[c["name"] for c in told[of]["columns"]] for of in ("old", "def")] for told in (added, dropped)]
+    names = [[[c["name"] for c in change[of]["columns"]] for of in ("old", "def")] for change in (added, dropped)]
     assert names == [[["id"], ["id", "a"]], [["id", "a"], ["id"]]]
 
 

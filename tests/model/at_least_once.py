@@ -39,7 +39,7 @@ class AtLeastOnceWorld(World):
     def _verify_progress(self, progress: Progress) -> None:
         if progress.position is None:
             if self._skipped is not None:
-                raise Violated("a progress without a position starts the pipeline afresh")
+                raise Violated("a progress without a position would start the pipeline over")
             return
         reached = self.source.captured(numbers_in(progress.position))
         skipped = {n for n in reached if not self._sent.issuperset(self.source.rows_of(n))}
@@ -52,7 +52,7 @@ class AtLeastOnceWorld(World):
 
     def _verify_attempt(self, rows: list[Row]) -> None:
         numbers = list(dict.fromkeys(number for number, _ in rows))
-        whole = [row for number in numbers for row in self.source.rows_of(number)]
+        complete = [row for number in numbers for row in self.source.rows_of(number)]
         orders = [[n for n in self.source.order(host) if n in numbers] for host in (0, 1)]
-        if rows != whole[: len(rows)] or not any(numbers == order for order in orders):
+        if rows != complete[: len(rows)] or not any(numbers == order for order in orders):
             raise Violated(f"not in order: {rows}")

@@ -110,8 +110,8 @@ class World:
         self._expect(commit, self._reached.isdisjoint(transactions), "once")
         orders = [[n for n in self.source.order(host) if n in transactions] for host in (0, 1)]
         self._expect(commit, transactions in orders, "in order")
-        told = commit.progress.transaction - self._progress.transaction
-        self._expect(commit, told == len(transactions), "counted")
+        counted = commit.progress.transaction - self._progress.transaction
+        self._expect(commit, counted == len(transactions), "counted")
         if commit.progress.position is None:
             self._expect(commit, not transactions and self._progress.position is None, "with a position")
         else:

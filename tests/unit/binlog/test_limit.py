@@ -118,18 +118,18 @@ def test_any_cut_gives_the_same_events(wire, transaction, cuts, way):
         assert (decoder.take_ack() is not None) == (way == "semi-sync")
         return found
 
-    whole = decoded([])
+    expected = decoded([])
     size = len(transaction[3]) - (4 if way == "payload" else 0)
-    assert seen(whole[1:]) == [[[b"a"]], ("insert", size, True), [[b"b"]], 77]
+    assert seen(expected[1:]) == [[[b"a"]], ("insert", size, True), [[b"b"]], 77]
     for at in cuts(len(data)):
-        assert decoded([at]) == whole, at
+        assert decoded([at]) == expected, at
     for size in (1, 2, 3, 5, 17, 64, 100):
-        assert decoded([*range(size, len(data), size)]) == whole, size
+        assert decoded([*range(size, len(data), size)]) == expected, size
 
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_a_large_event_may_span_packets(wire, table, transaction, excess):
-    size = 0xFFFFFF - 1 - 19 - 10 - 4 + excess  # with status, header and checksum: around one whole packet
+    size = 0xFFFFFF - 1 - 19 - 10 - 4 + excess  # with status, header and checksum: around one full packet
     large = wire.event(WRITE_ROWS, bytes.fromhex("070000000000 0100 0200") + bytes(size))
     stream = wire.packets(wire.head(), table, large, *transaction)
     decoder = Decoder(row_limit=LIMIT)
@@ -183,11 +183,11 @@ def test_errors_that_stop_rows_also_stop_rows_above_the_limit(wire, decode, tabl
 
 
 @pytest.mark.parametrize("kind", [ROWS_QUERY, ANNOTATE_ROWS, APPEND_BLOCK])
-def test_rows_queries_above_the_limit_are_skipped(wire, decode, table, blob, kind):
+def test_events_that_only_explain_rows_are_skipped_above_the_limit(wire, decode, table, blob, kind):
     event = wire.event(kind, b"\0" * 1000)
     assert seen(decode(event, table, blob(1), row_limit=LIMIT)) == [[[b"x"]]]
-    whole = list(decode(event, table, blob(1)))
-    assert [type(event) for event in whole] == ([Rows] if kind == APPEND_BLOCK else [RowsQuery, Rows])
+    events = list(decode(event, table, blob(1)))
+    assert [type(event) for event in events] == ([Rows] if kind == APPEND_BLOCK else [RowsQuery, Rows])
 
 
 def test_tables_are_not_rows(wire, decode, blob):

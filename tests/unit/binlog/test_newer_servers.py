@@ -39,12 +39,12 @@ def parts(wire):
 
     def run(count: int, text: bytes = b"x" * 300) -> list[bytes]:
         value = b"\0" + len(text).to_bytes(2, "little") + text
-        whole = wire.inserted(value.hex())[:-4]
-        whole = whole[:9] + len(whole).to_bytes(4, "little") + whole[13:]
-        cuts = [len(whole) * part // count for part in range(count + 1)]
-        pieces = [whole[start:end] for start, end in pairwise(cuts)]
+        event = wire.inserted(value.hex())[:-4]
+        event = event[:9] + len(event).to_bytes(4, "little") + event[13:]
+        cuts = [len(event) * part // count for part in range(count + 1)]
+        pieces = [event[start:end] for start, end in pairwise(cuts)]
         heads = [count.to_bytes(4, "little") + number.to_bytes(4, "little") for number in range(1, count + 1)]
-        first = b"\1" + len(whole).to_bytes(8, "little")
+        first = b"\1" + len(event).to_bytes(8, "little")
         flags = [first, *[b"\0"] * (count - 1)]
         return [wire.event(PARTIAL_ROW_DATA, b"".join(part)) for part in zip(heads, flags, pieces, strict=True)]
 

@@ -89,12 +89,12 @@ def test_t1_frames_follow_each_other(decode, transaction, payload):
 def test_t1_pieces_of_any_size_give_the_same_events(wire, transaction, payload):
     content = transaction(20)
     stream = wire.packets(wire.head(), payload(zstd(content), [(PAYLOAD_SIZE, len(zstd(content)))]))
-    whole = list(Decoder().feed(stream))
-    assert len(numbers(whole)) == 20
+    expected = list(Decoder().feed(stream))
+    assert len(numbers(expected)) == 20
     for size in range(1, 100):
         decoder = Decoder()
         pieces = [decoder.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
-        assert [event for piece in pieces for event in piece] == whole
+        assert [event for piece in pieces for event in piece] == expected
         assert not decoder.pending
 
 

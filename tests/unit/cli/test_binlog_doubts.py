@@ -104,9 +104,9 @@ def test_it_stops_where_the_reader_stops_with_the_same_words(run, binlog_file, n
     ],
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
-@pytest.mark.parametrize("held", [1 << 26, 10])
-def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, held):
-    monkeypatch.setattr(transactions, "_IN_MEMORY", held)
+@pytest.mark.parametrize("memory", [1 << 26, 10])
+def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, memory):
+    monkeypatch.setattr(transactions, "_IN_MEMORY", memory)
     path = log_of(binlog_file, STOPS[name][0])
     code, lines, notices = run(path, "--format", output, "--quiet", "--lenient")
     assert (code, len(lines)) == (0, 2)

@@ -86,5 +86,5 @@ def _classify(error: StreamingQueryException) -> DatabusError:
     if "must specify all TopicPartitions" in text:
         return KafkaUnavailable("a topic was created while the starting offsets were read")
     if "org.apache.kafka.common.errors" in text:
-        return KafkaUnavailable(f"Kafka does not serve: {reason} (check kafka.bootstrap_servers)")
+        return KafkaUnavailable(f"Kafka is unavailable: {reason} (check kafka.bootstrap_servers)")
     return FatalError(f"Spark's streaming query failed: {reason}")
