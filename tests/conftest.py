@@ -1,4 +1,4 @@
-"""What tests of several levels share: pipelines as processes, and reading Kafka as a consumer does."""
+"""Fixtures for tests of several levels: pipelines as processes, and consumers of Kafka."""
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -46,7 +46,7 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
 
 @pytest.fixture
 def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterator[MakePipeline]:
-    """Make pipelines of the test's own; their services end with it, and their logs are looked through."""
+    """Make pipelines of the test's own; their services end with it, and their logs are checked."""
     made: list[Pipeline] = []
 
     def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:
@@ -72,7 +72,7 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
 
 @pytest.fixture
 async def changes(kafka: Server) -> AsyncIterator[Consume]:
-    """Consume topics from their beginning; they are created, so that nobody has to wait for the publisher to do it."""
+    """Consume topics from their beginning; they are created first, so that no test has to wait for the publisher."""
     consumers: list[AIOKafkaConsumer] = []
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
     await admin.start()

@@ -1,4 +1,4 @@
-"""Cases: SQL files with the expected messages under each statement. CONTRIBUTING.md says how to write one."""
+"""Cases: SQL files with the expected messages under each statement. CONTRIBUTING.md describes the format."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _WIDTH = 120
 
 @dataclass
 class Step:
-    """A statement, and the messages that it leads to, one a line."""
+    """A statement, and the messages that it causes, one per line."""
 
     statement: str
     messages: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass
 class Case:
-    """A file, as one kind of server sees it."""
+    """A file, for one kind of server."""
 
     steps: list[Step]
     #: rules as in `publisher.routes`
@@ -37,16 +37,16 @@ class Case:
     servers: tuple[str, ...] = get_args(Flavor)
     #: global variables of the server, set for the case
     variables: list[str] = field(default_factory=list)
-    #: members of keys and values to leave out, besides those a format always differs in, or to show although it does
+    #: members of keys and values to omit in addition to a format's volatile ones, or volatile ones to show
     omitted: set[str] = field(default_factory=set)
     shown: set[str] = field(default_factory=set)
 
 
 def read_case(path: Path, server: str) -> Case:
-    """Read a file. Raises ValueError, with the line, for what no statement precedes."""
+    """Read a file. Raises ValueError with the line for a message without a statement above it."""
     case = Case([])
     statement: list[str] = []
-    latest: list[str] = []  # what continuation lines belong to
+    latest: list[str] = []  # the message that continuation lines belong to
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not case.steps and not statement and (header := _HEADER.fullmatch(line)):
             _set(case, *header.groups())
@@ -71,7 +71,7 @@ def _set(case: Case, name: str, text: str) -> None:
     match name:
         case "route":
             route = yaml.safe_load(text)
-            # each format is an output of its own, unless the case says otherwise
+            # each format is an output of its own, unless the case has rules
             names = {"output": route["format"], "topic": route["format"]} if "format" in route else {}
             case.routes.append({"match": ["*.*"]} | names | route)
         case "partitions":
@@ -87,7 +87,7 @@ def _set(case: Case, name: str, text: str) -> None:
 
 
 def written(steps: Iterable[Step]) -> str:
-    """Write steps as a file has them."""
+    """Write steps in the format of a file."""
     return "".join(f"\n{step.statement};\n" + "".join(map(_comment, step.messages)) for step in steps)
 
 
@@ -96,7 +96,7 @@ def _comment(message: str) -> str:
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """Break a line at spaces, behind commas where there are any."""
+    """Break a line at spaces, after commas if there are any."""
     while len(line) > _WIDTH:
         at = line.rfind(", ", _WIDTH // 2, _WIDTH) + 1 or line.rfind(" ", 8, _WIDTH)
         if at < 0:

@@ -10,7 +10,7 @@ from databus_messages.routing.partitions import Partition
 
 _json = msgspec.json.Encoder().encode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-#: members that differ from run to run, or are long and seldom the point of a case
+#: members that differ from run to run, or are long and rarely the point of a case
 _OMITTED = {
     "databus": {"Pos", "Table"},
     "canal-json": {"database", "es", "ts", "id", "gtid", "mysqlType", "sqlType"},
@@ -35,7 +35,7 @@ def lines_of(message: Message, case: Case) -> Iterator[str]:
 
 
 def _address(partition: Partition, case: Case) -> str:
-    """Name the topic where there are several, and the partition where a topic has several."""
+    """Name the topic if there are several, and the partition if the topic has several."""
     parts = [partition.topic] if len(case.routes) > 1 else []
     parts += [str(partition.number)] if case.partitions > 1 else []
     return "/".join(parts) + " " if parts else ""
@@ -51,7 +51,7 @@ def _shown(content: bytes | None, omitted: set[str]) -> str:
 def _without(content: bytes | msgspec.Raw, omitted: set[str]) -> bytes:
     try:
         members = _read_members(content)
-    except msgspec.ValidationError:  # no object
+    except msgspec.ValidationError:  # not an object
         return bytes(content)
     kept: dict[str, bytes] = {}
     for name, value in members.items():

@@ -33,7 +33,7 @@ _POSITION = re.compile(r"\S+\.\d{6}:\d+")
 
 
 async def replay(case: Case, server: Server) -> list[Step]:
-    """Execute the statements one after the other; return each with the messages that it led to."""
+    """Execute the statements in order; return each with the messages that it caused."""
     async with (
         printing(server) as run,
         _variables(run, case.variables),
@@ -60,7 +60,7 @@ async def replay(case: Case, server: Server) -> list[Step]:
 
 @asynccontextmanager
 async def _variables(run: Print, assignments: list[str]) -> AsyncIterator[None]:
-    """Set global variables, and set them back."""
+    """Set global variables, and restore them."""
     names = [assignment.partition("=")[0].strip() for assignment in assignments]
     before = {name: (await run(f"SELECT @@GLOBAL.{name}"))[0][0] for name in names}
     for assignment in assignments:
@@ -91,7 +91,7 @@ async def _tracker(session: Session) -> TableTracker:
 
 
 class _Translation:
-    """Makes the lines of messages. A stop costs the rest of its statement; the next one meets a new translator."""
+    """Makes the lines of messages. A stop skips the rest of its statement; the next statement gets a new translator."""
 
     def __init__(self, case: Case, session: Session, tracker: TableTracker) -> None:
         self.tracker = tracker

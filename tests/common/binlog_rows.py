@@ -1,4 +1,4 @@
-"""The rows of a binlog, from a position to its end or up to one of them."""
+"""Reads the rows of a binlog, from a position to its end or to one of the rows."""
 
 import asyncio
 import secrets

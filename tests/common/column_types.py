@@ -28,7 +28,7 @@ class Column:
 
     @property
     def blob(self) -> bool:
-        """Whether an image without blobs may lack it; JSON, VECTOR and geometries it has."""
+        """Whether an image without blobs may lack the column; it has JSON, VECTOR and geometries."""
         return "TEXT" in self.type or "BLOB" in self.type
 
     def value(self, row: int) -> str:
@@ -65,12 +65,12 @@ class Table:
 
     @property
     def given(self) -> list[int]:
-        """Return the places of the columns that statements set."""
+        """Return the indexes of the columns that statements set."""
         return [place for place, column in enumerate(self.columns) if not column.generated]
 
     @property
     def creation(self) -> list[str]:
-        """Return the statements that make it."""
+        """Return the statements that create the table."""
         parts = [f"c{place} {column.type}" for place, column in enumerate(self.columns)]
         parts += [self.more] if self.more else []
         if self.key == GENERATED_KEY:
@@ -84,7 +84,7 @@ class Table:
         return f"INSERT INTO {self.name} ({self.key}, {', '.join(f'c{place}' for place in self.given)}) VALUES {values}"
 
     def updated(self, row: int) -> list[int]:
-        """Return the places of the columns that the update of a row sets."""
+        """Return the indexes of the columns that the update of a row sets."""
         return [place for place in self.given if (place + row) % 3] or self.given
 
     def update(self, row: int) -> str:
@@ -259,7 +259,7 @@ MARIADB = [
     Column("LONGBLOB COMPRESSED", repeated([70000], "x'00'")),
 ]  # fmt: skip
 
-#: each with a change that may be logged as a difference
+#: each with a change that may be logged as a diff
 MYSQL_JSON = [
     Column(
         "JSON",
@@ -299,7 +299,7 @@ MYSQL = [
     Column("VARCHAR(20) CHARACTER SET gb18030", ["'简😀'"]),
 ]
 
-#: what an index, an expression or an attribute makes of columns
+#: columns with an index, an expression or an attribute
 DERIVED = [
     Column("INT", ["1", "-7"]),
     Column("VARCHAR(300)", ["'é'", "''", "REPEAT('x', 300)"]),
@@ -312,7 +312,7 @@ DERIVED = [
 
 
 def tables(kind: Kind) -> list[Table]:
-    """Give all tables of a kind of server."""
+    """Return all tables of a kind of server."""
     common = [
         Table("numbers", NUMBERS),
         Table("decimals", decimals()),

@@ -14,13 +14,13 @@ Execute = Callable[..., Awaitable[None]]
 Print = Callable[[str], Awaitable[list[list[bytes | None]]]]
 Connect = Callable[..., AbstractAsyncContextManager[Session]]
 
-#: what makes a server's log empty
+#: statements that empty a server's log
 RESET: dict[Kind, str] = {"mariadb": "RESET MASTER", "mysql": "RESET BINARY LOGS AND GTIDS"}
 
 
-def session_on(server: Server, **otherwise: Any) -> AbstractAsyncContextManager[Session]:
-    """Connect to a server, as its account but for what is told otherwise."""
-    return connect(Login(**(_account(server) | otherwise)))
+def session_on(server: Server, **options: Any) -> AbstractAsyncContextManager[Session]:
+    """Connect to a server with its account; `options` override single values."""
+    return connect(Login(**(_account(server) | options)))
 
 
 def _account(server: Server) -> dict[str, Any]:
@@ -47,7 +47,7 @@ async def connected(server: Server) -> AsyncIterator[Execute]:
 
 @asynccontextmanager
 async def printing(server: Server) -> AsyncIterator[Print]:
-    """A connection that gives every cell as the bytes the server prints, in UTF-8 and UTC; it takes any value."""
+    """A connection that returns each cell as the bytes that the server prints, in UTF-8 and UTC; it takes any value."""
     async with _cursors(server, use_unicode=False, conv={}) as open_cursor:
 
         async def run(statement: str) -> list[list[bytes | None]]:

@@ -1,4 +1,4 @@
-"""Pipelines as tests have them from fixtures, and what a consumer finds in their topics."""
+"""Pipelines for tests, and a consumer of their topics."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ class Changes:
         self._consumer = consumer
 
     async def until(self, count: int) -> list[dict[str, Any]]:
-        """Read until `count` messages have come; each is its value with `Pos` of its key, cells decoded to text."""
+        """Read `count` messages; each is its value with `Pos` of its key, cells decoded to text."""
         found: list[dict[str, Any]] = []
         try:
             async with asyncio.timeout(60):

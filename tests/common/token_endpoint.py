@@ -41,7 +41,7 @@ class Signer:
 
 
 class TokenEndpoint:
-    """Gives what `make` makes to the client `databus` with this secret."""
+    """Returns tokens of `make` to the client `databus` with this secret."""
 
     def __init__(self, make: Callable[[], str], secret: str) -> None:
         self.url = ""

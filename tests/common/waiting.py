@@ -1,4 +1,4 @@
-"""Waiting for what nobody announces: the state of another process is asked for until it is the wanted one."""
+"""Waits for a state of another process by polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,13 +12,13 @@ _PAUSE = 0.02
 async def eventually(condition: Callable[[], Awaitable[T]], *, seconds: float = 60) -> T:
     """Wait until a condition holds, and return its value. Raises TimeoutError."""
     async with asyncio.timeout(seconds):
-        while not (value := await condition()):  # noqa: ASYNC110 - nobody sets an event
+        while not (value := await condition()):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(_PAUSE)
     return value
 
 
 async def throughout(seconds: float, condition: Callable[[], Awaitable[object]]) -> None:
-    """Require a condition to hold for so long, for what must not happen announces itself even less."""
+    """Require a condition to hold for this many seconds, to show that something does not happen."""
     end = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < end:
         assert await condition()

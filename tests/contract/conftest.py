@@ -1,4 +1,4 @@
-"""Databases of the contract tests' own: with TLS and room for big rows, and free for changes of global settings."""
+"""Databases only for the contract tests: with TLS and room for large rows; tests may change global settings."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -20,7 +20,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="session")
 def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Server]]:
-    """Start a database of the session's own, or find it running."""
+    """Start a database for the session, or find it running."""
     certificate = authority.issue("server")
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
@@ -37,7 +37,7 @@ def own(request: pytest.FixtureRequest, start_own: Callable[[Kind], Server]) -> 
 
 @pytest.fixture
 async def queries(source: Server) -> AsyncIterator[Session]:
-    """A session to ask with."""
+    """A session for queries."""
     async with session_on(source) as session:
         yield session
 
@@ -50,12 +50,12 @@ def login(own: Server) -> Connect:
 
 @pytest.fixture
 def trusted(authority: Authority) -> Tls:
-    """For a connection to `own` that is encrypted."""
+    """TLS settings for an encrypted connection to `own`."""
     return Tls(ca=authority.ca)
 
 
 @pytest.fixture
 async def admin(login: Connect) -> AsyncIterator[Session]:
-    """A session that may do anything."""
+    """A session with all privileges."""
     async with login() as session:
         yield session

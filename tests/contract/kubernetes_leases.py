@@ -1,4 +1,4 @@
-"""The API of Kubernetes, as far as Leases go: a version on every object, and no write that does not name the latest.
+"""The part of Kubernetes' API for Leases: every object has a version, and a write must name the latest.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 """
@@ -21,7 +21,7 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 class LeaseApi:
-    """A namespace's Leases. Only `token` is let in."""
+    """A namespace's Leases. Only `token` is accepted."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -38,7 +38,7 @@ class LeaseApi:
         )
 
     def annotate(self, name: str) -> None:
-        """Do as an operator who edits the object."""
+        """Edit the object like an operator."""
         self._store(self.leases[name] | {"metadata": self.leases[name]["metadata"] | {"annotations": {"seen": "yes"}}})
 
     async def _create(self, request: Request) -> Response:
@@ -89,7 +89,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(api: LeaseApi, certificate: Path) -> AsyncIterator[str]:
-    """Serve with TLS; give the URL."""
+    """Serve with TLS; yields the URL."""
     config = uvicorn.Config(
         api.app(), log_config=None, lifespan="off", ssl_certfile=str(certificate), ssl_keyfile=str(certificate)
     )

@@ -1,4 +1,4 @@
-"""Text of every character set comes out as the server converts it to UTF-8, code by code, on each kind of server."""
+"""Text of every character set is decoded as the server converts it to UTF-8, code by code, on each kind of server."""
 
 from collections.abc import AsyncIterator
 from itertools import chain
@@ -11,7 +11,7 @@ from databus_binlog.collations import DEFAULT_COLLATIONS
 from databus_binlog.session import Session
 from devstack import Server
 
-#: what `n` = 0, 1, … makes of one and more bytes; all of them, or a part of the longer ones and of Unicode's
+#: SQL that turns `n` = 0, 1, … into codes of one and more bytes: all, or a part of longer ones and of Unicode
 HIGH_BYTES = ("UNHEX(HEX(0x80 + n))", 0x80)
 PAIRS = ("UNHEX(HEX(0x8000 + n))", 0x8000)
 TRIPLES = ("CONCAT(x'8f', UNHEX(HEX(0xa000 + n)))", 0x6000)
@@ -24,7 +24,7 @@ SURROGATES = ("UNHEX(HEX(0xd800dbfe + n DIV 4 * 0x10000 + n MOD 4))", 0x800 * 4)
 BASIC_PLANE = ("UNHEX(LPAD(HEX(n), 8, '0'))", 0x10000)
 WIDE_UNITS = ("UNHEX(LPAD(HEX(n * 41), 8, '0'))", 0x120000 // 41)
 
-#: what is compared of a multi-byte set, if not all bytes and pairs
+#: the codes of a multi-byte set to compare, if not all bytes and pairs
 CODES = {
     "ucs2": [UNITS],
     "utf16": [UNITS, SURROGATES],
@@ -35,7 +35,7 @@ CODES = {
     "gb18030": [HIGH_BYTES, PAIRS, QUADRUPLES],
 }
 
-#: text of the script that a set is for, with a character that Python's codec has otherwise where there is one
+#: text in the script of a set, if possible with a character that Python's codec converts differently
 SAMPLES = {
     "armscii8": "Հայաստան, Երեւան",
     "ascii": "plain",
@@ -82,7 +82,7 @@ SAMPLES = {
 
 @pytest.fixture
 async def queries(source: Server) -> AsyncIterator[Session]:
-    """A session that may count far and keeps no warnings: every invalid code would make one."""
+    """A session that can count far and keeps no warnings, which every invalid code would cause."""
     async with session_on(source) as session:
         limit = "cte_max_recursion_depth" if session.server.flavor == "mysql" else "max_recursive_iterations"
         await session.query(f"SET SESSION {limit} = 1000000, max_error_count = 0")
@@ -91,7 +91,7 @@ async def queries(source: Server) -> AsyncIterator[Session]:
 
 @pytest.fixture
 async def charsets(queries: Session) -> list[str]:
-    """Every set of the server that holds text."""
+    """Every set of the server for text."""
     known = await queries.query(
         "SELECT CHARACTER_SET_NAME FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME <> 'binary'"
     )
@@ -104,8 +104,8 @@ def numbers(count: int) -> str:
 
 
 async def converted(queries: Session, charset: str, codes: str, count: int) -> list[tuple[bytes, bytes | None]]:
-    """Let the server convert codes, each with a character after it; None for what it stores not or can't convert."""
-    # Alone at the end of a text MySQL takes any byte for eucjpms, though it refuses to store it.
+    """Let the server convert codes, each followed by a character; None for codes that it refuses or can't convert."""
+    # At the end of a text MySQL accepts any single byte as eucjpms, although it refuses to store it.
     code = f"CONCAT({codes}, CONVERT(CONVERT('!' USING {charset}) USING binary))"
     text = f"CONVERT({code} USING {charset})"
     rows = await queries.query(

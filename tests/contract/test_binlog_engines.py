@@ -45,7 +45,7 @@ from devstack import Kind, Server
 
 LIBRARY: Engine = "mysql-replication"
 
-#: Values that mysql-replication 1.0.17 gets wrong or can't tell from others: the type of their column, their text
+#: Values that mysql-replication 1.0.17 misreads or confuses with others: the type of their column, their text
 #: (NULL is "NULL"), and the words with which they are refused
 WRONG_VALUES = [
     (r"TIME\(\d\)", r"-.*\.\d*[1-9]\d*", "a negative time with a fraction"),  # -00:00:00.1 is -00:00:00.9 to it
@@ -54,7 +54,7 @@ WRONG_VALUES = [
     ("JSON", "NULL|null", "either NULL or JSON's null"),  # None, both
     ("JSON", r'.*"(-?\d+:\d\d:|\d{4}-\d\d-|base64:).*', "the type of a value in its JSON|ValueError"),
 ]
-#: Types that it gets wrong as a whole
+#: Types of which it misreads all values
 WRONG_TYPES = [
     (r"ENUM\(.* latin1", "its labels"),  # it takes them for UTF-8, and for empty if they are not
     (r".*SET (big5|cp932|eucjpms|euckr|gb18030|greek|hebrew|sjis|ujis)", "text in"),  # Python has some otherwise
@@ -64,7 +64,7 @@ WRONG_TYPES = [
 ]
 
 EITHER: tuple[Kind, ...] = ("mariadb", "mysql")
-#: What else it gets wrong: on which servers, after which statements, and the words with which the last one is refused
+#: Other faults: the servers, the statements, and the words with which the last one is refused
 WRONG_EVENTS: dict[str, tuple[tuple[Kind, ...], list[str], str]] = {
     # It leaves them out.
     "compressed transactions": (
@@ -94,13 +94,13 @@ WRONG_EVENTS: dict[str, tuple[tuple[Kind, ...], list[str], str]] = {
         ["SET binlog_alter_two_phase = ON", "ALTER TABLE t ADD more INT"],
         "StatusVariableMismatch",
     ),
-    # It takes them for UTF-8.
+    # It reads them as UTF-8.
     "statements in Latin-1": (
         EITHER,
         ["SET NAMES latin1", "ALTER TABLE t COMMENT 'é'"],
         "can't read the statement",
     ),
-    # It takes lengths above 127 for others.
+    # It misreads lengths above 127.
     "long names": (
         EITHER,
         [f"ALTER TABLE t ADD {'日' * 50} INT", "INSERT INTO t VALUES (1, '[]', 1)"],
@@ -115,7 +115,7 @@ WRONG_EVENTS: dict[str, tuple[tuple[Kind, ...], list[str], str]] = {
 
 
 class Log(NamedTuple):
-    """What came of a dump."""
+    """The result of a dump."""
 
     events: list[AnyEvent]
     tables: dict[str, TableMap]
@@ -127,7 +127,7 @@ class Log(NamedTuple):
 
     @property
     def comparable(self) -> list[object]:
-        """The events with their rows decoded, without what only one engine knows of a GTID."""
+        """The events with their rows decoded, without the fields of a GTID that only one engine has."""
         return [
             (*msgspec.structs.astuple(e)[:-1], e.images())
             if isinstance(e, Rows)
@@ -286,7 +286,7 @@ async def test_a_follower_gets_changes_as_they_happen_and_can_disconnect(login, 
         while "Xid" not in names(seen):
             seen += await anext(stream)
         assert "Rows" in names(seen)
-        with pytest.raises(TimeoutError):  # what comes meanwhile is not lost
+        with pytest.raises(TimeoutError):  # events that arrive meanwhile are not lost
             async with asyncio.timeout(0):
                 await anext(stream)
         assert len(await anext(stream))
@@ -305,7 +305,7 @@ async def test_a_dump_that_is_killed_can_be_retried_and_repeats_nothing(login, e
         with pytest.raises(Retryable):
             async for events in stream:
                 seen += events
-                if isinstance(seen[-1], Heartbeat) and dump is None:  # more of them may be on their way
+                if isinstance(seen[-1], Heartbeat) and dump is None:  # more of them may be in flight
                     [(dump,)] = await queries.query(
                         "SELECT MAX(ID) FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'"
                     )
@@ -353,7 +353,7 @@ async def test_the_log_is_read_over_an_encrypted_connection(login, execute, quer
         assert "Rows" in names([event async for events in stream for event in events])
 
 
-# --- one against the other
+# --- comparison of the engines
 
 
 @pytest.mark.parametrize("way", ["gtid", "file"])
@@ -442,7 +442,7 @@ async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schem
             refused.add(words)
             at += 1
             while words in dict(WRONG_TYPES).values() and at < len(printed) and printed[at][0] is column:
-                at += 1  # it is the same with all of its values
+                at += 1  # the same with all of its values
     elsewhere = "COMPRESSED" if own.kind == "mysql" else "VECTOR|JSON"
     everything = {words for *_, words in (*WRONG_VALUES, *WRONG_TYPES)}
     assert refused == {words for words in everything if not re.search(elsewhere, words)}
@@ -526,7 +526,7 @@ async def test_an_engine_that_is_missing_says_what_to_install(login, queries, mo
 
 
 @pytest.mark.parametrize(
-    ("own", "setting", "value", "usual"),
+    ("own", "setting", "value", "readable"),
     [
         ("mariadb", "log_bin_compress", "ON", "OFF"),
         ("mariadb", "binlog_alter_two_phase", "ON", "OFF"),
@@ -538,16 +538,16 @@ async def test_an_engine_that_is_missing_says_what_to_install(login, queries, mo
     indirect=["own"],
 )
 async def test_a_setting_that_the_library_cannot_read_is_a_fault_of_the_server(
-    own, execute, login, setting, value, usual
+    own, execute, login, setting, value, readable
 ):
     await execute(f"SET GLOBAL {setting} = '{value}'")
     try:
         async with login() as session:
             [fault] = await session.engine_faults(LIBRARY, lambda *_: False)
-            assert re.match(rf"{setting} is {value}, with which mysql-replication .*: set it to '{usual}'", fault)
+            assert re.match(rf"{setting} is {value}, with which mysql-replication .*: set it to '{readable}'", fault)
             assert await session.engine_faults("native") == []
     finally:
-        await execute(f"SET GLOBAL {setting} = '{usual}'")
+        await execute(f"SET GLOBAL {setting} = '{readable}'")
     async with login() as session:
         assert await session.engine_faults(LIBRARY, lambda *_: False) == []
 

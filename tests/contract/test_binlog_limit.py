@@ -1,4 +1,4 @@
-"""Rows larger than the limit, on each kind of server: they go by in little memory, what is around them is intact."""
+"""Rows larger than the limit, on each kind of server: skipping them takes little memory, other events are intact."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def execute(own: Server, execute: Execute) -> Execute:
-    """Run statements in the test's schema, where there is a table `t` that only the log is about."""
+    """Run statements in the test's schema, which has a table `t` that stores nothing: only the log matters."""
     engine = "MyISAM" if own.kind == "mariadb" else "BLACKHOLE"
     await execute(f"CREATE TABLE t (id INT, b LONGBLOB) ENGINE={engine}")
     return execute
@@ -66,7 +66,7 @@ async def compressed(request, own: Server, admin: Session, execute: Execute) -> 
 
 
 async def read_elsewhere(server: Server, start: Position) -> tuple[list[list[object]], int]:
-    """Read in a process of its own; return what it found and the MiB its memory has grown by at most."""
+    """Read in a process of its own; return the result and the most MiB by which its memory grew."""
     login = (server.host, str(server.port), server.user, server.password)
     command = [sys.executable, "-c", READER, *login, start.file, str(start.offset), str(LIMIT)]
     reader = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -120,7 +120,7 @@ async def test_a_statement_above_the_limit_stops(admin, execute):
 
 async def test_mysql_replication_stops_at_rows_above_the_limit(own, admin, execute):
     end = await admin.current_position()
-    start = Position(file=end.file, offset=end.offset)  # by GTIDs the library reads no tags, which other tests make
+    start = Position(file=end.file, offset=end.offset)  # the library can't read GTIDs with other tests' tags
     await execute("INSERT INTO t VALUES (1, 'a')")
     await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", LIMIT)
     stream = await admin.dump(start, server_id=4853, follow=False, row_limit=LIMIT, engine="mysql-replication")

@@ -1,4 +1,4 @@
-"""A place in one server's log becomes a position that other servers understand."""
+"""An offset in one server's log becomes a position that other servers understand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logging in to each kind of server: with TLS and without, by every method, and what is told when it does not work."""
+"""Logging in to each kind of server: with TLS and without, by every method, and the errors when it fails."""
 
 import secrets
 from collections.abc import AsyncIterator

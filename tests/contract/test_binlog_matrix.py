@@ -1,4 +1,4 @@
-"""Every value of the matrix, inserted, updated and deleted, reads as the server prints it, in whichever way it logs."""
+"""Every value of the matrix, inserted, updated and deleted, is read as the server prints it, in every log mode."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ Variables = dict[str, str | int]
 
 
 class Mode(NamedTuple):
-    """Global variables, and a type of event that the log has only then."""
+    """Global variables, and a type of event that the log has only with them."""
 
     kind: Kind
     variables: Variables
@@ -48,9 +48,9 @@ MODES = [
     Mode("mysql", PARTIAL_JSON, "Update_rows_partial"),
     Mode("mysql", PAYLOAD | PARTIAL_JSON | UNNAMED | UNCHECKED, "Transaction_payload"),
 ]
-#: what takes information_schema to read the rows
-UNTOLD = {"binlog_row_metadata", "mysql56_temporal_format"}
-#: MySQL goes only step by step
+#: variables with which the rows can be read only with information_schema
+INCOMPLETE = {"binlog_row_metadata", "mysql56_temporal_format"}
+#: MySQL allows only single steps
 GTID_MODES = {"OFF": ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], "ON": ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]}
 OLD_TEMPORAL = {FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP}
 
@@ -95,7 +95,7 @@ async def test_every_value_reads_as_the_server_prints_it(
     logged = {kind for _, _, kind, *_ in await run(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset}")}
     assert mode.logs.encode() in {b"", *logged}
 
-    describe = await described(admin, schema) if mode.variables.keys() & UNTOLD else None
+    describe = await described(admin, schema) if mode.variables.keys() & INCOMPLETE else None
     read = await read_rows(own, start, schema, describe)
     assert read == await read_rows(own, Position(file=start.file, offset=start.offset), schema, describe)
     images = defaultdict(list)
@@ -132,7 +132,7 @@ async def change(run: Print, matrix: Sequence[Table], image: str) -> dict[str, l
 
 
 def differences(table: Table, found: list[list[Value]], expected: list[Image]) -> Iterator[tuple[object, ...]]:
-    """Compare images: values that are there, and, but for those the server makes, which are."""
+    """Compare images: present values, and which are present, except those that the server generates."""
     for number, ((_, *values), (printed, absent)) in enumerate(zip(found, expected, strict=True)):
         for place, (column, value, text) in enumerate(zip(table.columns, values, printed[1:], strict=True)):
             if (value is ABSENT) != (place in absent) and not column.generated:
@@ -142,7 +142,7 @@ def differences(table: Table, found: list[list[Value]], expected: list[Image]) -
 
 
 async def described(admin: Session, schema: str) -> Callable[[TableMap], TableMap]:
-    """Take from information_schema what the log does not tell."""
+    """Read from information_schema what the log does not contain."""
     listed = defaultdict(list)
     for table, *column in await admin.query(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, DATETIME_PRECISION"

@@ -1,4 +1,4 @@
-"""The decoder and mysql-replication, written by others, see the same random rows in the same log."""
+"""The decoder and mysql-replication, an independent implementation, read the same random rows from the same log."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def documents() -> Literals:
 
 CLOCK = st.tuples(st.integers(0, 837), st.integers(0, 59), st.integers(0, 59)).map("{0[0]}:{0[1]:02}:{0[2]:02}".format)
 
-#: Types that the library gets right, and their values; where it is wrong, test_binlog_engines.py tells
+#: Types that the library gets right, and their values; test_binlog_engines.py has the others
 COLUMNS: dict[str, Literals] = {
     **{
         f"{kind}INT": integers(bits, signed=True)

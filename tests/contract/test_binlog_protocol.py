@@ -1,4 +1,4 @@
-"""What a dump agrees on with each kind of server: checksums, GTID sets, who is who, packets of any size."""
+"""What a dump negotiates with each kind of server: checksums, GTID sets, identities, packets of any size."""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +19,7 @@ from devstack import Server
 
 @pytest.fixture
 async def execute(own: Server) -> AsyncIterator[Execute]:
-    """Run statements in an empty schema, where there is a table `t`."""
+    """Run statements in an empty schema, which has a table `t`."""
     async with connected(own) as run:
         await run("CREATE DATABASE protocol")
         await run("USE protocol")

@@ -1,4 +1,4 @@
-"""What a semi-synchronous server hears of a reader, on each kind of server."""
+"""Acknowledgements of a reader to a semi-synchronous server, on each kind of server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,14 +19,14 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def execute(execute: Execute) -> Execute:
-    """Run statements in the test's schema, where there is a table `t`."""
+    """Run statements in the test's schema, which has a table `t`."""
     await execute("CREATE TABLE t (id INT PRIMARY KEY, big LONGBLOB)")
     return execute
 
 
 @pytest.fixture
 async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
-    """Commits wait a minute for somebody to acknowledge them. Gives the first words of the variables' names."""
+    """Commits wait a minute for an acknowledgement. Yields the first words of the variables' names."""
     name = "rpl_semi_sync_master" if own.kind == "mariadb" else "rpl_semi_sync_source"
     if own.kind == "mysql":
         await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
@@ -38,12 +38,12 @@ async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
         async def is_alone() -> bool:
             return (await status(admin, name))[1] == 0
 
-        await eventually(is_alone, seconds=30)  # it notices with the next heartbeat that the reader is gone
+        await eventually(is_alone, seconds=30)  # with the next heartbeat it notices that the reader has disconnected
         await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
 
 
 async def status(admin: Session, name: str) -> tuple[str, int, int, int]:
-    """Say whether commits wait now, for how many clients, and how many were acknowledged in time and how many not."""
+    """Return whether commits wait, for how many clients, and how many were acknowledged in time and too late."""
     values = dict(await admin.query(f"SHOW GLOBAL STATUS LIKE '{name}%'"))
     state, *numbers = (values[f"{name.capitalize()}_{key}"] for key in ("status", "clients", "yes_tx", "no_tx"))
     return state, *map(int, numbers)

@@ -1,4 +1,4 @@
-"""A session against each kind of server: positions, the log, resuming, and what goes wrong."""
+"""A session against each kind of server: positions, the log, resuming, and errors."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""Traps for a reader of binlogs: servers whose settings change under it, and what few servers write.
+"""Traps for a reader of binlogs: settings that change while it reads, and events that few servers write.
 
 The numbers in the tests' names are those of traps; a comment here, and at the tests elsewhere, says what each is about.
 """
@@ -28,14 +28,14 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def stream(login: Connect, admin: Session, schema: str) -> AsyncIterator[EventStream]:
-    """What happens in the schema from now on."""
+    """Read the schema's changes from now on."""
     start = await admin.current_position()
     async with login() as session:
         yield await session.dump(start, server_id=4841, wanted=lambda name, _: name == schema)
 
 
 async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[Value]]]:
-    """Read until so many row images have come."""
+    """Read this many row images."""
     found: list[tuple[TableMap, list[Value]]] = []
     async with asyncio.timeout(20):
         while len(found) < count:
@@ -89,7 +89,7 @@ async def logged(admin: Session, start: Position, part: str) -> list[tuple[str, 
 async def test_t1_a_compressed_transaction_beyond_a_packet_is_read(own, admin, schema, execute):
     rng = random.Random(1)
     blobs = [rng.randbytes(4 << 20) for _ in range(6)]
-    await execute("CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE")  # it is only about the log
+    await execute("CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE")  # only the log matters
     await execute("SET binlog_transaction_compression = ON")
     start = await admin.current_position()
     await execute("BEGIN")
@@ -122,7 +122,7 @@ async def test_t1_a_highly_compressed_transaction_needs_little_memory(own, admin
     assert growth < 100, growth
 
 
-# --- changed while the log is read - T2: JSON logged as differences; T3: compressed events; T7: what tables tell
+# --- changed while the log is read - T2: JSON logged as differences; T3: compressed events; T7: table metadata
 
 
 @only_mysql
@@ -223,7 +223,7 @@ async def test_t7_what_is_not_logged_any_more_is_never_guessed(schema, execute, 
         await images(stream, 1)
 
 
-#: what leaves a TABLE_MAP as it was, where a server logs the least; then a value
+#: statements that do not change a TABLE_MAP if a server logs the least metadata; then a value
 SILENT_CHANGES = {"mysql": ("CHANGE b c INT", "4"), "mariadb": ("CHANGE b c INT UNSIGNED", "4294967295")}
 
 
@@ -238,8 +238,8 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
     descriptions = iter([{"a": False, "b": False}, {"b": False, "c": "UNSIGNED" in change}])
 
     def describe(table: TableMap) -> TableMap:
-        told = zip(table.columns, next(descriptions).items(), strict=True)
-        columns = [msgspec.structs.replace(column, name=name, unsigned=unsigned) for column, (name, unsigned) in told]
+        known = zip(table.columns, next(descriptions).items(), strict=True)
+        columns = [msgspec.structs.replace(column, name=name, unsigned=unsigned) for column, (name, unsigned) in known]
         return msgspec.structs.replace(table, columns=tuple(columns))
 
     read = [
@@ -254,7 +254,7 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
 
 @only_mariadb
 async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute):
-    """A unique index over a TEXT or BLOB makes them, after the table's columns."""
+    """A unique index over a TEXT or BLOB adds them, after the table's columns."""
     start = await admin.current_position()
     columns = "db_row_hash_1 BIGINT UNSIGNED PRIMARY KEY, a TEXT, b BLOB"
     await execute(f"CREATE TABLE t ({columns}, UNIQUE (a), UNIQUE (b, a))")

@@ -1,4 +1,4 @@
-"""Values and rows beside those of the matrix."""
+"""Values and rows in addition to those of the matrix."""
 
 import math
 import random
@@ -24,7 +24,7 @@ async def test_any_double_has_the_servers_text_and_any_float_survives(source, sc
         await execute(
             "INSERT INTO d VALUES " + ", ".join(f"({v!r}, {f!r})" for v, f in zip(part, singles, strict=True))
         )
-    async with printing(source) as run:  # MySQL's CONCAT is of no use: it cuts long texts short
+    async with printing(source) as run:  # MySQL's CONCAT cannot be used: it truncates long texts
         printed = await run(f"SELECT v FROM {schema}.d")
     read = [image for _, rows in await read_rows(source, start, schema) for image in rows.images()]
     assert [image[:1] for image in read] == printed

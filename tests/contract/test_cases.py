@@ -1,4 +1,4 @@
-"""Each file of tests/cases leads to the messages that it says, on each kind of server that it is for."""
+"""Each file of tests/cases causes its expected messages, on each kind of server that it is for."""
 
 from collections.abc import Callable
 from difflib import unified_diff

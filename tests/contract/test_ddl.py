@@ -1,4 +1,4 @@
-"""What a statement of the binlog makes of a table is what the server made of it."""
+"""Applying a statement of the binlog to a table gives the same table as on the server."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ Tables = dict[TableName, Table]
 
 #: on both servers
 STATEMENTS = [
-    # every name of a type, and what is left to defaults
+    # every name of a type, and defaults
     "CREATE TABLE ints (a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d INT, e BIGINT, f INT(5) ZEROFILL, g BOOL,"
     " h BOOLEAN NOT NULL, i INTEGER UNSIGNED, j INT1, k INT2, l INT3, m INT4, n INT8, o MIDDLEINT,"
     " p TINYINT(1) UNSIGNED, q BIGINT(3) SIGNED)",
@@ -66,7 +66,7 @@ STATEMENTS = [
     "CREATE TABLE of_schema (a CHAR(3), b SET('ő'))",
     "ALTER DATABASE COLLATE utf8mb4_bin",
     "CREATE TABLE of_schema2 (a CHAR(3))",
-    # other ways to make a table
+    # other ways to create a table
     "CREATE TABLE IF NOT EXISTS latin (z INT)",
     "CREATE TABLE alike LIKE latin",
     "CREATE TABLE alike2 (LIKE keyed)",
@@ -186,7 +186,7 @@ CHARSETS = ["latin1", "utf8mb4", "utf8mb3"]
 async def test_a_random_walk_of_statements_ends_with_the_tables_of_the_server(
     source: Server, schema: str, execute: Execute, queries: Session
 ) -> None:
-    """What the server refuses is not in its binlog."""
+    """Statements that the server refuses are not in its binlog."""
     await follow(source, schema, execute, queries, walk(random.Random(5)), strict=False)
 
 
@@ -302,5 +302,5 @@ def differences(made: Tables, listed: Tables) -> Iterator[tuple[object, ...]]:
 
 
 def like(listed: Column, made: Column) -> Column:
-    """Leave out the COLUMN_TYPE of labels, which servers escape in their own ways."""
+    """Leave out the COLUMN_TYPE of labels, which servers escape differently."""
     return msgspec.structs.replace(listed, raw_type=made.raw_type) if made.values else listed

@@ -23,9 +23,9 @@ from devstack import Server
 from devstack.certificates import Authority
 
 RENEW = 0.8
-#: a lease of Kubernetes counts whole seconds
+#: a lease of Kubernetes has full seconds
 DURATION = 2.0
-#: what the requests may take on a busy machine
+#: time for the requests on a busy machine
 BUSY = 0.4
 PIPELINE = "Shop_1"
 
@@ -64,7 +64,7 @@ class Keeper(ABC):
 
     @abstractmethod
     async def forget(self) -> None:
-        """Lose what was written."""
+        """Lose all writes."""
 
 
 class RedisKeeper(Keeper):
@@ -255,7 +255,7 @@ async def test_one_whose_lease_another_one_has_acquired_stops(keeper: Keeper, st
 
 
 async def test_after_a_lost_lease_the_next_renewal_leaves_one_active(keeper: Keeper, start: Start) -> None:
-    """Two may work until then; that the work goes on is what counts, and the pipe keeps it safe."""
+    """Two may work until then. The work continues, and the pipe keeps it safe."""
     replicas = [start("first"), start("second")]
     for _ in range(4):
         await asyncio.wait({r.task for r in replicas}, timeout=1.5 * RENEW, return_when=asyncio.FIRST_COMPLETED)

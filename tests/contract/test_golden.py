@@ -1,4 +1,4 @@
-"""The binlogs in tests/golden are what servers log of the statements there, but for places, ids and times."""
+"""Servers log the statements of tests/golden as the binlogs there, except for positions, ids and times."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -29,7 +29,7 @@ async def test_servers_log_what_the_golden_files_are_made_of(own: Server):
 
 
 def plain(events: Logged) -> Iterator[tuple[AnyEvent, TableMap | None]]:
-    """Leave out what no two logs share, and put a row's table in the place of its fingerprint."""
+    """Leave out what differs in every log, and replace fingerprints by tables."""
     for event, tables in events:
         if isinstance(event, FormatDescription | Rotate | Heartbeat):
             continue

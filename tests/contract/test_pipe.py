@@ -1,4 +1,4 @@
-"""The pipe on a real Redis: who may append, what the publisher notices, and what a Redis without memory does."""
+"""The pipe on a real Redis: who may append, what the publisher notices, and a Redis without memory."""
 
 import asyncio
 import secrets
@@ -148,7 +148,7 @@ async def test_lost_writes_are_noticed_at_both_ends(
     await reader.claim()
     await reader.append(b"one")
     await reader.append(b"two")
-    # A failover to a replica that lagged one write behind, and a reader that wrote on there.
+    # A failover to a replica that lagged one write behind, and a reader that continued to write there.
     await redis.xdel(stream, "2-0")
     await redis.hset(generation, "next", "1")
     with pytest.raises(GenerationLost):
@@ -170,7 +170,7 @@ async def test_a_reader_that_lost_writes_gives_the_generation_up(
     await redis.hset(names.generation_key(pipeline), "next", "0")  # as before the entry that the publisher has
     with pytest.raises(GenerationLost):
         await reader.append(b"two")
-    assert await reader.claim() is None  # its own dead claim holds the generation
+    assert await reader.claim() is None  # its own earlier claim blocks the generation
     await reader.give_up()
     with pytest.raises(GenerationLost):
         await publisher.take(count=9, block_ms=1)

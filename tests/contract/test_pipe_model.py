@@ -1,4 +1,4 @@
-"""The model's Redis answers as a real one does, whatever the ends of the pipe ask it (tests/model)."""
+"""The model's Redis (tests/model) answers any request of the pipe's ends like a real one."""
 
 import random
 import secrets
@@ -42,7 +42,7 @@ async def redis(redis_server: Server) -> AsyncIterator[Redis]:
 
 
 def steps(rng: random.Random) -> list[Step]:
-    """Random commands, near enough to sensible ones that many of them are not refused."""
+    """Random commands, similar enough to real ones that many of them are accepted."""
     count = 0
 
     def step() -> Step:
@@ -77,7 +77,7 @@ async def test_the_model_of_redis_answers_like_redis(redis: Redis, seed: int) ->
     for function, args in steps(random.Random(seed)):
         if function == "save":
             dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
-        elif function == "restore":  # as after a failover to a replica that knew no more
+        elif function == "restore":  # as after a failover to a replica with older data
             await redis.delete(*keys)
             for key, dump in zip(keys, dumps, strict=True):
                 if dump is not None:

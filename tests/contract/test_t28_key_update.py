@@ -1,4 +1,4 @@
-"""T28: a server may renew the keys of a TLS connection whenever it likes, and the log is read on."""
+"""T28: a server may renew the keys of a TLS connection at any time, and reading continues."""
 
 import _ssl
 import asyncio
@@ -15,7 +15,7 @@ from devstack import Server
 #: the packet in which a client asks for TLS, with its header
 _SSL_REQUEST = 36
 _KEY_UPDATE = 24  # of the handshake's messages: RFC 8446, section 4
-_UPDATE_REQUESTED = 1  # the other side has to renew its own, too
+_UPDATE_REQUESTED = 1  # the other side has to renew its keys, too
 
 _openssl = ctypes.CDLL(_ssl.__file__)
 _openssl.SSL_key_update.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -27,7 +27,7 @@ def source(own: Server) -> Server:
 
 
 class Renewing:
-    """Passes a client's connection on to a server, and renews the keys before each piece that comes back."""
+    """Forwards a client's connection to a server, and renews the keys before each piece of the answer."""
 
     def __init__(self, server: Server, certificate) -> None:
         self._server = server
@@ -43,7 +43,7 @@ class Renewing:
     async def listening(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.setblocking(False)
-            async with asyncio.timeout(60), asyncio.TaskGroup() as group:  # which ends with what fails in it
+            async with asyncio.timeout(60), asyncio.TaskGroup() as group:  # which ends with the first failure
                 passing = group.create_task(self._pass_on(listener))
                 yield listener.getsockname()[1]
                 passing.cancel()
@@ -55,7 +55,7 @@ class Renewing:
         length = await from_server.readexactly(4)
         greeting = await from_server.readexactly(int.from_bytes(length[:3], "little"))
         await loop.sock_sendall(client, length + greeting)
-        to_server.write(await loop.sock_recv(client, _SSL_REQUEST))  # no more: what follows belongs to TLS
+        to_server.write(await loop.sock_recv(client, _SSL_REQUEST))  # exactly this: the following bytes belong to TLS
         await to_server.start_tls(self._behind)
         from_client = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(from_client)

@@ -1,4 +1,4 @@
-"""The faults, each with the name under which it is counted. Where one sleeps, that is how long the fault lasts."""
+"""The faults, each with the name under which it is counted. A sleep is the duration of the fault."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ class Fault(NamedTuple):
 
     name: str
     do: Do
-    #: seconds that it takes until the pipeline is whole again are few
+    #: the pipeline recovers within a few seconds
     quick: bool
 
 
@@ -113,7 +113,7 @@ async def _redis_rewound(rig: Rig, random: Random) -> None:
     with tempfile.TemporaryDirectory() as folder:
         old = Path(folder) / "old"
         await asyncio.to_thread(shutil.copytree, rig.redis_data, old)
-        if random.random() < 0.5:  # else the generation is still the same
+        if random.random() < 0.5:  # otherwise the generation is still the same
             await rig.kill("publisher")
         await rig.progress(random.randint(1, 100))
         await asyncio.to_thread(rig.stack.kill, "redis")

@@ -1,4 +1,4 @@
-"""Reads Kafka with `read_committed` and compares every message with what was written, as it comes."""
+"""Reads Kafka with `read_committed` and compares every message with what was written."""
 
 import asyncio
 from base64 import b64decode
@@ -18,11 +18,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Violation(AssertionError):
-    """A change is lost, doubled, out of order or wrong, or its transaction was torn."""
+    """A change is lost, repeated, out of order or wrong, or its transaction was split."""
 
 
 class Stuck(AssertionError):
-    """Nothing arrives any more."""
+    """No messages arrive any more."""
 
 
 class Checker:
@@ -31,22 +31,22 @@ class Checker:
     def __init__(self, writers: Sequence[Writer]) -> None:
         self._writers = {writer.ledger.number: writer for writer in writers}
         self._books = {book.name: book for writer in writers for book in writer.ledger.books}
-        #: each table as the messages tell it: its rows by their key
+        #: each table as the messages describe it: its rows by their key
         self._tables: dict[str, dict[str, Row]] = {name: {} for name in self._books}
         #: the position of the last key, by partition and base name of the binlog
         self._places: dict[tuple[TopicPartition, str], tuple[int, int]] = {}
         #: offset and transaction of each partition's last message
         self._last: dict[TopicPartition, tuple[int, tuple[int, int]]] = {}
-        #: where all is in one partition: the transaction that is coming, and how many changes of it are to come
+        #: with a single partition: the current transaction, and the number of its changes that are still to come
         self._coming: tuple[tuple[int, int], int] = (0, 0), 0
         self._step = asyncio.Condition()
         self.partitions: Sequence[TopicPartition] = ()
         self.messages = self.rows = self.transactions = 0
 
     async def follow(self, kafka: Server, partitions: Sequence[TopicPartition]) -> None:
-        """Check what comes, until cancelled. Raises Violation."""
+        """Check all messages until cancelled. Raises Violation."""
         self.partitions = partitions
-        # Without a reset policy: an offset that is gone is an error, not a reason to begin elsewhere.
+        # Without a reset policy: a missing offset is an error, not a reason to start at another one.
         consumer = AIOKafkaConsumer(
             bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="none", group_id=None
         )
@@ -62,11 +62,11 @@ class Checker:
                 async with self._step:
                     self._step.notify_all()
         finally:
-            with suppress(asyncio.CancelledError):  # of its own tasks; it would hide what happened
+            with suppress(asyncio.CancelledError):  # of its own tasks; it would hide the error
                 await consumer.stop()
 
     async def progress(self, transactions: int, seconds: float) -> None:
-        """Wait until so many transactions have come that were not yet begun when this is called. Raises Stuck."""
+        """Wait for this many transactions that begin after this call. Raises Stuck."""
         begun = {number: writer.begun for number, writer in self._writers.items()}
 
         def came() -> bool:
@@ -75,7 +75,7 @@ class Checker:
         await self._until(came, seconds)
 
     async def complete(self, seconds: float) -> None:
-        """Wait until everything that was written has come. Raises Stuck."""
+        """Wait until everything that was written has arrived. Raises Stuck."""
         await self._until(lambda: not any(book.expected for book in self._books.values()), seconds)
 
     async def _until(self, what: Any, seconds: float) -> None:
@@ -87,16 +87,16 @@ class Checker:
             raise Stuck(f"nothing more came to Kafka for {seconds:g} s; changes still to come: {missing}") from error
 
     async def compare(self, server: Server, schema: str) -> None:
-        """Compare the tables that the messages make with those of the database. Raises Violation."""
-        for name, told in self._tables.items():
+        """Compare the tables that result from the messages with those of the database. Raises Violation."""
+        for name, published in self._tables.items():
             columns = [row[0] for row in await run(server, f"SHOW COLUMNS FROM {schema}.{name}")]
             rows = await run(server, f"SELECT * FROM {schema}.{name}")
-            held = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
-            if told != {_key(row): row for row in held} or len(told) != len(held):
-                raise Violation(f"the messages make another table {name} than the database has")
+            stored = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
+            if published != {_key(row): row for row in stored} or len(published) != len(stored):
+                raise Violation(f"table {name} of the messages differs from the database's")
 
     def check(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """Check one message: every change of it, its key's position, and that its transaction was not torn."""
+        """Check one message: every change of it, its key's position, and that its transaction was not split."""
         message = _decode(record.value)
         book = self._books[message["Table"]["Name"]]
         where = f"{record.topic}/{record.partition}@{record.offset}"
@@ -108,7 +108,7 @@ class Checker:
         self.messages += 1
 
     def _apply(self, change: Change) -> None:
-        """Do to our table what the change did to the database's, and count."""
+        """Apply the change to our table, and count it."""
         table = self._tables[change.book.name]
         if change.column:
             for row in table.values():
@@ -154,7 +154,7 @@ class Checker:
 
 
 def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
-    """Give the changes of a message, each with its images as rows of texts."""
+    """Yield the changes of a message, each with its images as rows of texts."""
     action = message["Action"]
     if "Query" in message:
         yield action, ()
@@ -167,7 +167,7 @@ def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
 
 
 def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
-    """Take the change that must come next, if it is this one. Raises Violation that says what is wrong."""
+    """Accept this change if it is the expected next one. Raises Violation with the difference."""
     if not book.expected:
         raise Violation(f"{where}: {book.name}: {action} {_told(images)} came, which was not written, or came before")
     change = book.expected.popleft()

@@ -46,7 +46,7 @@ class Change:
 
 
 class Book:
-    """A table of the ledger: what it holds, and its changes that have not been seen yet."""
+    """A table of the ledger: its rows, and its changes that have not been seen yet."""
 
     def __init__(self, kind: str, writer: int) -> None:
         self.writer = writer
@@ -70,7 +70,7 @@ class Book:
         return Change(self, transaction, "update", (before, after))
 
     def delete_oldest(self, transaction: int) -> Change:
-        """Remove the row that came first."""
+        """Remove the oldest row."""
         return Change(self, transaction, "delete", (self.rows.popleft(),))
 
     def add_column(self, transaction: int) -> Change | None:
@@ -90,7 +90,7 @@ class Book:
 
 
 def checksum(table: str, row: Row) -> str:
-    """Give the checksum of a row; added columns do not count, which old rows get without a change."""
+    """Return the checksum of a row without added columns, which old rows get without a change."""
     content = (table, *(row[name] for name in ("number", "tx", "text", "id", "balance") if name in row))
     return hashlib.sha256("|".join(content).encode()).hexdigest()
 

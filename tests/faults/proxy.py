@@ -1,4 +1,4 @@
-"""A TCP proxy whose network can be made bad: cut without a word, slow, or reset."""
+"""A TCP proxy that simulates a bad network: silently cut, slow, or reset."""
 
 import asyncio
 import socket
@@ -11,26 +11,26 @@ _CHUNK = 64 * 1024
 
 
 class Network(Enum):
-    """How the network behind a proxy is."""
+    """The state of the network behind a proxy."""
 
-    #: what comes goes on
+    #: data is forwarded
     GOOD = "good"
-    #: what comes is swallowed and nobody is told: connections of this time are never of use again
+    #: data is dropped silently: connections of this time never work again
     HALF_OPEN = "half-open"
-    #: every piece is held up for a while
+    #: every piece is delayed
     SLOW = "slow"
 
 
 class Proxy:
-    """Passes connections to `port` of this host on to `target`, another port of it."""
+    """Forwards connections to `port` of this host to `target`, another port of it."""
 
     def __init__(self, target: int, port: int = 0) -> None:
         self.target = target
         self.port = port
         self.network = Network.GOOD
-        #: seconds by which each piece is held up while the network is slow
+        #: seconds by which each piece is delayed while the network is slow
         self.delay = 0.05
-        #: the next connection is cut without a word when so many pieces have come from the target; `was_cut` tells
+        #: the next connection is cut silently after this many pieces from the target; then `was_cut` is set
         self.cut_after: int | None = None
         self.was_cut = asyncio.Event()
         self._links: set[_Link] = set()
@@ -42,7 +42,7 @@ class Proxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Listen no more and cut what is open."""
+        """Stop listening and cut open connections."""
         if self._server:
             self._server.close()
         self.reset()
@@ -50,25 +50,25 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many are open, swallowed ones too."""
+        """Number of open connections, including silent ones."""
         return len(self._links)
 
     def half_open(self) -> None:
-        """Swallow what comes on all connections from now on, and close none."""
+        """Drop data on all connections from now on, and close none."""
         self.network = Network.HALF_OPEN
         for link in self._links:
             link.dead = True
 
     def slow(self, delay: float) -> None:
-        """Hold every piece up for this many seconds."""
+        """Delay every piece by this many seconds."""
         self.network, self.delay = Network.SLOW, delay
 
     def heal(self) -> None:
-        """Let new connections and the living ones through; those cut meanwhile stay dead, and open."""
+        """Forward new and working connections; those cut meanwhile stay silent, and open."""
         self.network = Network.GOOD
 
     def reset(self) -> None:
-        """End all connections the rude way."""
+        """Reset all connections."""
         for link in self._links:
             link.reset()
 
@@ -93,7 +93,7 @@ class _Link:
         self.ended = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Pass on both ways until both have ended."""
+        """Forward both directions until both have ended."""
         try:
             reader, writer = self._near
             try:
@@ -109,7 +109,7 @@ class _Link:
             self.ended.set_result(None)
 
     def reset(self) -> None:
-        """End both halves without a farewell: the peers get a RST."""
+        """Reset both halves: the peers get a RST."""
         for writer in self._writers:
             with suppress(OSError):
                 linger = struct.pack("ii", 1, 0)
@@ -134,5 +134,5 @@ class _Link:
                 if not self.dead:
                     writer.write(piece)
                     await writer.drain()
-        if not self.dead:  # the other end must not learn of it
+        if not self.dead:  # the other end must not notice it
             writer.close()

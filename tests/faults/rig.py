@@ -1,4 +1,4 @@
-"""What the faults happen to: a pair of databases, Redis and Kafka, each behind a proxy, and supervised services."""
+"""The system under fault: a pair of databases, Redis and Kafka, each behind a proxy, and supervised services."""
 
 import asyncio
 import os
@@ -27,18 +27,18 @@ from faults.writer import Writer
 
 SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
 _WRITERS = 2
-#: how often it is looked whether a service has ended
+#: interval of checks whether a service has ended
 _SUPERVISION_SECONDS = 0.2
 _DRAIN_SECONDS = 120
 _RENEW_SECONDS = 1
-#: a pipeline that is whole again, and does nothing for so long, is stuck
+#: without a fault, a pipeline that does nothing for so long is stuck
 PROGRESS_SECONDS = 120
-#: topic and partitions: all in one partition, where the order of everything shows, a topic a table, or spread
+#: topic and partitions: one partition, which shows the order of all changes; a topic per table; several partitions
 LAYOUTS = {"one partition": ("{name}", 1), "a topic a table": ("{name}.{schema}.{table}", 1), "spread": ("{name}", 3)}
 
 
 class Rig:
-    """One pipeline with its servers. `pair` and `stack` run already, and belong to somebody else."""
+    """One pipeline with its servers. `pair` and `stack` are already running; the caller stops them."""
 
     def __init__(self, home: Path, pair: Pair, stack: Stack, seed: int, layout: str) -> None:
         self.pair, self.stack = pair, stack
@@ -61,7 +61,7 @@ class Rig:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Let the services run, the writers write and the checker check."""
+        """Run services, writers and the checker."""
         try:
             await self._prepare()
             async with asyncio.TaskGroup() as tasks:
@@ -93,13 +93,13 @@ class Rig:
             await asyncio.to_thread(self.pipeline.kill, service)
 
     async def terminate(self, service: Service) -> None:
-        """Ask a service to end; the supervisor starts it again."""
+        """Stop a service with SIGTERM; the supervisor starts it again."""
         self._killed.add(self.pipeline.pid(service) or 0)
         await asyncio.to_thread(self.pipeline.stop, service)
 
     @asynccontextmanager
     async def stopped(self, pid: int | None) -> AsyncIterator[None]:
-        """Let a process do nothing for a while."""
+        """Suspend a process for a while."""
         if pid is None:  # it has just ended by itself
             yield
             return
@@ -111,7 +111,7 @@ class Rig:
 
     @asynccontextmanager
     async def standby(self, service: Service) -> AsyncIterator[None]:
-        """Run another one of a service beside the first."""
+        """Run another replica of a service."""
         self._second.spawn(service)
         try:
             await asyncio.to_thread(self._second.wait, service)
@@ -125,14 +125,14 @@ class Rig:
             await redis.delete(names.leader_key(self.name, role))
 
     def pid(self, kind: Kind) -> int | None:
-        """Give the process id of a server, of the database the primary's."""
+        """Return the process id of a server; for the database, the primary's."""
         if kind == self.pair.kind:
             return self.pair.pid(self.pair.primary)
         return next(status.pid for status in self.stack.status() if status.kind == kind)
 
     @asynccontextmanager
     async def quiet(self) -> AsyncIterator[None]:
-        """Let the writers do nothing for a while."""
+        """Pause the writers for a while."""
         await asyncio.gather(*(writer.pause() for writer in self.writers))
         try:
             yield
@@ -141,12 +141,12 @@ class Rig:
                 writer.resume()
 
     def follow_primary(self) -> None:
-        """Lead new connections to the database to the primary, as a virtual address does."""
+        """Route new connections to the database to the primary, as a virtual address does."""
         self.proxies["database"].target = self.pair.primary.port
 
     @property
     def redis_data(self) -> Path:
-        """Where Redis keeps its append-only file."""
+        """The folder of Redis' append-only file."""
         return self.stack.home / "redis" / "data" / "appendonlydir"
 
     async def flush_redis(self) -> None:
@@ -201,7 +201,7 @@ class Rig:
         return [TopicPartition(topic, number) for topic in self._topics() for number in range(self._partitions)]
 
     async def _supervise(self) -> None:
-        """Start services again that end, as Kubernetes would."""
+        """Restart services that end, as Kubernetes would."""
         pids = {service: self.pipeline.pid(service) for service in SUPERVISED}
         while True:
             for service in SUPERVISED:
@@ -222,6 +222,6 @@ class Rig:
 
 
 def _last_words(log: Path) -> str:
-    """Give the last line that the service wrote itself, without its time."""
+    """Return the last line that the service wrote itself, without its time."""
     lines = [line.split(maxsplit=1)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
     return lines[-1] if lines else "nothing"

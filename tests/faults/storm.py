@@ -1,4 +1,4 @@
-"""Let faults happen to a pipeline, drawn by a seed, and tell what came of it: `make faults`."""
+"""Injects faults into a pipeline, drawn by a seed, and reports the result: `make faults`."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ _KINDS: tuple[Kind, ...] = ("redis", "kafka")
 
 @dataclass
 class Storm:
-    """What happened in one run."""
+    """The report of one run."""
 
     seed: int
     layout: str
@@ -44,7 +44,7 @@ class Storm:
 
 
 def drawn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
-    """Draw faults for ever, every kind once before any comes again."""
+    """Draw faults for ever, every kind once before any is repeated."""
     while True:
         yield from random.sample(kinds, len(kinds))
 
@@ -58,7 +58,7 @@ async def storm(
     kinds: list[Fault],
     say: Callable[[str], None] = lambda _: None,
 ) -> Storm:
-    """Let `count` faults happen, each after evidence that the pipeline got over the one before."""
+    """Inject `count` faults, each after evidence that the pipeline has recovered from the previous one."""
     random = Random(seed)
     done = Storm(seed, random.choice(list(LAYOUTS)))
     rig = Rig(home, pair, stack, seed, done.layout)
@@ -84,7 +84,7 @@ async def storm(
 
 
 def show(done: Storm, console: Console, seconds: float) -> None:
-    """Print what happened."""
+    """Print the report."""
     table = Table("fault", "times", "median s", "longest s", title=f"seed {done.seed}, {done.layout}")
     for name, times in sorted(done.faults.items()):
         table.add_row(name, str(len(times)), f"{median(times):.1f}", f"{max(times):.1f}")
@@ -100,7 +100,7 @@ def show(done: Storm, console: Console, seconds: float) -> None:
     if done.failure:
         console.print(f"[red]FAILED[/]: {done.failure}", soft_wrap=True)
     else:
-        console.print("[green]every change came, once, in order, its transaction whole[/]")
+        console.print("[green]every change arrived once, in order, in its complete transaction[/]")
 
 
 async def _run(options: argparse.Namespace, console: Console) -> Storm:
@@ -111,7 +111,7 @@ async def _run(options: argparse.Namespace, console: Console) -> Storm:
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]", highlight=False)
 
-    await _stop(stack, pair)  # what a run that was killed left
+    await _stop(stack, pair)  # left by a run that was killed
     shutil.rmtree(home, ignore_errors=True)
     try:
         await asyncio.gather(pair.start(), *(asyncio.to_thread(stack.start, kind) for kind in _KINDS))
@@ -125,7 +125,7 @@ async def _stop(stack: Stack, pair: Pair) -> None:
 
 
 def main() -> int:
-    """Run the command line and give the exit code."""
+    """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="of an earlier run, to repeat it (default: a new one)")

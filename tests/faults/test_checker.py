@@ -55,7 +55,7 @@ def test_what_was_written_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda all_: all_[:40] + all_[41:], "lost|missing"),
         (lambda all_: [*all_[:40], all_[39], *all_[40:]], "doubled|not written"),
@@ -65,9 +65,9 @@ def test_what_was_written_passes() -> None:
     ],
     ids=["lost", "doubled", "swapped", "a transaction lost", "doubled at the end"],
 )
-def test_damage_is_noticed(damage: Damage, told: str) -> None:
+def test_damage_is_noticed(damage: Damage, message: str) -> None:
     tape = Tape()
-    with pytest.raises(Violation, match=told):
+    with pytest.raises(Violation, match=message):
         tape.play(damage(tape.changes))
 
 

@@ -48,10 +48,10 @@ def make(proxy: Proxy) -> Make:
 
 @asynccontextmanager
 async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    """Fail if a task of aiokafka's is left, or an error that nobody took."""
+    """Fail if a task of aiokafka's is left, or an error that was never retrieved."""
     loop, library = asyncio.get_running_loop(), logging.getLogger("aiokafka")
     loop.set_exception_handler(report_background_error)
-    library.setLevel(logging.CRITICAL)  # records that pytest keeps would keep what is to be collected
+    library.setLevel(logging.CRITICAL)  # log records kept by pytest would keep the objects that are to be collected
     try:
         yield
         tasks = [task.get_coro() for task in asyncio.all_tasks()]

@@ -1,4 +1,4 @@
-"""Redis may lose anything at any time: what follows begins from the progress in Kafka; nothing is lost or repeated."""
+"""Redis may lose anything at any time: the pipeline resumes at Kafka's progress; nothing is lost or repeated."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ class Rig:
             return (await http.get(f"{self.pipeline.url(service)}/readyz")).is_success
 
     async def until_tried(self, service: Service, dependency: str, times: int) -> None:
-        """Wait until a service has tried in vain to reach a dependency so often."""
+        """Wait until a service has failed to reach a dependency this many times."""
 
         async def tried() -> bool:
             tries = self.logged(service, LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_RETRIED)

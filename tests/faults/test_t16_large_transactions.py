@@ -1,4 +1,4 @@
-"""T16: services killed in the middle of a large transaction: published whole, once; progress waits for its end."""
+"""T16: a large transaction is published completely and once though services are killed; progress waits for its end."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def partition(pipeline: Pipeline, schema: str) -> TopicPartition:
 
 @pytest.fixture
 async def uncommitted(pipeline: Pipeline, partition: TopicPartition) -> AsyncIterator[AIOKafkaConsumer]:
-    """Reads what is not committed too."""
+    """Reads uncommitted records, too."""
     async with AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, group_id=None) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, 0)

@@ -1,4 +1,4 @@
-"""T21, and what is larger still: a row or a transaction of any size goes by in little memory, and the others flow."""
+"""T21 and larger: a row or a transaction of any size needs little memory, and does not stop others."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
 
 
 async def read(pipeline: Pipeline, topic: str, count: int) -> tuple[list[bytes], dict[str, bytes]]:
-    """Read until so many rows, or records without a value, have come; gives the ids and the last record's headers."""
+    """Read this many rows, or records without a value; return the ids and the last record's headers."""
     ids: list[bytes] = []
     headers: dict[str, bytes] = {}
     async with (
@@ -67,7 +67,7 @@ async def read(pipeline: Pipeline, topic: str, count: int) -> tuple[list[bytes],
 
 
 def memory(pipeline: Pipeline) -> dict[str, int]:
-    """Give the bytes that each service held at most so far."""
+    """Return the peak memory of each service so far, in bytes."""
     status = {service: Path(f"/proc/{pipeline.pid(service)}/status").read_text() for service in _SERVICES}
     return {service: int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024 for service, text in status.items()}
 

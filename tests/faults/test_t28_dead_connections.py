@@ -1,4 +1,4 @@
-"""T28: a connection that is dead without a word is noticed; one that is slow on purpose is not taken for dead."""
+"""T28: a connection that is silently dead is noticed; one that is slow on purpose is not treated as dead."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ async def test_t28_a_half_open_connection_is_noticed_and_reading_continues(
 
 @pytest.mark.parametrize("answers", range(6))
 async def test_t28_an_answer_that_never_comes_is_noticed(proxy: Proxy, source: Server, answers: int) -> None:
-    """Before it reads the binlog the reader asks for settings and positions; each of these answers may never come."""
+    """Before it reads the binlog the reader asks for settings and positions; each of these answers may never arrive."""
     proxy.cut_after = answers
     with pytest.raises(ServerUnavailable, match="no answer from"):
         async with session_on(source, port=proxy.port, connect_timeout=0.5, query_timeout=0.5) as session:
@@ -71,7 +71,7 @@ async def is_held_back(pipeline: Pipeline) -> bool:
 
 @pytest.fixture
 async def impatient(source: Server) -> AsyncIterator[None]:
-    """A server that hangs up on who does not read for a second, unless he asked for more patience."""
+    """A server that disconnects a client that does not read for a second, unless it asked for a longer timeout."""
     ((usual,),) = await run(source, "SELECT @@GLOBAL.net_write_timeout")
     await run(source, "SET GLOBAL net_write_timeout = 1")
     yield
@@ -90,10 +90,10 @@ async def test_t28_the_server_waits_for_a_reader_that_is_held_back(
     publisher = pipeline.pid("publisher") or 0
     os.kill(publisher, signal.SIGSTOP)
     try:
-        for number in range(1, 121):  # more than all buffers on the way hold
+        for number in range(1, 121):  # more than all buffers on the way can hold
             await execute("INSERT INTO t VALUES (%s, REPEAT('x', 400000))", number)
         await eventually(lambda: is_held_back(pipeline), seconds=30)
-        await throughout(4, lambda: is_held_back(pipeline))  # the server would have hung up long before
+        await throughout(4, lambda: is_held_back(pipeline))  # the server would have disconnected long before
     finally:
         os.kill(publisher, signal.SIGCONT)
     found = await consumer.until(120)

@@ -1,4 +1,4 @@
-"""T29: the schema registry is away, or hangs, when a table comes whose schema it does not know."""
+"""T29: the schema registry is away, or does not answer, when a table needs a new schema."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def opened(pipeline: Pipeline) -> int:
 
 
 async def trouble(pipeline: Pipeline, times: int) -> None:
-    """Wait until the publisher has complained so often of the registry; meanwhile it has to be alive, and to answer."""
+    """Wait until the publisher has logged this many failures of the registry; meanwhile it must be alive and answer."""
     async with httpx.AsyncClient(base_url=pipeline.url("publisher"), timeout=3) as client:
 
         async def complained() -> bool:
@@ -66,7 +66,7 @@ async def test_t29_rows_wait_for_the_schema_registry_and_arrive_once(
         await execute("INSERT INTO new VALUES (1)")
         await execute("COMMIT")
         await trouble(pipeline, times=2)
-        assert opened(pipeline) == before, "the reader begins anew only when there is a registry again"
+        assert opened(pipeline) == before, "the reader starts over only when the registry is back"
         if hangs:
             os.kill(pid, signal.SIGCONT)
         else:

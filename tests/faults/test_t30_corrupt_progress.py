@@ -1,4 +1,4 @@
-"""T30: the progress in Kafka is damaged. That is an error; it is never read as "start afresh"."""
+"""T30: the progress in Kafka is damaged. That is an error; it is never read as "start over"."""
 
 import asyncio
 import secrets
@@ -26,7 +26,7 @@ def settings(kafka: Server) -> Settings:
 
 
 async def write(settings: Settings, *records: bytes | None, policy: str = "compact") -> None:
-    """Let the pipeline's progress be these records."""
+    """Replace the pipeline's progress by these records."""
     (server,), topic = settings.kafka.bootstrap_servers, progress_topic(settings.name)
     admin = AIOKafkaAdminClient(bootstrap_servers=server)
     await admin.start()

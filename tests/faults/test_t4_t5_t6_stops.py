@@ -1,4 +1,4 @@
-"""What the binlog may hold and a pipeline must not pass over: it stops, names the place, and stops there again."""
+"""Events that a pipeline must not skip: it stops, names the position, and stops there again."""
 
 import asyncio
 import struct
@@ -38,7 +38,7 @@ def source(stack: Stack, kind: Kind) -> Server:
 
 @pytest.fixture
 async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
-    """A pipeline that is to publish the row 1 first."""
+    """A pipeline that publishes row 1 first."""
     async with connected(source) as execute:
         await execute("CREATE DATABASE shop")
         await execute("CREATE TABLE shop.t (id INT PRIMARY KEY)")
@@ -49,7 +49,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
 
 
 async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, flags: int = 0) -> str:
-    """Put an event at the end of the server's binlog, between two starts of it; tell where it stands."""
+    """Append an event to the server's binlog while the server is stopped; return its position."""
     await asyncio.to_thread(stack.stop, kind)
     data = stack.home / kind / "data"
     log = data / (data / "binlog.index").read_text().split()[-1]
@@ -62,7 +62,7 @@ async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, fl
 
 
 async def stops(pipeline: Pipeline) -> str:
-    """Wait until the reader has stopped, twice, and give its log."""
+    """Wait until the reader has stopped twice, and return its log."""
     await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
     pipeline.spawn("reader")
     await asyncio.to_thread(pipeline.wait_ended, "reader", 60)

@@ -1,7 +1,7 @@
-"""Writes a ledger to whichever server is the primary, through every loss of it, until told to stop.
+"""Writes a ledger to whichever server is the primary, through every loss of it, until it is stopped.
 
-A COMMIT whose answer was lost is repeated with its whole transaction: its first row has its number as the key, which is
-a duplicate exactly if it was committed. So every transaction that was begun is committed once in the end.
+A COMMIT whose answer was lost is repeated with all of its transaction. The first row's key is the number of the
+transaction, which is a duplicate if and only if it was committed. So in the end each one is committed once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ AHEAD = 300
 _PAUSE = 0.005
 _RECONNECT_PAUSE = 0.1
 _DUPLICATE_KEY, _DUPLICATE_COLUMN = 1062, 1060
-#: what a server says that goes away, comes back, or waits for the ghost of our last connection
+#: errors of a server that stops, starts, or still waits for our last connection
 _PASSING = {1053, 1205, 1213, 1290, 1836, 1927, 2003, 2006, 2013, 2014, 2055, 3169, 3032, 1040}
 
 
@@ -62,21 +62,21 @@ class Writer:
         await self._disconnect()
 
     async def pause(self) -> None:
-        """Wait until the transaction that is being written is committed, and let no other one begin."""
+        """Wait until the current transaction is committed, and begin no other one."""
         self._go.clear()
         await self._idle.wait()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         self._go.set()
 
     def finish(self) -> None:
-        """Let `run` end after the transaction that is being written."""
+        """Let `run` end after the current transaction."""
         self._stopping = True
         self._progress.set()
 
     def saw(self, transaction: int) -> None:
-        """Hear that a transaction is in Kafka."""
+        """Note that a transaction is in Kafka."""
         self.seen = transaction
         self._progress.set()
 
@@ -86,7 +86,7 @@ class Writer:
             await self._progress.wait()
 
     async def _write(self, changes: list[Change]) -> None:
-        """Have the changes committed, once."""
+        """Commit the changes once."""
         for change in changes:
             change.book.expected.append(change)
         self.begun = changes[0].transaction

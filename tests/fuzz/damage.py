@@ -1,4 +1,4 @@
-"""Damaged binlogs: real files with bytes changed, cut, swapped and repeated, mostly under a right checksum again."""
+"""Damaged binlogs: real files with bytes changed, cut, swapped and repeated, mostly with a corrected checksum."""
 
 import random
 import zlib
@@ -12,7 +12,7 @@ from databus_binlog import BinlogError, Decoder, Events, OversizedRows, Rows, Ta
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 HEADER, CHECKSUM, MAGIC = 19, 4, b"\xfebin"
 ROWS = {*range(23, 26), *range(30, 33), 39, *range(166, 172)}
-#: what no event comes of, or of which other events come: PARTIAL_ROW_DATA, TRANSACTION_PAYLOAD
+#: types that give no events, or others: PARTIAL_ROW_DATA, TRANSACTION_PAYLOAD
 SILENT = {5, 7, 9, 11, 13, 14, 17, 19, 28, 35, 36, 37, 161, 163}
 CONTAINERS = {40, 172}
 #: ROWS_QUERY, ANNOTATE_ROWS: left out above the limit
@@ -20,7 +20,7 @@ EXPLANATIONS = {29, 160}
 
 
 def complete(table: TableMap) -> TableMap:
-    """Say of columns whatever the file does not."""
+    """Add metadata of columns that the file lacks."""
     return msgspec.structs.replace(
         table,
         columns=tuple(
@@ -36,7 +36,7 @@ def complete(table: TableMap) -> TableMap:
 
 
 def events_of(data: bytes) -> Iterator[bytes]:
-    """Cut a file into its whole events, by their sizes alone."""
+    """Split a file into its complete events, only by their sizes."""
     at = len(MAGIC)
     while len(data) - at >= HEADER and (size := int.from_bytes(data[at + 9 : at + 13], "little")) >= HEADER:
         if at + size > len(data):
@@ -46,9 +46,9 @@ def events_of(data: bytes) -> Iterator[bytes]:
 
 
 def sealed(event: bytes) -> bytes:
-    """Put size and checksum right again."""
-    whole = event[:9] + (len(event)).to_bytes(4, "little") + event[13:-CHECKSUM]
-    return whole + zlib.crc32(whole).to_bytes(CHECKSUM, "little")
+    """Correct size and checksum."""
+    sized = event[:9] + (len(event)).to_bytes(4, "little") + event[13:-CHECKSUM]
+    return sized + zlib.crc32(sized).to_bytes(CHECKSUM, "little")
 
 
 def damaged(rng: random.Random, event: bytes) -> bytes:
@@ -74,7 +74,7 @@ def damaged(rng: random.Random, event: bytes) -> bytes:
 
 
 def file(rng: random.Random) -> bytes:
-    """Make a damaged binlog of a real one."""
+    """Make a damaged binlog from a real one."""
     source = rng.choice([*FIXTURES.glob("*-binlog/*.bin")])
     head, *events = events_of(source.read_bytes())
     first = rng.randrange(len(events)) if events else 0
@@ -96,7 +96,7 @@ def packets(data: bytes, mark: bytes) -> bytes:
 
 
 def decode(rng: random.Random, data: bytes) -> None:
-    """Decode in pieces, as a file or as packets; what comes must be whole or end with one of our errors."""
+    """Decode in pieces, as a file or as packets; the result must be complete or end with one of our errors."""
     from_file, semi_sync = rng.random() < 0.7, rng.random() < 0.2
     limit = rng.choice((None, None, 1, rng.randrange(30, 300)))
     decoder = Decoder(describe=complete, file="fuzz", semi_sync=semi_sync, row_limit=limit)
@@ -118,14 +118,14 @@ def decode(rng: random.Random, data: bytes) -> None:
         for event in rows:
             assert len(event.images()) == event.count
         for events in found:
-            told = {event.table for event in events if isinstance(event, Rows | OversizedRows)}
-            assert told == events.tables.keys()
+            used = {event.table for event in events if isinstance(event, Rows | OversizedRows)}
+            assert used == events.tables.keys()
     if from_file:
         nothing_was_skipped(data, found, decoder.pending, limit or len(data))
 
 
 def nothing_was_skipped(data: bytes, found: list[Events], pending: bool, limit: int) -> None:
-    """Without an error, every event of the file gave one of ours, but for those that never do or explain too much."""
+    """Without an error every event of the file gave one of ours, except types without events and large RowsQuery."""
     cut = list(events_of(data))
     kinds = [event[4] for event in cut]
     assert pending == (len(data) not in {0, len(MAGIC) + sum(map(len, cut))})

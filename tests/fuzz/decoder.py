@@ -21,7 +21,7 @@ HANG_SECONDS = 60
 
 
 def run(first: int, count: int) -> None:
-    """Run cases, naming each before it could take the process down."""
+    """Run cases, and print each before it might crash the process."""
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(first, first + count):
         rng = random.Random(number)
@@ -37,7 +37,7 @@ def run(first: int, count: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120, help="how long to go on (120)")
+    parser.add_argument("--seconds", type=float, default=120, help="how long to run (120)")
     parser.add_argument("--first", type=int, default=0, help="number of the first case (0)")
     parser.add_argument("--only", type=int, help="run this one case")
     parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def run_apart(first: int) -> None:
-    """Run a batch in a process of its own, which a crash or a hang ends."""
+    """Run a batch in a process of its own, which a crash or a timeout ends."""
     batch = f"cases {first} to {first + BATCH - 1}"
     try:
         subprocess.run([sys.executable, __file__, "--batch", str(first)], check=True, timeout=HANG_SECONDS)

@@ -1,4 +1,4 @@
-"""Writes the binlogs behind the golden files: live servers execute the statements here."""
+"""Writes the binlogs of the golden files: real servers execute the statements here."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -40,7 +40,7 @@ PACKED = {"vector", "uuid", "inet4", "inet6"}
 
 
 class Loss(NamedTuple):
-    """What a format does not carry by design."""
+    """What a format omits by design."""
 
     types: set[str]
     reason: str

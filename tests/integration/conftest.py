@@ -1,4 +1,4 @@
-"""Pairs of databases that replicate, of one test's own; publisher and dump API in this process."""
+"""Pairs of replicating databases for a single test; publisher and dump API in this process."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ from integration.publisher_in_process import Publisher, Run, Source
 
 @pytest.fixture(params=["mariadb", "mysql"])
 async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Pair]:
-    """Each kind of database in turn, with a table shop.t that holds one row."""
+    """Each kind of database in turn, with a table shop.t that has one row."""
     pair = Pair(tmp_path / "pair", request.param)
     await pair.start()
     await run_statements(

@@ -1,9 +1,9 @@
-"""What tests of failovers use: one account on all hosts, and their addresses."""
+"""Helpers for tests of failovers: one account on all hosts, and their addresses."""
 
 from devstack import Server
 
 ACCOUNT = {"user": "reader", "password": "reader"}
-#: makes the account where the statements are replicated to all hosts
+#: creates the account where statements are replicated to all hosts
 CREATE_ACCOUNT = (
     "CREATE USER reader@'%' IDENTIFIED BY 'reader'",
     "GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO reader@'%'",
@@ -11,5 +11,5 @@ CREATE_ACCOUNT = (
 
 
 def address(server: Server) -> str:
-    """Give `host:port`, as `source.hosts` has it."""
+    """Return `host:port`, as `source.hosts` has it."""
     return f"{server.host}:{server.port}"

@@ -1,4 +1,4 @@
-"""The publisher in this process, and what feeds it as a reader would."""
+"""The publisher in this process, and a source that feeds it like a reader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,7 +37,7 @@ ITEMS = Table(
 
 
 class Source:
-    """Plays a reader and its database: transactions of events, each with its place in the log."""
+    """Simulates a reader and its database: transactions of events, each with its position in the log."""
 
     def __init__(self, pipe: ReaderEnd) -> None:
         self._pipe = pipe
@@ -71,7 +71,7 @@ class Source:
         await self._pipe.append(encode_events(events))
 
     async def taken(self) -> None:
-        """Wait until the publisher has sent all that was appended."""
+        """Wait until the publisher has sent everything that was appended."""
 
         async def empty() -> bool:
             return await self._pipe.backlog() == 0

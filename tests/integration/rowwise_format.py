@@ -1,4 +1,4 @@
-"""A third party's format: one record a row, with begin and end records in the table's topic and in one of its own."""
+"""A third party's format: one record per row, with begin and end records in the table's topic and in its own topic."""
 
 from collections.abc import Iterable
 

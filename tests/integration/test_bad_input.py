@@ -1,4 +1,4 @@
-"""What goes wrong at start is one line that names the setting, an exit code, and never a traceback."""
+"""An error at start is one line that names the setting, and an exit code; never a traceback."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def configure(pipeline: Pipeline, section: str, **values: Any) -> None:
 
 
 async def check(pipeline: Pipeline, service: str) -> tuple[int, str]:
-    """Run `--check` and give exit code and what it said."""
+    """Run `--check` and return exit code and output."""
     program = Path(sys.executable).parent / f"databus-{service}"
     process = await asyncio.create_subprocess_exec(
         program,
@@ -78,7 +78,7 @@ async def test_a_missing_grant_is_named(pipeline: Pipeline, account: str) -> Non
 
 @pytest.fixture
 async def poor_log(source: Server) -> AsyncIterator[Execute]:
-    """A server that logs statements, and rows in part; put right afterwards."""
+    """A server that logs statements, and partial rows; reset afterwards."""
     async with connected(source) as execute:
         await execute("SET GLOBAL binlog_format = 'MIXED'")
         await execute("SET GLOBAL binlog_row_image = 'MINIMAL'")

@@ -40,8 +40,8 @@ async def test_consumers_read_rows_by_the_schemas_of_the_registry(
         first, last = rows.ids[0], rows.ids[-1]
         assert rows.ids == [first] * 4 + [last]
     async with avro_consumer(kafka, schema_registry, statements) as consumer:
-        [(_, told)] = await consumer.read(1)
-        assert told["ddl"].endswith("ADD COLUMN price DECIMAL(10,2)")
+        [(_, change)] = await consumer.read(1)
+        assert change["ddl"].endswith("ADD COLUMN price DECIMAL(10,2)")
     async with avro_consumer(kafka, schema_registry, transactions) as consumer:
         (_, began), (_, ended) = await consumer.read(2)
         assert (began["status"], ended["status"], ended["event_count"]) == ("BEGIN", "END", 2)
@@ -71,7 +71,7 @@ async def test_a_schema_that_the_registry_refuses_stops_the_publisher_until_it_i
     ):
         assert [value["after"] for _, value in await rows.read(1)] == [{"id": 1}]
         await registry.put(f"/config/{topic}-value", json={"compatibility": "BACKWARD"})
-        await execute("ALTER TABLE t ADD COLUMN a INT NOT NULL")  # which no record tells of
+        await execute("ALTER TABLE t ADD COLUMN a INT NOT NULL")  # without a record
         await execute("ALTER TABLE t DROP COLUMN a, ADD COLUMN b INT")
         await execute("INSERT INTO t VALUES (2, 2)")
         assert [value["after"] for _, value in await rows.read(1)] == [{"id": 2, "b": 2}]

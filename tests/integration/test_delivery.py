@@ -1,4 +1,4 @@
-"""From the database to Kafka where the publisher is told to deliver otherwise, on MariaDB."""
+"""From the database to Kafka with other delivery settings of the publisher, on MariaDB."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ async def test_t21_a_row_larger_than_kafkas_limit_becomes_a_dead_letter_and_the_
 async def test_delivered_at_least_once_all_rows_arrive_in_order_though_both_services_are_killed(
     make_pipeline: MakePipeline, source, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """A row may come again, with all that followed it; of each the first time counts."""
+    """A row may be repeated, with all rows after it; only its first occurrence counts."""
     pipeline = make_pipeline(source, schema, publisher={"delivery": "at_least_once"})
     await execute("CREATE TABLE ledger (n INT PRIMARY KEY, text VARCHAR(100))")
     start(pipeline)
@@ -90,7 +90,7 @@ async def test_delivered_at_least_once_all_rows_arrive_in_order_though_both_serv
         found += [int(row[0]) for message in await consumer.until(1) for row in message["Rows"]]
     highest = -1
     for n in found:
-        assert n <= highest + 1  # again, or the next: never one too early
+        assert n <= highest + 1  # a repetition, or the next row: never one too early
         highest = max(highest, n)
     assert all(later == n + 1 or later <= n for n, later in pairwise(found))
     assert highest == last

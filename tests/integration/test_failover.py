@@ -1,4 +1,4 @@
-"""Which host the reader goes on at, and why it refuses one: on real pairs of servers that replicate."""
+"""Which host the reader resumes at, and why it refuses one: on real pairs of replicating servers."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -31,14 +31,14 @@ def settings(*servers: Database, **reader: Any) -> Settings:
 
 
 async def published(server: Database) -> Progress:
-    """Give the progress of a reader that has read this server's log to its end."""
+    """Return the progress of a reader that has read this server's log to its end."""
     everything = settings(server)
     async with connect_source(everything.source) as session:
         return Progress(await session.current_position(), 1, 1, session.server.identity)
 
 
 async def go_on(progress: Progress, *servers: Database, patience: float = 0.0) -> tuple[str, Position, Server]:
-    """Give host, position and server that a reader goes on with."""
+    """Return host, position and server that a reader resumes with."""
     async with Hosts(settings(*servers), patience).connect(progress, Health()) as connection:
         return connection.host, connection.position, connection.session.server
 
@@ -105,7 +105,7 @@ async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pai
         f"database {address(server)}" for server in pair.servers
     ]
     await run(second, START[pair.kind])
-    # Its relay log has the rest: with some patience nobody has to act.
+    # Its relay log has the rest: after a while it has caught up, without an operator.
     assert (await go_on(progress, first, second, patience=30))[0] == address(second)
 
 
@@ -118,7 +118,7 @@ async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> No
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
-    # It writes more than before: a place in its files still gives it away, unless an event happens to start there.
+    # It writes more than before: the reset is still detected, unless an event happens to start at the position.
     for number in range(3, 60):
         await run(first, f"INSERT INTO shop.t VALUES ({number})")
     place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)
@@ -143,7 +143,7 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # The other way round as well, on MariaDB once the first has written on: a position tells the last GTID only.
+    # Vice versa, too; on MariaDB after more writes on the first one, because a position has only the last GTID.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 
@@ -164,14 +164,14 @@ async def test_a_host_that_purged_the_next_changes_is_refused(pair: Pair) -> Non
 
 async def test_a_position_without_gtids_is_valid_only_for_its_own_server(pair: Pair) -> None:
     first, second = pair.servers
-    whole = await published(first)
-    progress = msgspec.structs.replace(whole, position=Position("", whole.position.file, whole.position.offset))
+    full = await published(first)
+    progress = msgspec.structs.replace(full, position=Position("", full.position.file, full.position.offset))
     reason, said = await refusal(progress, second)
-    assert (reason, f"it is a position of server {whole.server}" in said) == (Refusal.NO_GTIDS, True)
-    # Its own server knows the set of the place, and from then on another one can take over.
+    assert (reason, f"it is a position of server {full.server}" in said) == (Refusal.NO_GTIDS, True)
+    # Its own server knows the GTID set of the position; from then on another host can take over.
     _, position, server = await go_on(progress, second, first)
     assert position.file == "first.000001"
-    assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, whole.position.gtid_set)
+    assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, full.position.gtid_set)
 
 
 async def test_a_start_that_no_host_has_reached_is_refused(pair: Pair) -> None:

@@ -1,4 +1,4 @@
-"""Changes go on through a failover, whoever decides on it: a pair of databases, and the services as processes."""
+"""Changes continue after a failover, automatic or requested: a pair of databases, and the services as processes."""
 
 import asyncio
 
@@ -55,7 +55,7 @@ async def test_t18_a_failover_resumes_by_gtid_with_other_file_names(
     await pair.promote()
     await insert(second, 4, 5)
     assert await next_ids(consumer, 2) == [4, 5]
-    # And back, once the first follows the second.
+    # And back, once the first one replicates the second.
     await pair.restart(first)
     await pair.follow()
     await pair.caught_up()
@@ -78,13 +78,13 @@ async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: P
     await insert(first, 2)
     assert await next_ids(consumer, 1) == [2]
 
-    # Its successor begins there.
+    # Its successor starts there.
     await asyncio.to_thread(pipeline.stop, "reader")
     pipeline.spawn("reader")
     await asyncio.to_thread(pipeline.wait, "reader")
     assert (await cli.ask(settings, address(second))).text == f"the reader is at {address(second)}"
 
-    # What it has read there is not on the first one, to which nobody replicates: it stays.
+    # The changes that it has read there are not on the first one, which is not a replica: the reader stays.
     await insert(second, 3)
     assert await next_ids(consumer, 1) == [3]
     stayed = await cli.ask(settings, address(first))

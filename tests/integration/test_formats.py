@@ -28,7 +28,7 @@ _ROUTES: dict[str, dict[str, object]] = {
 
 @pytest.fixture
 async def read(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server) -> Read:
-    """Let a pipeline pass some changes on in all formats; reads the first records of a topic, JSON parsed."""
+    """Publish some changes in all formats; yields a function that reads the first records of a topic as JSON."""
     own = {"prefix": f"dbz-{schema}", "ddl_kafka_topic": f"ddl-{schema}"}
     routes = [
         {"match": ["*.*"], "output": name, "format": name, "topic": f"{{name}}.{name}"}
@@ -82,12 +82,12 @@ async def test_each_consumer_reads_the_same_changes_in_its_own_format(read: Read
     begin, rows, end = EntryType.TRANSACTIONBEGIN, EntryType.ROWDATA, EntryType.TRANSACTIONEND
     assert [entry.entryType for entry in entries] == [begin, rows, rows, end, begin, rows, end, rows]
 
-    told = await read("{name}.debezium-json", 6)
-    assert [(key["id"], value and value["op"]) for key, value in told] == [
+    records = await read("{name}.debezium-json", 6)
+    assert [(key["id"], value and value["op"]) for key, value in records] == [
         *((1, "c"), (2, "c"), (1, "c")),
         *((2, "d"), (2, None), (3, "c")),
     ]
-    ids = {value["transaction"]["id"] for _, value in told[:3]}
+    ids = {value["transaction"]["id"] for _, value in records[:3]}
     assert len(ids) == 1
     (_, opened), (_, closed), *_ = await read("{prefix}.transaction", 2)
     assert (opened["status"], closed["status"], closed["event_count"]) == ("BEGIN", "END", 3)

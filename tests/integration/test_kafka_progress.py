@@ -39,7 +39,7 @@ async def send(producer: AIOKafkaProducer, settings: Settings, transaction: int)
 
 async def test_a_pipeline_without_a_topic_has_no_progress_and_gets_no_topic(settings: Settings) -> None:
     assert await read_progress(settings) is None
-    with pytest.raises(KafkaUnavailable):  # who has just made it must not take its absence for a first start
+    with pytest.raises(KafkaUnavailable):  # the publisher has just created it: this must not mean a first start
         await read_progress(settings, to_end=True)
     assert await read_progress(settings) is None
 

@@ -1,4 +1,4 @@
-"""The publisher on a real Kafka, which creates topics by itself as most do: fencing, stops, the progress topic."""
+"""The publisher on a real Kafka, which creates topics automatically, as most do: fencing, stops, the progress topic."""
 
 import asyncio
 import secrets

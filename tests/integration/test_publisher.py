@@ -1,4 +1,4 @@
-"""The publisher on a real Redis and Kafka, fed as the reader would: what Kafka does not take, partitions, stops."""
+"""The publisher on a real Redis and Kafka, fed like by a reader: records that Kafka refuses, partitions, stops."""
 
 import asyncio
 import hashlib
@@ -29,13 +29,13 @@ from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
 from integration.publisher_in_process import ITEMS, TIME, Publisher, Run
 
-#: what a topic takes in these tests
+#: max.message.bytes of topics in these tests
 LIMIT = 20_000
 
 
 @pytest.fixture
 def consumed(changes: Consume) -> Consume:
-    """Make the topic of a pipeline, and consume it."""
+    """Create the topic of a pipeline, and consume it."""
 
     async def consume(settings: Settings, partitions: int = 1) -> Changes:
         return await changes(topic_of(settings), partitions=partitions, **{"max.message.bytes": str(LIMIT)})
@@ -195,7 +195,7 @@ async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
 async def test_a_row_that_cannot_be_encoded_becomes_a_dead_letter(
     configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The `databus` format takes anything; formats of text do not."""
+    """The `databus` format can encode any value; formats of text cannot."""
     encode = Databus.change
 
     def picky(databus: Databus, change: Change) -> Iterable[Record]:
@@ -331,6 +331,6 @@ async def test_a_reader_that_stalls_in_a_transaction_is_given_up_before_kafka_ab
     await source.commit(source.insert((1, 1)))
     assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"1"]
     await source.begin(source.insert((2, 1)))
-    await source.claim()  # another generation, and the publisher goes on
+    await source.claim()  # another generation, and the publisher continues
     await source.commit(source.insert((3, 1)))
     assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"3"]

@@ -1,4 +1,4 @@
-"""`reader.engine: mysql-replication`: it publishes what the native engine does, and refuses what it can't read."""
+"""`reader.engine: mysql-replication`: it publishes the same as the native engine, and refuses what it can't read."""
 
 import asyncio
 import subprocess

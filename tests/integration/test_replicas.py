@@ -1,4 +1,4 @@
-"""Two readers and two publishers of a pipeline: one of each is active, and whatever becomes of it, the rows arrive."""
+"""Two readers and two publishers of a pipeline: one of each is active, and under any fault the rows arrive."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
 
 
 async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
-    """Ask a replica: `active`, `standby`, or else it is not ready."""
+    """Return the state of a replica: `active`, `standby`, or why it is not ready."""
     async with httpx.AsyncClient() as http:
         try:
             answer = await http.get(f"{pipeline.url(service, replica)}/readyz")
@@ -66,7 +66,7 @@ async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
 
 
 async def until(pipeline: Pipeline, service: Service, *replicas: int, states: set[str]) -> None:
-    """Wait until the replicas are in these states, whichever is in which."""
+    """Wait until the replicas are in these states, in any order."""
 
     async def reached() -> bool:
         return {await state(pipeline, service, replica) for replica in replicas} == states
@@ -76,7 +76,7 @@ async def until(pipeline: Pipeline, service: Service, *replicas: int, states: se
 
 @asynccontextmanager
 async def ledger(source: Server, schema: str) -> AsyncIterator[Callable[[], Awaitable[int]]]:
-    """Write rows with growing numbers; what is given ends it and says how many were written."""
+    """Write rows with growing numbers; yields a function that stops it and returns how many were written."""
     ended = asyncio.Event()
 
     async def write() -> int:
@@ -131,7 +131,7 @@ async def test_t22_a_suspended_replica_is_replaced_and_does_no_harm_when_it_resu
 async def test_t22_two_replicas_active_at_the_same_time_lose_and_repeat_nothing(
     pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume, service: Service
 ) -> None:
-    """Redis forgets the lease until the standby is quicker than the holder's renewal."""
+    """Delete the lease until the standby is faster than the holder's renewal."""
     consumer = await changes(f"{pipeline.name}.{schema}.ledger")
     key = names.leader_key(pipeline.name, service)
     async with ledger(source, schema) as end, Redis.from_url(redis_server.url) as redis:
@@ -197,7 +197,7 @@ async def test_replicas_continue_after_an_outage_of_redis_that_lost_all_data(
     async with ledger(source, schema) as end:
         found = await arrived(consumer, 1)
         await asyncio.to_thread(own.kill, "redis")
-        for service in SERVICES:  # the active ones hold their lease no longer
+        for service in SERVICES:  # the active ones have released their leases
             await until(pipeline, service, 0, 1, states={""})
         await asyncio.to_thread(own.restart, "redis")
         async with Redis.from_url(redis_server.url) as redis:

@@ -1,4 +1,4 @@
-"""A pair of servers: what is committed on one reaches the other, whoever of the two is the primary."""
+"""A pair of servers: what is committed on the primary reaches the replica, whichever of the two is the primary."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

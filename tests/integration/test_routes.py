@@ -1,4 +1,4 @@
-"""Routing on a real Redis and Kafka: a change goes several ways, each as much of it as its rule tells."""
+"""Routing on a real Redis and Kafka: several outputs publish a change, each as its rule says."""
 
 import json
 from base64 import b64decode
@@ -145,7 +145,7 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
     )
     await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
     await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
-    await source.commit(source.insert((2, 1)))  # of which nothing is told
+    await source.commit(source.insert((2, 1)))  # which is not published
     await source.commit(source.insert((6, 1)))
     records = await read(f"{settings.name}.rows", 5 + 3)
     assert all(began // 10**6 <= record.timestamp <= time_ns() // 10**6 for record in records)
@@ -160,9 +160,9 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
         "end",
     ]
     assert [record.headers for record in records[1:4]] == [(("xid", b"77"),)] * 3
-    told = [record.value.decode() for record in await read(f"{settings.name}.transactions", 7)]
+    lines = [record.value.decode() for record in await read(f"{settings.name}.transactions", 7)]
     time = str(TIME)
-    assert told == ["1 begins", "1 ends with 3", time, time, "3 begins", "3 ends with 1", time]
+    assert lines == ["1 begins", "1 ends with 3", time, time, "3 begins", "3 ends with 1", time]
 
 
 async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_format(
@@ -192,7 +192,7 @@ async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_forma
 
 
 @pytest.mark.parametrize(
-    ("others", "told"),
+    ("others", "query"),
     [
         ([], "INSERT INTO items …"),
         ([{"match": ["hr.*"], "drop": True}], None),
@@ -200,14 +200,14 @@ async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_forma
     ],
 )
 async def test_a_statement_that_could_reveal_other_tables_is_not_published(
-    configured: Callable[..., Settings], run: Run, read: Read, others: list[dict[str, Any]], told: str | None
+    configured: Callable[..., Settings], run: Run, read: Read, others: list[dict[str, Any]], query: str | None
 ) -> None:
     maxwell = {"match": ["*.*"], "format": "maxwell-json", "options": {"output_row_query": True}}
     settings = configured(routes=[*others, maxwell])
     _, source = await run(settings)
     await source.commit(replace(source.rows(Action.INSERT, [b"1", b"a"]), query="INSERT INTO items …".encode()))
     [record] = await read(f"{settings.name}.shop.items", 1)
-    assert json.loads(record.value).get("query") == told
+    assert json.loads(record.value).get("query") == query
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rows get the names of their time, whether the binlog names columns or the schema history has to."""
+"""Rows get the column names of their time, from the binlog or from the schema history."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +14,7 @@ from databus import names
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
 
-#: what a server logs of columns at least
+#: settings with which a server logs the least about columns
 LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}
 
 
@@ -62,7 +62,7 @@ async def stop(pipeline: Pipeline) -> None:
 
 
 def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Give the new rows of messages with the names of their columns."""
+    """Return the new rows of messages with the names of their columns."""
     return [
         {column["Name"]: cell.decode() for column, cell in zip(message["Table"]["Columns"], row, strict=True) if cell}
         for message in messages
@@ -74,7 +74,7 @@ def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
 async def test_rows_of_every_kind_of_column_are_read_by_the_history(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """In a table of before the pipeline, and in one of after."""
+    """In a table created before the pipeline, and in one created after it."""
     columns = (
         "id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED, t TINYINT, d DECIMAL(9,3), e ENUM('a','é') NOT NULL,"
         " s SET('x','y') CHARACTER SET latin1, c CHAR(70), l VARCHAR(9) CHARACTER SET latin1, b BINARY(3), x TEXT,"

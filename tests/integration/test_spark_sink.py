@@ -226,7 +226,7 @@ async def test_a_repeated_batch_changes_nothing(sink: Sink) -> None:
     tables = [DeltaTable(path) for path in (sink.lake.mirror("shop", "items"), sink.lake.changes("shop", "items"))]
     versions, log = [of.version() for of in tables], sink.changes(ITEMS)
 
-    # As after a crash right behind the last Delta commit.
+    # As after a crash directly after the last Delta commit.
     (sink.lake.checkpoint / "commits" / "1").unlink()
     (sink.lake.checkpoint / "commits" / ".1.crc").unlink()
     await sink.run()

@@ -41,7 +41,7 @@ async def test_a_pipeline_begins_at_a_position(
     spawn(pipeline)
     consumer = await changes(f"{pipeline.name}.{schema}.t")
     assert await next_ids(consumer, 2) == [2, 3]
-    # Its set tells everything that was executed before, so nothing comes again when it goes on by GTIDs.
+    # Its set has everything that was executed before, so nothing is repeated when the reader resumes by GTIDs.
     await asyncio.to_thread(pipeline.kill, "reader")
     await execute("INSERT INTO t VALUES (4)")
     pipeline.spawn("reader")

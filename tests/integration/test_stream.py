@@ -124,7 +124,7 @@ async def test_a_pipeline_resumes_where_it_was_stopped(
 async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Every row carries the next number, every transaction two of them; the last row tells that nothing is to come."""
+    """Every row carries the next number, every transaction two of them; the last row marks the end."""
     await execute("CREATE TABLE ledger (n INT PRIMARY KEY, text VARCHAR(100))")
     start(pipeline)
     disturbed = asyncio.Event()
@@ -208,7 +208,7 @@ async def test_a_statement_is_published_with_its_table_before_it(
         asyncio.timeout(60),
     ):
         added, dropped = [json.loads((await consumer.getone()).value) for _ in range(2)]
-    names = [[[c["name"] for c in told[of]["columns"]] for of in ("old", "def")] for told in (added, dropped)]
+    names = [[[c["name"] for c in change[of]["columns"]] for of in ("old", "def")] for change in (added, dropped)]
     assert names == [[["id"], ["id", "a"]], [["id", "a"], ["id"]]]
 
 
@@ -247,7 +247,7 @@ async def test_a_temporary_table_with_the_name_of_a_captured_one_is_ignored(
         await run("CREATE TEMPORARY TABLE t (id INT)")
         await run("REPLACE INTO t VALUES (3)")
         await run("SELECT GET_LOCK(%s, 0)", schema)
-    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends gives its locks up after its tables
+    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends releases its locks after its tables
     await execute("INSERT INTO t VALUES (4)")
     (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
     assert message["Rows"] == [[b"4"]]

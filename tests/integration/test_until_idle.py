@@ -1,4 +1,4 @@
-"""Reader and publisher with `--until-idle`: they end when all that is in the binlog now is in Kafka."""
+"""Reader and publisher with `--until-idle`: they end when everything in the binlog is in Kafka."""
 
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle

@@ -1,4 +1,4 @@
-"""The wheels, installed into empty environments with the packages that `requirements/` locks, and nothing else."""
+"""The wheels, installed into empty environments only with the packages that `requirements/` locks."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reuse_compiled(member: Path) -> None:
-    """Put the modules that `make setup` compiled where setuptools finds them up to date: it would take minutes."""
+    """Copy the modules that `make setup` compiled to where setuptools expects them: compiling takes minutes."""
     built = member / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     for module in (member / "src").rglob("*.so"):
         target = built / module.relative_to(member / "src")
@@ -87,7 +87,7 @@ def databus(install: Install) -> Path:
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
-    # Away from the repository, and without what tests set for it.
+    # Outside of the repository, and without the tests' environment variables.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DATABUS"))}
     return subprocess.run(command, check=False, capture_output=True, cwd="/", env=environment, timeout=60)
 

@@ -18,21 +18,21 @@ from model.source import Source
 from model.turns import request
 
 _SETTINGS = Settings(name="model")
-#: taken at once; every second one makes the next end of a source transaction a commit
+#: entries taken at once; after every second one, the next end of a source transaction is committed
 _ENTRIES = 3
 _ENTRY_BYTES = COMMIT_BYTES // 2
 
 
 class _Topics:
     async def ensure(self, topic: str) -> None:
-        """Any topic is there."""
+        """Any topic exists."""
 
     async def limit(self, topic: str) -> Limit:
         return Limit(2**20)
 
 
 async def read(redis: Any, source: Source, host: int, size: int) -> None:
-    """What the reader's service does: retire, then claim and append, generation by generation.
+    """The work of the reader's service: retire, then claim and append, generation by generation.
 
     `size` is the events of an entry: with few a transaction needs several, with many an entry holds several.
     """
@@ -55,7 +55,7 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
 
 
 async def publish(redis: Any, kafka: MemoryKafka) -> None:
-    """What the publisher's service does: fence the predecessor, then open and publish, generation by generation."""
+    """The work of the publisher's service: fence the predecessor, then open and publish, generation by generation."""
     unavailable = KafkaUnavailable("no answer")
     producer: Any = MemoryProducer(kafka, await request(kafka.begin_epoch, unavailable))
     progress = await request(lambda: kafka.progress, unavailable) or Progress()

@@ -1,4 +1,4 @@
-"""What remains true without Kafka's transactions: nothing is lost, and only whole ends of the log come again."""
+"""The guarantees without Kafka's transactions: nothing is lost, and only complete ends of the log are repeated."""
 
 from databus.progress import Progress
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions
@@ -7,7 +7,7 @@ from model.world import Violated, World
 
 
 class AtLeastOnceWorld(World):
-    """Publishers that nobody fences."""
+    """Publishers without fencing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,12 +19,12 @@ class AtLeastOnceWorld(World):
         return MemoryKafkaWithoutTransactions()
 
     def drain(self) -> None:
-        """With one publisher alone: without fencing two would take turns for ever, which is for leases to prevent."""
+        """With one publisher alone: without fencing two would take turns for ever, which leases prevent."""
         self.crash(self.publishers, 1)
         super().drain()
 
     def verify(self) -> None:
-        """Whatever a progress holds was sent before it, and each attempt sends a host's order without a gap."""
+        """Everything that a progress includes was sent before it; each attempt sends a host's order without a gap."""
         assert isinstance(self.kafka, MemoryKafkaWithoutTransactions)
         for record in self.kafka.log:
             if isinstance(record, Progress):
@@ -39,7 +39,7 @@ class AtLeastOnceWorld(World):
     def _verify_progress(self, progress: Progress) -> None:
         if progress.position is None:
             if self._skipped is not None:
-                raise Violated("a progress without a position starts the pipeline afresh")
+                raise Violated("a progress without a position would start the pipeline over")
             return
         reached = self.source.captured(numbers_in(progress.position))
         skipped = {n for n in reached if not self._sent.issuperset(self.source.rows_of(n))}
@@ -52,7 +52,7 @@ class AtLeastOnceWorld(World):
 
     def _verify_attempt(self, rows: list[Row]) -> None:
         numbers = list(dict.fromkeys(number for number, _ in rows))
-        whole = [row for number in numbers for row in self.source.rows_of(number)]
+        complete = [row for number in numbers for row in self.source.rows_of(number)]
         orders = [[n for n in self.source.order(host) if n in numbers] for host in (0, 1)]
-        if rows != whole[: len(rows)] or not any(numbers == order for order in orders):
+        if rows != complete[: len(rows)] or not any(numbers == order for order in orders):
             raise Violated(f"not in order: {rows}")

@@ -1,4 +1,4 @@
-"""The steps that hypothesis strings together to stories."""
+"""The steps from which hypothesis builds stories."""
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -13,12 +13,12 @@ _turns = st.integers(0, 20)
 _sizes = st.integers(1, 5)
 _fates = st.sampled_from(Fate)
 _TRANSACTIONS = 8
-#: mostly until the first progress is committed, to be behind the dull part
+#: steps that are usually enough to commit the first progress, where the interesting part starts
 _start_turns = st.sampled_from([20, 5, 20, 20])
 
 
 class HandOver(RuleBasedStateMachine):
-    """Exactly once: a world in which anything may happen at any request."""
+    """Exactly once: a world in which any fault may happen at any request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class HandOver(RuleBasedStateMachine):
 
     @initialize(rows=st.lists(st.integers(0, 3), min_size=4, max_size=_TRANSACTIONS), size=_sizes, turns=_start_turns)
     def a_pipeline_starts(self, rows: list[int], size: int, turns: int) -> None:
-        """One of each starts, and has something to do."""
+        """Start one of each, and give them work."""
         self.world.start_reader(0, size=size)
         self.world.run_all(turns)
         self.world.source.rows += rows
@@ -86,7 +86,7 @@ class HandOverAtLeastOnce(HandOver):
 
 
 def explore(machine: type[RuleBasedStateMachine], stories: int, *, steps: int = 50, shrink: bool = True) -> None:
-    """Try so many stories, the same ones every time. Raises Violated, with the shortest story noted."""
+    """Try this many stories, always the same. Raises Violated with the shortest story in a note."""
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(
         machine,

@@ -15,7 +15,7 @@ from model.turns import request
 
 
 class Committed(NamedTuple):
-    """What one commit made visible."""
+    """The records of one commit."""
 
     rows: list[Row]
     progress: Progress
@@ -26,9 +26,9 @@ class MemoryKafka:
 
     #: a publisher commits its progress once more before it opens a generation
     commits_to_open = True
-    #: a newer producer ends what an older one may do
+    #: a newer producer fences an older one
     fences = True
-    #: a newer producer aborts what an older one left open
+    #: a newer producer aborts the open transaction of an older one
     aborts = True
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class MemoryKafka:
         return self.commits[-1].progress if self.commits else None
 
     def begin_epoch(self) -> int:
-        """InitProducerId: from here on the epochs before count for nothing."""
+        """InitProducerId: from here on earlier epochs are fenced."""
         if self.aborts:
             self._open = []
         self.epoch += 1
@@ -66,17 +66,17 @@ class MemoryKafka:
 
 
 class MemoryKafkaWithoutTransactions(MemoryKafka):
-    """Every record and every progress counts at once, whoever sends it."""
+    """Every record and every progress is visible at once, from any producer."""
 
-    commits_to_open = False  # of one that was replaced it would count, too
+    commits_to_open = False  # that of a replaced publisher would be visible, too
 
     def __init__(self) -> None:
         super().__init__()
-        #: what each publisher sent of each generation
+        #: the records that each publisher sent in each generation
         self.attempts: list[list[Row]] = []
         self._current: dict[int, list[Row]] = {}
         self.stored: Progress | None = None
-        #: rows and progress records as they came
+        #: rows and progress records in order of arrival
         self.log: list[Row | Progress] = []
 
     @property
@@ -103,14 +103,14 @@ class MemoryKafkaWithoutTransactions(MemoryKafka):
 
 
 class MemoryProducer:
-    """Stands where databus_publisher.producer.Producer does; nothing waits in a batch."""
+    """Replaces databus_publisher.producer.Producer, without batches."""
 
     def __init__(self, kafka: MemoryKafka, epoch: int) -> None:
         self._kafka = kafka
         self._epoch = epoch
 
     def set_limit(self, topic: str, limit: Limit) -> None:
-        """Any record is taken."""
+        """Any record is accepted."""
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         return 0
@@ -122,7 +122,7 @@ class MemoryProducer:
         return True
 
     async def relieve(self) -> None:
-        """Nothing is held."""
+        """Nothing is buffered."""
 
     async def prove(self, progress: Progress) -> None:
         if self._kafka.commits_to_open:

@@ -1,4 +1,4 @@
-"""A Redis in memory: the pipe's own functions on the few commands they use (as real: test_pipe_model.py)."""
+"""A Redis in memory: the pipe's own functions on the few commands they use (test_pipe_model.py compares it)."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -75,18 +75,18 @@ class Store:
 
 
 class MemoryRedis:
-    """What the pipe needs of redis.asyncio.Redis. Every call waits for its turn."""
+    """The part of redis.asyncio.Redis that the pipe needs. Every call waits for its turn."""
 
     def __init__(self) -> None:
         self.store = Store()
         self._functions: dict[bytes, Any] = {}
 
     def copy(self) -> Store:
-        """Copy all data, as a replica does that is not told anything any more."""
+        """Copy all data, as a replica that receives no more updates."""
         return deepcopy(self.store)
 
     def flush(self) -> None:
-        """Forget everything, the functions too."""
+        """Delete everything, including the functions."""
         self.store, self._functions = Store(), {}
 
     async def execute_command(self, command: str, *args: bytes | str | int) -> Any:
@@ -101,7 +101,7 @@ class MemoryRedis:
         return await self._request(lambda: self._fcall(name.encode(), values[:numkeys], values[numkeys:]))
 
     async def xread(self, streams: dict[str, str], *, count: int, block: int | None) -> Any:
-        """Read without waiting: to wait is to ask again at the next turn."""
+        """Read without waiting: the caller retries at its next turn."""
         ((name, after),) = streams.items()
         return await self._request(lambda: self._xread(name.encode(), _number(after.encode()), count))
 
@@ -145,7 +145,7 @@ def _functions(source: str) -> dict[bytes, Any]:
 
 
 def _answer(value: Any) -> Any:
-    """Turn what a function returns into what redis-py gives."""
+    """Convert a function's result to that of redis-py."""
     if value is None or value is False:
         return None
     if isinstance(value, bytes | int):

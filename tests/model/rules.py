@@ -1,5 +1,6 @@
-"""The protocol's rules, each with a way to leave it out of the real code: a model that misses none of them proves
-nothing.
+"""The protocol's rules, each with a way to leave it out of the real code.
+
+The model must fail without each rule; a model that passes without one would prove nothing about it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ _accept = Acceptance.accept
 
 
 def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Left:
-    """Show every entry to the receiver's check as if it were what one of its rules asks for."""
+    """Change every entry before the receiver's check, so that it meets one of the rules."""
     return patch.object(Acceptance, "accept", lambda self, entry: _accept(self, change(self, entry)))
 
 
@@ -30,7 +31,7 @@ def _any_number(acceptance: Acceptance, entry: Entry) -> Entry:
 
 
 def _begin(tracker: ProgressTracker, begin: Begin) -> None:
-    """Accept a transaction whatever its ordinal is."""
+    """Accept a transaction with any ordinal."""
     tracker._begin = begin
 
 
@@ -39,7 +40,7 @@ async def _no_abort(producer: MemoryProducer) -> None:
 
 
 async def _no_begin(publication: Publication) -> None:
-    """Leave the first position to the first commit there is."""
+    """Do not commit the first position before the first commit."""
 
 
 def _without_lua(text: str, instead: str = "") -> Left:

@@ -1,4 +1,4 @@
-"""A source of two hosts, which hold the same transactions in another order; as the reader's events."""
+"""A source of two hosts, which have the same transactions in different orders; as the reader's events."""
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ class Source:
         self.starts: list[set[int]] = []
 
     def order(self, host: int) -> list[int]:
-        """Give the transactions of a host in its order. The second one swaps neighbours, and lags behind."""
+        """Return the transactions of a host in its order. The second one swaps adjacent ones, and lags behind."""
         if host == 0:
             return list(range(1, len(self.rows) + 1))
         return [number for pair in range(1, len(self.rows), 2) for number in (pair + 1, pair)]
@@ -53,7 +53,7 @@ class Source:
         return Position(_set_text(self.order(host)), f"host{host}.1", 4)
 
     def read(self, host: int, progress: Progress) -> Iterator[Event | None]:
-        """Give what a reader makes of the host's log after the progress; None where it ends for now."""
+        """Yield a reader's events of the host's log after the progress; None at its current end."""
         start = progress.position or self.latest(host)
         executed = numbers_in(start)
         yield Start(start, f"host{host}", "mysql", 1, in_order=False)
@@ -81,7 +81,7 @@ class Source:
 
 
 def numbers_in(position: Position) -> set[int]:
-    """Give the transactions of a position's GTID set."""
+    """Return the transactions of a position's GTID set."""
     executed, numbers = GtidSet.parse("mysql", position.gtid_set), set[int]()
     while len(numbers) < 64 and f"{_UUID}:{len(numbers) + 1}" in executed:
         numbers.add(len(numbers) + 1)
@@ -91,7 +91,7 @@ def numbers_in(position: Position) -> set[int]:
 
 
 def row_of(cells: list[str]) -> Row:
-    """Give the row that a published one is."""
+    """Return the source's row of a published one."""
     number, _, row = b64decode(cells[0]).partition(b":")
     return int(number), int(row)
 

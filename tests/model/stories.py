@@ -1,11 +1,11 @@
-"""Short stories that need one rule or another: what a search would take long to find."""
+"""Short stories that need one of the rules, which a search would take long to find."""
 
 from collections.abc import Callable
 
 from model.at_least_once import AtLeastOnceWorld
 from model.world import World
 
-#: one row each: the first entry of four events behind a generation's start is its first transaction
+#: one row each, so the first entry of four events after a generation's start is its first transaction
 _SINGLE = [1, 1, 1, 1]
 
 
@@ -43,7 +43,7 @@ def two_readers_claim_one_generation() -> World:
     world.run(world.readers[1])
     world.run_until_opened(0)
     world.source.rows += _SINGLE
-    world.copy_to_replica()  # open, and nobody's
+    world.copy_to_replica()  # open, and not claimed
     world.run(world.readers[0], 3)  # claims, and appends its start and the first transaction of one host
     world.run(world.publishers[0], 8)
     world.fail_over_redis()
@@ -57,7 +57,7 @@ def a_reader_writes_on_after_lost_writes() -> World:
     world.run(world.readers[0], 3)
     world.copy_to_replica()
     world.run(world.publishers[0], 6)
-    world.run(world.readers[0], 1)  # a row that nobody ever sees
+    world.run(world.readers[0], 1)  # a row that is never published
     world.fail_over_redis()
     world.run(world.readers[0], 8)
     world.run(world.publishers[0], 30)

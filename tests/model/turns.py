@@ -1,4 +1,4 @@
-"""Actors are coroutines that stop at every request to a server; whoever holds them decides who goes on, and how."""
+"""Actors are coroutines that stop at every request to a server; their owner decides which one continues, and how."""
 
 from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
@@ -11,14 +11,14 @@ Answer = TypeVar("Answer")
 
 
 class Fate(Enum):
-    """What becomes of a request."""
+    """The fate of a request."""
 
     ANSWERED = "answered"
     #: the server never sees it
     UNHEARD = "unheard"
-    #: the server does it, and nobody hears the answer
+    #: the server executes it, and the answer is lost
     UNANSWERED = "unanswered"
-    #: the answer is lost; the client asks again, maybe much later, and goes by the second answer
+    #: the answer is lost; the client retries, maybe much later, and uses the second answer
     REPEATED = "repeated"
 
 
@@ -29,7 +29,7 @@ def turn() -> Generator[None, Fate, Fate]:
 
 
 async def request(effect: Callable[[], Answer], failure: Exception, *, repeats: bool = False) -> Answer:
-    """Ask a server. `repeats`: its client asks again by itself, and the server cannot tell."""
+    """Send a request to a server. `repeats`: the client retries by itself, which the server cannot detect."""
     fate = await turn()
     if fate is Fate.UNHEARD:
         raise failure
@@ -51,7 +51,7 @@ class Actor:
         program.send(None)
 
     def run(self, fate: Fate = Fate.ANSWERED) -> None:
-        """Let it do its next request."""
+        """Let it send its next request."""
         if self.error is None:
             try:
                 self._program.send(fate)
@@ -59,5 +59,5 @@ class Actor:
                 self.error = error
 
     def kill(self) -> None:
-        """End it as kill -9 does: it asks for nothing any more."""
+        """End it as kill -9 does: it sends no more requests."""
         self._program.close()

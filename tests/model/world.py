@@ -1,4 +1,4 @@
-"""All actors and servers, and what must be true of them after every step."""
+"""All actors and servers, and the invariants that hold after every step."""
 
 from databus.progress import Progress
 from model.actors import publish, read
@@ -7,7 +7,7 @@ from model.memory_redis import MemoryRedis
 from model.source import Source, numbers_in
 from model.turns import Actor, Fate
 
-#: enough for a reader and a publisher to agree on a generation and to pass everything on
+#: enough for a reader and a publisher to agree on a generation and to publish everything
 _DRAIN_TURNS = 2000
 
 
@@ -16,7 +16,7 @@ class Violated(AssertionError):
 
 
 class World:
-    """Two places for readers and two for publishers: nothing here keeps both of a kind from believing to be alone."""
+    """Up to two readers and two publishers. There are no leases: both of a kind may be active."""
 
     def __init__(self) -> None:
         self.source, self.redis, self.kafka = Source(), MemoryRedis(), self.make_kafka()
@@ -25,7 +25,7 @@ class World:
         self.publishers: list[Actor | None] = [None, None]
         self._seen = 0
         self._progress = Progress()
-        #: captured transactions that are published, or lie before the first start
+        #: captured transactions that are published, or precede the first start
         self._reached: set[int] = set()
 
     def make_kafka(self) -> MemoryKafka:
@@ -41,7 +41,7 @@ class World:
         self._replace(actors, place, None)
 
     def run(self, actor: Actor | None, turns: int = 1, fate: Fate = Fate.ANSWERED) -> None:
-        """Let an actor do so many requests; the last one has the fate."""
+        """Let an actor send this many requests; the last one has the fate."""
         for left in range(turns, 0, -1):
             if actor is None or actor.error:
                 return
@@ -51,7 +51,7 @@ class World:
                 self.verify()
 
     def run_all(self, turns: int) -> None:
-        """Let everybody do so many requests, in turn; a supervisor starts the first of each kind again."""
+        """Let all actors send this many requests, in turn; a supervisor restarts the first of each kind."""
         for _ in range(turns):
             if self.publishers[0] is None or self.publishers[0].error:
                 self.start_publisher(0)
@@ -61,7 +61,7 @@ class World:
                 self.run(actor)
 
     def run_until_opened(self, place: int) -> None:
-        """Let a publisher go on until it has opened another generation."""
+        """Run a publisher until it has opened another generation."""
         before = self._token()
         for _ in range(50):
             self.run(self.publishers[place])
@@ -73,7 +73,7 @@ class World:
         return next((fields[b"token"] for fields in self.redis.store.hashes.values()), None)
 
     def fail_over_redis(self) -> None:
-        """Go on with what the replica has."""
+        """Fail over to the replica's data."""
         self.redis.store, self.replica = self.replica, self.redis.copy()
         self.replica = self.redis.copy()
 
@@ -81,13 +81,13 @@ class World:
         self.replica = self.redis.copy()
 
     def verify(self) -> None:
-        """What is committed is whole source transactions, each once, in a host's order, equal to the progress."""
+        """Committed are complete source transactions, each once, in a host's order, equal to the progress."""
         for commit in self.kafka.commits[self._seen :]:
             self._verify(commit)
             self._seen += 1
 
     def drain(self) -> None:
-        """Without further faults everything gets published, whatever the actors before did and left."""
+        """Without further faults everything is published, whatever earlier actors left."""
         if len(self.source.rows) % 2:
             self.source.rows.append(0)  # the second host catches up
         self.start_reader(0)
@@ -110,8 +110,8 @@ class World:
         self._expect(commit, self._reached.isdisjoint(transactions), "once")
         orders = [[n for n in self.source.order(host) if n in transactions] for host in (0, 1)]
         self._expect(commit, transactions in orders, "in order")
-        told = commit.progress.transaction - self._progress.transaction
-        self._expect(commit, told == len(transactions), "counted")
+        counted = commit.progress.transaction - self._progress.transaction
+        self._expect(commit, counted == len(transactions), "counted")
         if commit.progress.position is None:
             self._expect(commit, not transactions and self._progress.position is None, "with a position")
         else:

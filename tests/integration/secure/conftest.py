@@ -41,7 +41,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(params=["scram", "mtls"])
 def section(request: pytest.FixtureRequest, sections: dict[str, Section]) -> Section:
-    """What a configuration says of Kafka."""
+    """The section `kafka` of a configuration."""
     return sections[request.param]
 
 

@@ -1,4 +1,4 @@
-"""Every client of Kafka against a broker as managed ones are: a password over TLS (SCRAM), and a client certificate."""
+"""Every client of Kafka with a secure broker: a password over TLS (SCRAM), and a client certificate."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ ITEMS = table("items", "id int(11)", "name varchar(20)")
 
 
 async def deadletter(pipeline: Pipeline, *arguments: str) -> str:
-    """Run `databus deadletter` and give what it says."""
+    """Run `databus deadletter` and return its output."""
     process = await asyncio.create_subprocess_exec(
         Path(sys.executable).parent / "databus",
         "deadletter",
@@ -141,7 +141,7 @@ async def test_spark_feeds_the_lake_writes_no_secret_there_and_says_why_it_is_re
 
 @pytest.fixture
 async def topic(kafka: Server) -> str:
-    """A topic that holds one record."""
+    """A topic with one record."""
     name = f"one-{secrets.token_hex(3)}"
     await publish(kafka, name, b"record")
     return name

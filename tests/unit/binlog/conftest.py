@@ -1,4 +1,4 @@
-"""Bytes as servers write them, for tests that need no server."""
+"""Builds bytes as servers write them, for tests without a server."""
 
 import random
 import zlib
@@ -36,8 +36,8 @@ class Wire:
         head = (1).to_bytes(4, "little") + bytes([kind]) + server_id.to_bytes(4, "little")
         size = 19 + len(body) + 4
         numbers = size.to_bytes(4, "little") + next_position.to_bytes(4, "little") + flags.to_bytes(2, "little")
-        whole = head + numbers + body
-        return whole + zlib.crc32(whole).to_bytes(4, "little")
+        event = head + numbers + body
+        return event + zlib.crc32(event).to_bytes(4, "little")
 
     def head(self, version: str = "9.7.0", types: int = 42, checksum: int = 1) -> bytes:
         body = b"\4\0" + version.encode().ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(types) + bytes([checksum])
@@ -71,13 +71,13 @@ def wire() -> Wire:
 
 @pytest.fixture
 def decode(wire: Wire) -> Callable[..., Events]:
-    """Decode whole events, given as bytes or hexadecimal, as a MySQL (or MariaDB) with checksums sends them."""
+    """Decode complete events, given as bytes or hexadecimal, as a MySQL (or MariaDB) with checksums sends them."""
 
     def run(*events: bytes | str, mariadb: bool = False, **options: object) -> Events:
-        whole = [bytes.fromhex(event) if isinstance(event, str) else event for event in events]
+        complete = [bytes.fromhex(event) if isinstance(event, str) else event for event in events]
         decoder = Decoder(**options)
         decoder.feed(wire.packets(wire.head(types=171 if mariadb else 42)))
-        found = decoder.feed(wire.packets(*whole))
+        found = decoder.feed(wire.packets(*complete))
         if decoder.failure:
             raise decoder.failure
         return found

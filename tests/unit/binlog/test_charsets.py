@@ -1,4 +1,4 @@
-"""Text back in a column's character set."""
+"""Encoding text in a column's character set."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Damaged binlogs: whole events or one of our errors, never anything else (`make fuzz` goes on for longer)."""
+"""Damaged binlogs give complete events or one of our errors, never anything else (`make fuzz` runs for longer)."""
 
 import random
 

@@ -10,7 +10,7 @@ from fuzz.damage import events_of
 
 
 def describe(table: TableMap) -> TableMap:
-    """Say what the statements that made the files say, and the files do not: these servers logged no metadata."""
+    """Add the metadata from the files' statements, which these servers did not log."""
     columns = tuple(
         msgspec.structs.replace(column, unsigned=bool(column.unsigned), charset=column.charset or "latin1")
         for column in table.columns
@@ -81,13 +81,13 @@ def test_a_file_in_use_has_the_checksum_of_a_closed_one(binlog_file):
 def test_pieces_of_any_size_give_the_same_events(binlog_file, name):
     data = binlog_file(name)
     options = {"describe": describe, "wanted": lambda _, table: table != "mi"}
-    whole = list(Decoder(**options).feed_file(data))
+    expected = list(Decoder(**options).feed_file(data))
     for size in [*range(1, 70), 1000, len(data) - 1]:
         decoder = Decoder(**options)
         found = []
         for at in range(0, len(data), size):
             found += decoder.feed_file(data[at : at + size])
-        assert found == whole
+        assert found == expected
         assert not decoder.pending
 
 
@@ -96,11 +96,11 @@ def test_pieces_of_any_size_give_the_same_events(binlog_file, name):
 def test_any_cut_of_a_connections_bytes_gives_the_same_events(wire, binlog_file, cuts, name, semi_sync):
     mark = b"\0\xef\0" if semi_sync else b"\0"
     data = b"".join(wire.packet(mark + event) for event in events_of(binlog_file(name)))
-    whole = list(Decoder(describe=describe, semi_sync=semi_sync).feed(data))
-    assert whole
+    expected = list(Decoder(describe=describe, semi_sync=semi_sync).feed(data))
+    assert expected
     for at in cuts(len(data)):
         decoder = Decoder(describe=describe, semi_sync=semi_sync)
-        assert [*decoder.feed(data[:at]), *decoder.feed(data[at:])] == whole, at
+        assert [*decoder.feed(data[:at]), *decoder.feed(data[at:])] == expected, at
 
 
 @pytest.mark.parametrize("at", [30, 300, 450, -1])

@@ -1,4 +1,4 @@
-"""How a dump's packets carry events, and where those stand in their file."""
+"""Events in a dump's packets, and their positions in the file."""
 
 import pytest
 
@@ -22,12 +22,12 @@ def xid(wire, number, **place):
 
 def test_pieces_of_any_size_give_the_same_events(wire):
     stream = wire.packets(wire.head(), *(xid(wire, n) for n in range(5)))
-    whole = list(Decoder().feed(stream))
-    assert [event.xid for event in whole[1:]] == [0, 1, 2, 3, 4]
+    expected = list(Decoder().feed(stream))
+    assert [event.xid for event in expected[1:]] == [0, 1, 2, 3, 4]
     for size in range(1, len(stream)):
         decoder = Decoder()
         pieces = [decoder.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
-        assert [event for piece in pieces for event in piece] == whole
+        assert [event for piece in pieces for event in piece] == expected
         assert not decoder.pending
 
 
@@ -47,7 +47,7 @@ def test_a_call_ends_after_a_statement_that_may_change_what_describe_returns(wir
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_an_event_may_span_packets(wire, excess):
-    size = 0xFFFFFF - 1 - 19 - 4 + excess  # with status, header and checksum: around one whole packet
+    size = 0xFFFFFF - 1 - 19 - 4 + excess  # with status, header and checksum: around one full packet
     stream = wire.packets(wire.head(), wire.event(160, b"x" * size), xid(wire, 7))
     decoder = Decoder()
     found = [event for at in range(0, len(stream), 1 << 20) for event in decoder.feed(stream[at : at + (1 << 20)])]
@@ -124,7 +124,7 @@ def test_an_error_of_the_server_has_its_class(wire, code, message, kind):
     stream = wire.packets(wire.head(), xid(wire, 1))
     stream += wire.packet(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + message.encode())
     events = decoder.feed(stream)
-    assert isinstance(list(events)[-1], Xid)  # what came before is not lost
+    assert isinstance(list(events)[-1], Xid)  # the events before are not lost
     with pytest.raises(kind, match=f"server error {code}"):
         decoder.feed(b"")
 

@@ -16,7 +16,7 @@ def string(text: str) -> bytes:
 
 
 def diff(operation: int, path: str, value: str = "") -> bytes:
-    """Return one diff; values stand as text, so that `bytes` can be `text_of`."""
+    """Return one diff; values are text, so that `bytes` can be `text_of`."""
     return bytes([operation]) + string(path) + (b"" if operation == REMOVE else string(value))
 
 
@@ -138,7 +138,7 @@ def some_value(rng: random.Random, depth: int = 0):
 
 
 def some_change(rng: random.Random, parent, path: str = "$") -> bytes:
-    """Change something below `parent`, and return the diff that says so."""
+    """Change something below `parent`, and return its diff."""
     if isinstance(parent, dict):
         key = rng.choice(NAMES)
         there, leg = key in parent, f".{text(key)}"

@@ -1,4 +1,4 @@
-"""Whole events as servers wrote them, checksums included."""
+"""Complete events as servers wrote them, including checksums."""
 
 import msgspec
 import pytest

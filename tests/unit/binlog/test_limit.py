@@ -1,4 +1,4 @@
-"""Rows above the limit go by: a marker stands in their place, and all else is as it was."""
+"""Rows above the limit are skipped: a marker replaces them, and everything else is unchanged."""
 
 import ctypes
 import zlib
@@ -32,7 +32,7 @@ def table(wire) -> bytes:
 
 @pytest.fixture
 def blob(wire):
-    """Make the insert of a value of some bytes."""
+    """Make an insert of a value of this size."""
     return lambda size, byte=b"x": wire.inserted((b"\0" + size.to_bytes(2, "little") + byte * size).hex())
 
 
@@ -44,7 +44,7 @@ def transaction(wire, table, blob) -> list[bytes]:
 
 
 def bare(event: bytes) -> bytes:
-    """Take an event's checksum off, as inside of a compressed transaction."""
+    """Remove an event's checksum, as inside of a compressed transaction."""
     return event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4]
 
 
@@ -53,7 +53,7 @@ def payload(wire, events: list[bytes]) -> bytes:
 
 
 def seen(events) -> list[object]:
-    """Say what came, without places."""
+    """Describe the events, without positions."""
     return [
         event.images()
         if isinstance(event, Rows)
@@ -96,7 +96,7 @@ def test_every_kind_of_rows_is_limited(wire, decode, table, blob, kind, action):
 
 
 def streams(wire, events: list[bytes]) -> dict[str, tuple[bytes, dict[str, object]]]:
-    """A log in all the ways in which it comes."""
+    """A log in all forms in which it can arrive."""
     head = wire.head()
     return {
         "packets": (wire.packets(head, *events), {}),
@@ -118,18 +118,18 @@ def test_any_cut_gives_the_same_events(wire, transaction, cuts, way):
         assert (decoder.take_ack() is not None) == (way == "semi-sync")
         return found
 
-    whole = decoded([])
+    expected = decoded([])
     size = len(transaction[3]) - (4 if way == "payload" else 0)
-    assert seen(whole[1:]) == [[[b"a"]], ("insert", size, True), [[b"b"]], 77]
+    assert seen(expected[1:]) == [[[b"a"]], ("insert", size, True), [[b"b"]], 77]
     for at in cuts(len(data)):
-        assert decoded([at]) == whole, at
+        assert decoded([at]) == expected, at
     for size in (1, 2, 3, 5, 17, 64, 100):
-        assert decoded([*range(size, len(data), size)]) == whole, size
+        assert decoded([*range(size, len(data), size)]) == expected, size
 
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_a_large_event_may_span_packets(wire, table, transaction, excess):
-    size = 0xFFFFFF - 1 - 19 - 10 - 4 + excess  # with status, header and checksum: around one whole packet
+    size = 0xFFFFFF - 1 - 19 - 10 - 4 + excess  # with status, header and checksum: around one full packet
     large = wire.event(WRITE_ROWS, bytes.fromhex("070000000000 0100 0200") + bytes(size))
     stream = wire.packets(wire.head(), table, large, *transaction)
     decoder = Decoder(row_limit=LIMIT)
@@ -183,11 +183,11 @@ def test_errors_that_stop_rows_also_stop_rows_above_the_limit(wire, decode, tabl
 
 
 @pytest.mark.parametrize("kind", [ROWS_QUERY, ANNOTATE_ROWS, APPEND_BLOCK])
-def test_rows_queries_above_the_limit_are_skipped(wire, decode, table, blob, kind):
+def test_events_that_only_explain_rows_are_skipped_above_the_limit(wire, decode, table, blob, kind):
     event = wire.event(kind, b"\0" * 1000)
     assert seen(decode(event, table, blob(1), row_limit=LIMIT)) == [[[b"x"]]]
-    whole = list(decode(event, table, blob(1)))
-    assert [type(event) for event in whole] == ([Rows] if kind == APPEND_BLOCK else [RowsQuery, Rows])
+    events = list(decode(event, table, blob(1)))
+    assert [type(event) for event in events] == ([Rows] if kind == APPEND_BLOCK else [RowsQuery, Rows])
 
 
 def test_tables_are_not_rows(wire, decode, blob):
@@ -269,7 +269,7 @@ def test_a_log_that_ends_in_a_skipped_event_is_cut_off(wire, transaction):
 
 
 def resident() -> int:
-    """Return the MiB of memory that the process holds now, without what malloc keeps of what was freed."""
+    """Return the MiB of memory in use by the process, without freed memory that malloc keeps."""
     ctypes.CDLL(None).malloc_trim(0)
     status = Path("/proc/self/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) // 1024

@@ -1,4 +1,4 @@
-"""T20: what MariaDB 11.4 and 12.3 write that older ones do not."""
+"""T20: events that MariaDB 11.4 and 12.3 write and older versions do not."""
 
 from itertools import pairwise
 
@@ -39,12 +39,12 @@ def parts(wire):
 
     def run(count: int, text: bytes = b"x" * 300) -> list[bytes]:
         value = b"\0" + len(text).to_bytes(2, "little") + text
-        whole = wire.inserted(value.hex())[:-4]
-        whole = whole[:9] + len(whole).to_bytes(4, "little") + whole[13:]
-        cuts = [len(whole) * part // count for part in range(count + 1)]
-        pieces = [whole[start:end] for start, end in pairwise(cuts)]
+        event = wire.inserted(value.hex())[:-4]
+        event = event[:9] + len(event).to_bytes(4, "little") + event[13:]
+        cuts = [len(event) * part // count for part in range(count + 1)]
+        pieces = [event[start:end] for start, end in pairwise(cuts)]
         heads = [count.to_bytes(4, "little") + number.to_bytes(4, "little") for number in range(1, count + 1)]
-        first = b"\1" + len(whole).to_bytes(8, "little")
+        first = b"\1" + len(event).to_bytes(8, "little")
         flags = [first, *[b"\0"] * (count - 1)]
         return [wire.event(PARTIAL_ROW_DATA, b"".join(part)) for part in zip(heads, flags, pieces, strict=True)]
 
@@ -71,7 +71,7 @@ def test_t20_a_heartbeat_between_parts_does_no_harm(wire, decode, parts, table):
 
 
 def test_t20_one_statement_may_have_several_large_events(decode, parts, table):
-    # the flag of a statement's end stands in the parts' content
+    # the flag of a statement's end is in the parts' content
     found = decode(table, *parts(3), table, *parts(2, b"z"), mariadb=True)
     assert [rows.images() for rows in found] == [[[b"x" * 300]], [[b"z"]]]
 

@@ -1,4 +1,4 @@
-"""T1: compressed transactions of MySQL, whatever their fields, frames and pieces."""
+"""T1: compressed transactions of MySQL with any fields, frames and pieces."""
 
 from collections.abc import Callable, Sequence
 from itertools import permutations
@@ -23,7 +23,7 @@ def lenenc(number: int) -> bytes:
 
 @pytest.fixture
 def transaction(wire) -> Callable[[int], bytes]:
-    """Make the bytes of a transaction of inserts, as they stand in a payload: without checksums."""
+    """Make the bytes of a transaction of inserts, as in a payload: without checksums."""
 
     def run(rows: int) -> bytes:
         inserts = [wire.inserted(f"00 {number:08x}") for number in range(rows)]
@@ -89,12 +89,12 @@ def test_t1_frames_follow_each_other(decode, transaction, payload):
 def test_t1_pieces_of_any_size_give_the_same_events(wire, transaction, payload):
     content = transaction(20)
     stream = wire.packets(wire.head(), payload(zstd(content), [(PAYLOAD_SIZE, len(zstd(content)))]))
-    whole = list(Decoder().feed(stream))
-    assert len(numbers(whole)) == 20
+    expected = list(Decoder().feed(stream))
+    assert len(numbers(expected)) == 20
     for size in range(1, 100):
         decoder = Decoder()
         pieces = [decoder.feed(stream[at : at + size]) for at in range(0, len(stream), size)]
-        assert [event for piece in pieces for event in piece] == whole
+        assert [event for piece in pieces for event in piece] == expected
         assert not decoder.pending
 
 

@@ -1,4 +1,4 @@
-"""T19: where events stand when files roll over, are called otherwise, or are large."""
+"""T19: positions of events when files roll over, have other names, or are large."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_t19_offsets_start_over_in_the_file_after_one_of_more_than_4_gib(wire):
 
 
 def test_t19_reading_may_begin_beyond_4_gib(wire):
-    """As after a GTID: the server tells the offset it starts at in 64 bits."""
+    """As after a GTID: the server sends its start offset in 64 bits."""
     xid = wire.event(16, bytes(8), next_position=0x2000)
     decoder = Decoder()
     stream = wire.packets(rotate(wire, "binlog.000007", 0x5_0000_1000, flags=0x20), wire.head(), xid)

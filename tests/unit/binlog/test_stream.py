@@ -1,4 +1,4 @@
-"""A stream over a socket that the test plays: how much it takes in, what it acknowledges, how it ends."""
+"""A stream over a simulated socket: how much it reads, what it acknowledges, how it ends."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from databus_binlog import Decoder, Disconnected, EventStream, Incident, Rows
 
 
 class Socket(asyncio.Transport):
-    """A transport that notes what the stream does with it."""
+    """A transport that records what the stream does with it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ def receive(stream: EventStream, data: bytes) -> None:
 
 
 def compressed(wire, rows: int) -> bytes:
-    """Return a transaction of 1 KB rows that zstd makes almost nothing of."""
+    """Return a transaction of 1 KB rows that zstd compresses to almost nothing."""
     events = wire.table("fc", "02", "02013f"), wire.inserted("00 e803" + "78" * 1000)
     bare = b"".join(event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4] for event in events)
     return wire.event(40, b"\0" + zstandard.compress(bare * rows))
@@ -110,7 +110,7 @@ async def test_silence_is_a_lost_connection_and_half_an_event_is_not_silence(wir
     started = asyncio.get_running_loop().time()
     for byte in wire.packets(wire.event(160, b"x" * 20))[:8]:
         receive(stream, bytes([byte]))
-        await asyncio.sleep(0.05)  # it is time itself that this is about
+        await asyncio.sleep(0.05)  # the test is about this time
     with pytest.raises(Disconnected, match="not even a heartbeat"):
         await waiting
     assert asyncio.get_running_loop().time() - started >= 0.5

@@ -1,4 +1,4 @@
-"""What a table map says of its columns."""
+"""The columns that a table map describes."""
 
 import pytest
 

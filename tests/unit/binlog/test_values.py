@@ -1,4 +1,4 @@
-"""Every column type's bytes, and the text they stand for."""
+"""Every column type's bytes, and their text."""
 
 import math
 import struct

@@ -42,7 +42,7 @@ SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
 class Log:
     """Makes the events of binlog.7, 10 bytes each."""
 
-    #: of the first transaction; the others count on
+    #: of the first transaction; later ones count up
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Log:
 
 @dataclass
 class Translation:
-    """The reader's objects; what is in doubt stops them, or is collected if they are lenient."""
+    """The reader's objects; a doubt stops them, or is collected if they are lenient."""
 
     flavor: Flavor = "mysql"
     lenient: bool = False

@@ -40,17 +40,17 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
         "ALTER TABLE t FROBNICATE",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
         "RENAME TABLE t TO u v",
-        # columns that no text names
+        # columns that the text does not name
         "CREATE TABLE u (a INT) WITH SYSTEM VERSIONING",
         "ALTER TABLE t ADD SYSTEM VERSIONING",
         "CREATE TABLE u (a INT) SELECT 1",
         "CREATE TABLE u SELECT 1",
-        # nothing to start from
+        # no table to start from
         "ALTER TABLE u ADD c INT",
         "RENAME TABLE u TO v",
         "CREATE TABLE v LIKE u",
         "CREATE INDEX i ON u (a)",
-        # what does not fit the table that is known
+        # statements that do not fit the known table
         "ALTER TABLE t ADD a INT",
         "ALTER TABLE t DROP c",
         "ALTER TABLE t DROP a, DROP b",

@@ -88,7 +88,7 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
                 "# Dummy event replacing event type 160", "/* nothing */",
             )
         ],
-        # statements that may
+        # statements that may change rows
         *[
             (statement, STOP)
             for statement in (

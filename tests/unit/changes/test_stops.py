@@ -1,4 +1,4 @@
-"""Every stop of the translation: the reader stops there, and who is lenient leaves out what is in doubt, no more."""
+"""Every stop of the translation: the reader stops; with `--lenient` only what is in doubt is left out."""
 
 import pytest
 
@@ -20,7 +20,7 @@ class Case:
         self._options = options
 
     async def stops(self, events, tables, error, text):
-        """Translate strictly up to the stop, an error of this very type with this text."""
+        """Translate strictly up to the stop, an error of exactly this type with this text."""
         with pytest.raises(FatalError, match=text) as stopped:
             await self._make(**self._options).of(*events, table_maps=tables)
         assert type(stopped.value) is error
@@ -42,7 +42,7 @@ def case(make):
 
 
 def shape(events):
-    """Name the events that are no definitions, rows by their start."""
+    """Name the events other than definitions, rows by their start."""
     kinds = {Begin: "begin", Commit: "commit"}
     return [
         kinds.get(type(event)) or event.start
@@ -83,7 +83,7 @@ async def test_a_transaction_without_an_end_before_a_begin_where_there_are_no_gt
 
 
 async def test_a_doubtful_transaction_names_the_tables_of_its_statements_too(case, log):
-    """As of CREATE TABLE … START TRANSACTION, whose rows did not come."""
+    """As of CREATE TABLE … START TRANSACTION, whose rows did not arrive."""
     create = log.gtid(), log.query("BEGIN"), log.query("CREATE TABLE t (id INT) START TRANSACTION")
     translated = await case().goes_on([*create, log.gtid()], [], (Reason.UNFINISHED_TRANSACTION, 34, SHOP_T))
     assert shape(translated) == ["begin", 24]
@@ -265,7 +265,7 @@ async def test_rows_without_names_that_fit_the_table_are_named(case, log):
 
 
 async def test_a_statement_on_a_table_that_no_file_describes(case, log):
-    """There is no server to ask. What else the statement does is published."""
+    """There is no server to ask. Other changes of the statement are published."""
     alter = log.query("ALTER TABLE t ADD c INT")
     create, drop = log.query("CREATE TABLE u (id INT)"), log.query("DROP TABLE t, u")
     events = log.gtid(), alter, log.gtid(), create, log.gtid(), drop
@@ -276,7 +276,7 @@ async def test_a_statement_on_a_table_that_no_file_describes(case, log):
 
 
 async def test_real_files_stop_where_columns_are_missing(make):
-    """MySQL 9 with binlog_row_image=MINIMAL, MariaDB 10.11 likewise; decoded from what the servers wrote."""
+    """MySQL 9 with binlog_row_image=MINIMAL, MariaDB 10.11 likewise; decoded from the servers' files."""
     source = Source(include=["lab.*"])
     with pytest.raises(FatalError, match=r"^rows of lab\.j at m1\.bin:3537 lack columns"):
         await make(source=source).of_file("mysql-binlog/m1.bin")

@@ -1,4 +1,4 @@
-"""The tables behind rows, as the binlog, the schema history and information_schema describe them."""
+"""The tables of rows, as the binlog, the schema history and information_schema describe them."""
 
 import logging
 
@@ -14,7 +14,7 @@ from databus_changes.tracker import TableTracker
 
 @pytest.fixture
 def track(make):
-    """Make a tracker; `apply` of what is returned applies a statement's text."""
+    """Make a tracker; `apply` of the result applies a statement's text."""
 
     def run(**options):
         translation = make(**options)
@@ -41,7 +41,7 @@ async def test_a_table_that_the_binlog_describes_is_decorated_by_information_sch
 
 
 async def test_information_schema_may_be_ahead_of_the_binlog(track, log):
-    """Then the binlog's own description is the table's."""
+    """Then the binlog's own description is used."""
     tracker, _, _ = track(listed={("shop", "t"): log.known(columns="id later")})
     table_map = log.table()
     tracker.describe(table_map)

@@ -1,4 +1,4 @@
-"""What the events of a binlog become: transactions with captured changes, and positions to resume from."""
+"""Binlog events become transactions with captured changes, and positions to resume from."""
 
 import pytest
 
@@ -207,7 +207,7 @@ async def test_statements_that_define_only_what_is_not_captured(make, log):
 
 
 async def test_an_alter_in_two_phases_counts_at_its_commit(make, log):
-    """A ROLLBACK ALTER takes it back."""
+    """A ROLLBACK ALTER undoes it."""
     alter = "ALTER TABLE t ADD c INT"
     translation = make(flavor="mariadb", listed={("shop", "t"): log.known(columns="id c")})
     for phase in ("start", "rollback"):

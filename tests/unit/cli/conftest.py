@@ -83,7 +83,7 @@ def binlog_file(tmp_path: Path) -> Callable[[str], BinlogFile]:
 
 @pytest.fixture
 def run(capsysbinary) -> Run:
-    """Run `databus binlog`; return its exit code, the lines of its output, and what it says."""
+    """Run `databus binlog`; return its exit code, the lines of its output, and its notices."""
 
     def run(*arguments: str) -> tuple[int, list[dict], list[str]]:
         code = main(["binlog", *arguments])

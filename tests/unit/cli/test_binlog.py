@@ -1,4 +1,4 @@
-"""`databus binlog` on files that MariaDB 10.11 wrote, and on what goes wrong with files."""
+"""`databus binlog` on files that MariaDB 10.11 wrote, and on damaged or missing files."""
 
 import io
 import json
@@ -22,7 +22,7 @@ from databus_messages import transaction_buffer
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
-#: What the statements that made x1 and x2 say of columns and the files do not: `+` unsigned, `!` binary, `.n` digits.
+#: Metadata of columns from the statements of x1 and x2, which the files lack: `+` unsigned, `!` binary, `.n` digits.
 COLUMNS = {
     "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
     "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "
@@ -113,11 +113,11 @@ def test_messages_are_those_of_reader_and_publisher(run):
 
 
 def test_rows_above_the_limit_are_printed_without_their_values(run):
-    _, whole, _ = run(path("x4.bin"))
+    _, expected, _ = run(path("x4.bin"))
     code, lines, notices = run(path("x4.bin"), "--row-limit", "40B")
     assert code == 0
-    assert len(lines) == len(whole) == 5
-    for line, row in zip(lines, whole, strict=True):
+    assert len(lines) == len(expected) == 5
+    for line, row in zip(lines, expected, strict=True):
         del row["row"]
         assert line == row | {"type": "oversized", "action": "insert", "size": row["end"] - row["start"]}
     assert any("OversizedRows 5" in notice for notice in notices)
@@ -127,9 +127,9 @@ def test_rows_above_the_limit_are_printed_without_their_values(run):
     assert notices[-1].startswith("databus: rows above --row-limit left out: 3; this format has no message for them")
 
 
-@pytest.mark.parametrize("held", [1 << 26, 10])
-def test_a_format_that_needs_the_end_of_a_transaction_gets_it(run, monkeypatch, held):
-    monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", held)
+@pytest.mark.parametrize("memory", [1 << 26, 10])
+def test_a_format_that_needs_the_end_of_a_transaction_gets_it(run, monkeypatch, memory):
+    monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", memory)
     arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
     code, lines, _ = run(str(GOLDEN), *arguments)
     transactions = [
@@ -155,21 +155,21 @@ def test_a_transaction_without_an_end_is_printed_as_far_as_a_format_can(run, tmp
 
 def test_messages_begin_at_the_given_offset(run):
     arguments = (str(GOLDEN), "--quiet", "--format", "canal-json", "--tables", "shop.orders")
-    _, whole, _ = run(*arguments)
+    _, expected, _ = run(*arguments)
     [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
     code, lines, _ = run(*arguments, "--from", str(sale.start))
     assert code == 0
-    assert [line["value"]["type"] for line in whole] == ["CREATE", "INSERT", "UPDATE", "UPDATE"]
-    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in whole[1:]]
+    assert [line["value"]["type"] for line in expected] == ["CREATE", "INSERT", "UPDATE", "UPDATE"]
+    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in expected[1:]]
 
 
 @pytest.mark.parametrize("start", [4, 256, 417, 3822])
 def test_reading_begins_at_the_given_offset(run, start):
     code, lines, _ = run(path("x3.bin"), "--from", str(start))
-    whole = [json.loads(line) for line in golden("x3.bin").splitlines()]
+    expected = [json.loads(line) for line in golden("x3.bin").splitlines()]
     assert code == 0
     assert [line | {"gtid": None} for line in lines] == [
-        line | {"gtid": None} for line in whole if line["start"] >= start
+        line | {"gtid": None} for line in expected if line["start"] >= start
     ]
 
 

@@ -47,7 +47,7 @@ def starts(changes):
 
 
 def log_of(binlog_file, case):
-    """Return a file whose third transaction is the case; behind it comes a fourth."""
+    """Return a file whose third transaction is the case; a fourth one follows."""
     file = binlog_file().query("CREATE DATABASE shop").transaction()
     case(file)
     return file.transaction().write()
@@ -104,9 +104,9 @@ def test_it_stops_where_the_reader_stops_with_the_same_words(run, binlog_file, n
     ],
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
-@pytest.mark.parametrize("held", [1 << 26, 10])
-def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, held):
-    monkeypatch.setattr(transactions, "_IN_MEMORY", held)
+@pytest.mark.parametrize("memory", [1 << 26, 10])
+def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, memory):
+    monkeypatch.setattr(transactions, "_IN_MEMORY", memory)
     path = log_of(binlog_file, STOPS[name][0])
     code, lines, notices = run(path, "--format", output, "--quiet", "--lenient")
     assert (code, len(lines)) == (0, 2)
@@ -162,7 +162,7 @@ def test_a_transaction_that_the_next_file_does_not_continue_stops(run, binlog_fi
 
 
 def test_reading_from_inside_of_a_transaction_leaves_its_rest_out(run, binlog_file):
-    """What comes behind it is read as ever; rows outside a transaction stop there."""
+    """Everything after it is read as always; rows outside a transaction stop it."""
     file = binlog_file().transaction().transaction()
     row, begin = str(file.starts[2]), str(file.starts[6])
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", row)

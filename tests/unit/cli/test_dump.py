@@ -1,4 +1,4 @@
-"""A dump's rows as formats are told them, and what the command says where it cannot tell."""
+"""A dump's rows in all formats, and the command's errors."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -52,7 +52,7 @@ class Folder:
         self.read.append(file.name)
         yield self.path / file.name
 
-    async def told(self, *tables: Table) -> list[SnapshotRows]:
+    async def rows_of(self, *tables: Table) -> list[SnapshotRows]:
         manifest = msgspec.structs.replace(DUMP, tables=tables, files=tuple(self.files))
         return [snapshot async for snapshot in snapshots(manifest, tables, self.fetch)]
 
@@ -68,29 +68,29 @@ async def test_each_line_is_a_snapshot_with_its_position(tmp_path: Path) -> None
     folder.add(ITEMS, [one, two], [three])
     folder.add(ITEMS, [four])
     folder.add(NOTES, [one])
-    told = await folder.told(EMPTY, ITEMS, NOTES)
-    assert [marks(snapshot) for snapshot in told] == [
+    found = await folder.rows_of(EMPTY, ITEMS, NOTES)
+    assert [marks(snapshot) for snapshot in found] == [
         "empty first_of_table last_of_table",
         "items first first_of_table",
         "items",
         "items last_of_table",
         "notes first_of_table last_of_table last",
     ]
-    assert [snapshot.rows for snapshot in told] == [[], [one, two], [three], [four], [one]]
-    assert {snapshot.time_us for snapshot in told} == {1795262026123457}
-    assert {snapshot.position.offset for snapshot in told} == {707}
+    assert [snapshot.rows for snapshot in found] == [[], [one, two], [three], [four], [one]]
+    assert {snapshot.time_us for snapshot in found} == {1795262026123457}
+    assert {snapshot.position.offset for snapshot in found} == {707}
 
 
 async def test_first_and_last_are_those_of_the_printed_tables(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.add(ITEMS, [[b"1", None]])
     folder.add(NOTES, [[b"1", None]])
-    assert [marks(snapshot) for snapshot in await folder.told(NOTES, EMPTY)] == [
+    assert [marks(snapshot) for snapshot in await folder.rows_of(NOTES, EMPTY)] == [
         "notes first first_of_table last_of_table last",
         "empty first_of_table last_of_table",
     ]
     assert folder.read == ["1.zst"]
-    assert [marks(snapshot) for snapshot in await folder.told(EMPTY)] == [
+    assert [marks(snapshot) for snapshot in await folder.rows_of(EMPTY)] == [
         "empty first first_of_table last_of_table last"
     ]
 
@@ -102,7 +102,7 @@ async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> 
         msgspec.structs.replace(ITEMS, schema=schema, name=name) for schema, name in (("a.b", "c"), ("a", "b.c"))
     )
     with pytest.raises(DumpUnusable, match=r"two tables named a\.b\.c"):
-        await folder.told(dotted, same)
+        await folder.rows_of(dotted, same)
 
 
 @pytest.mark.parametrize(

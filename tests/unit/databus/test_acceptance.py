@@ -1,4 +1,4 @@
-"""What the publisher takes from the stream, and what ends its generation."""
+"""Which entries of the stream the publisher accepts, and which end its generation."""
 
 import pytest
 

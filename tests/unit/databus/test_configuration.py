@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[3]
 _CHART = _ROOT / "charts" / "databus"
 _SCHEMA: dict[str, Any] = json.loads((_CHART / "values.schema.json").read_text())
 
-#: settings that cannot be set in the chart's `config`, besides those that the chart sets itself
+#: settings that cannot be set in the chart's `config`, in addition to those that the chart sets itself
 _NOT_IN_CHART = {
     "source.password",  # comes from a Secret, see sourcePassword
     "redis.password",  # see redisPassword
@@ -39,7 +39,7 @@ _SETTINGS = {setting.key: setting.field for setting in reference.settings_of(Set
 _RULE = {setting.key: setting.field for setting in reference.settings_of(Rule)}
 _CONDITION = {setting.key: setting.field for setting in reference.settings_of(Condition)}
 
-#: the least that is valid, with all that a tested setting needs beside it
+#: a minimal valid configuration, with everything that a tested setting requires
 _OAUTH = {"token_url": "https://idp.example/token", "client_id": "databus"}
 _BASE = {
     "name": "shop",

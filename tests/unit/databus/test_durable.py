@@ -12,7 +12,7 @@ from databus_dump_api.store import DumpStore
 
 _ROOT = Path(__file__).parents[3]
 
-#: which file was synced, and whether the target's name was there by then
+#: which file was synced, and whether the target's name existed by then
 Synced = list[tuple[int, bool]]
 
 

@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """What the examples have in /run/secrets."""
+    """The files that the examples have in /run/secrets."""
     authority = Authority(tmp_path)
     pem = authority.issue("client").read_bytes()
     for folder in ("kafka-tls", "redis-tls"):

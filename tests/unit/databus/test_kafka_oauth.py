@@ -29,7 +29,7 @@ def provider(endpoint: TokenEndpoint, **otherwise: Any) -> Tokens:
 
 
 async def failure(tokens: Tokens) -> DatabusError:
-    """Fail as aiokafka wants it, with an error of ours behind it."""
+    """Require an error that aiokafka expects, with our error as its cause."""
     with pytest.raises(KafkaConnectionError) as caught:
         await tokens.token()
     assert isinstance(caught.value.__cause__, DatabusError)

@@ -1,4 +1,4 @@
-"""Security of Kafka's clients in the configuration: what is refused, in one line each, and what is never shown."""
+"""Security of Kafka's clients in the configuration: refused settings are one line each; secrets are never shown."""
 
 from pathlib import Path
 

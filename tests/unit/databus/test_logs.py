@@ -27,7 +27,7 @@ log = get_logger("databus_reader.service")
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    """Give pytest its own logging back."""
+    """Restore pytest's own logging."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers[:] = []

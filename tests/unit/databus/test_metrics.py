@@ -1,4 +1,4 @@
-"""Every metric stands in the reference."""
+"""Every metric is in the reference."""
 
 import re
 from pathlib import Path

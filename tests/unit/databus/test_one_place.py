@@ -1,4 +1,4 @@
-"""Clients of Kafka and Redis are made in one module each, or settings of security would have to be repeated."""
+"""Clients of Kafka and Redis are made in one module each, so that security settings apply to all."""
 
 import ast
 from pathlib import Path

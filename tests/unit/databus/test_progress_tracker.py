@@ -1,4 +1,4 @@
-"""The publisher's own account of how far the events of a generation tracker."""
+"""The publisher's own record of its progress in a generation."""
 
 import pytest
 

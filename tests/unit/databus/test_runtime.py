@@ -1,4 +1,4 @@
-"""How a service's work is retried, watched for hanging, and ended."""
+"""How a service's work is retried, checked for progress, and ended."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Which tables `schema.table` patterns mean, and which schemas may have such tables."""
+"""Which tables match `schema.table` patterns, and which schemas may have such tables."""
 
 import pytest
 

@@ -123,9 +123,9 @@ async def test_an_interrupted_dump_is_marked_failed_and_its_files_are_removed(tm
 
 
 async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
-    whole = manifest(DUMP, State.COMPLETE)
-    await DumpStore(tmp_path).save(whole)
-    assert reopened(tmp_path).get(DUMP) == whole
+    complete = manifest(DUMP, State.COMPLETE)
+    await DumpStore(tmp_path).save(complete)
+    assert reopened(tmp_path).get(DUMP) == complete
 
 
 async def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a client of dump-api and its log see of an error that nobody foresaw."""
+"""An unexpected error, as a client of dump-api sees it, and in the log."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Changes that wait for the end of their transaction."""
+"""Changes that are buffered until the end of their transaction."""
 
 import tracemalloc
 from typing import Any

@@ -1,4 +1,4 @@
-"""Records that wait in batches: none is forgotten without the commit being refused."""
+"""Records in batches: the commit is refused if any was not delivered."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ T0 = Partition("t", 0)
 
 
 class StalledKafka:
-    """Takes no batch, as aiokafka does while the partition's previous one is on its way."""
+    """Accepts no batch, as aiokafka does while the partition's previous one is in flight."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -27,7 +27,7 @@ class StalledKafka:
 
 
 class TakingKafka:
-    """Takes every batch, and never confirms it."""
+    """Accepts every batch, and never confirms it."""
 
     def __init__(self) -> None:
         self.taken: list[RecordBatch] = []

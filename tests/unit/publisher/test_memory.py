@@ -1,4 +1,4 @@
-"""The memory of batches is taken from the kernel once, not for each of them."""
+"""The memory of batches is requested from the kernel once, not for each batch."""
 
 import platform
 import subprocess

@@ -1,4 +1,4 @@
-"""Our record batches are aiokafka's, byte for byte; that they are Kafka's is seen where brokers take them."""
+"""Our record batches equal aiokafka's, byte for byte; integration tests show that brokers accept them."""
 
 import random
 from collections.abc import Iterator

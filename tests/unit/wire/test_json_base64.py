@@ -1,4 +1,4 @@
-"""Packed rows, as lists and as JSON, are what msgspec makes of them."""
+"""Packed rows, as lists and as JSON, equal the output of msgspec."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The compiled writer of rows writes what Python's JSON encoder writes, whatever the values are."""
+"""The compiled writer of rows writes the same as Python's JSON encoder, for any values."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What a distribution imports it declares, and what an image installs its service imports: no more, no less."""
+"""A distribution declares exactly what it imports, and an image installs exactly what its service imports."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[3]
-#: what is installed from a lock of its own
+#: distributions that are installed from a lock of their own
 INSTALLED = ["databus", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
 #: packages that are needed without an import of ours, and who imports them without declaring it
 FOR_OTHERS = {"cryptography": "asyncmy", "pynacl": "asyncmy"}

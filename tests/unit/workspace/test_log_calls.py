@@ -1,4 +1,4 @@
-"""Whatever a library or service logs is an event of the list, and every event of the list is logged somewhere."""
+"""Every log call of a library or service has an event of the list, and every event of the list has a log call."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The private parts of aiokafka and asyncmy that we use, and what of ours uses them.
+"""The private parts of aiokafka and asyncmy that we use, and which of our modules use them.
 
 Any release may change them, so the distributions that use them have an upper bound. Whoever raises a bound finds here
 what to adapt.

@@ -102,7 +102,7 @@ def _translate(error: KafkaError) -> DatabusError:
         return FatalError(f"Kafka denies access: {error} (grant the account this right)")
     if isinstance(error, _REFUSALS):
         return FatalError(f"Kafka refuses: {error}")
-    return KafkaUnavailable(f"Kafka does not serve: {error} (check kafka.bootstrap_servers)")
+    return KafkaUnavailable(f"Kafka is unavailable: {error} (check kafka.bootstrap_servers)")
 
 
 def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
@@ -118,7 +118,7 @@ def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
     if isinstance(error, UnsupportedSaslMechanismError | IllegalSaslStateError):
         mechanism = kafka.sasl.mechanism if kafka.sasl else ""
         advice = "check kafka.sasl.mechanism and kafka.security_protocol"
-        return InvalidSettings(f"{server} takes no SASL login by {mechanism} ({advice})")
+        return InvalidSettings(f"{server} does not offer SASL mechanism {mechanism} ({advice})")
     return KafkaUnavailable(f"{server} {_absence(kafka, error)}")
 
 

@@ -93,5 +93,5 @@ def redis_error(error: RedisError) -> DatabusError:
         return refused
     away = isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError)
     if away or text.startswith(_PASSING):
-        return RedisUnavailable(f"Redis does not serve: {text} (check redis.url)")
+        return RedisUnavailable(f"Redis is unavailable: {text} (check redis.url)")
     return FatalError(f"Redis refuses: {text} (check redis.url; Redis 7 or newer is needed)")

@@ -184,7 +184,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         except RetryableError as raised:
             error = raised
         except asyncio.CancelledError:  # aiokafka cancels us if that happens while it connects
-            error = KafkaUnavailable("Kafka does not serve: it closed a connection (check kafka.bootstrap_servers)")
+            error = KafkaUnavailable("Kafka is unavailable: it closed a connection (check kafka.bootstrap_servers)")
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
         if health.ready and time.monotonic() - health.since > pause:  # an immediate failure is no recovery

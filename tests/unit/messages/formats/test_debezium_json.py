@@ -289,9 +289,9 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     other = msgspec.structs.replace(T1, name="t2")
     format_ = schemaless(provide_transaction_metadata=True)
     assert not list(format_.begin(gtid))
-    whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
-    odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
-    even = msgspec.structs.replace(whole, ordinals=(1,), rows=whole.rows[1:2])
+    both = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
+    odd = msgspec.structs.replace(both, ordinals=(0, 2), rows=both.rows[::2])
+    even = msgspec.structs.replace(both, ordinals=(1,), rows=both.rows[1:2])
     events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=gtid, first=3)]
     events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=gtid, first=4))
     begin, *records = [record for event in events for record in format_.change(event)]

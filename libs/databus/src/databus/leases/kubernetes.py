@@ -62,7 +62,7 @@ async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIt
 
 
 class KubernetesLease:
-    """A lease whose `holderIdentity` names the holder. Its duration is rounded up to whole seconds."""
+    """A lease whose `holderIdentity` names the holder. Its duration is rounded up to full seconds."""
 
     def __init__(self, api: httpx.AsyncClient, name: str, me: str, duration: float) -> None:
         self.me = me

@@ -1,4 +1,4 @@
-"""T29: Redis or Kafka is away on a busy database: memory stays bounded, nothing is lost, nobody is taken for dead.
+"""T29: Redis or Kafka is away on a busy database: memory stays bounded, nothing is lost, no service is treated as dead.
 
 "Minutes" are made of limits: what has to wait is many times what reader and Redis may hold.
 """
@@ -48,7 +48,7 @@ async def pipeline(tmp_path: Path, mariadb_pair: Pair, own: Stack) -> AsyncItera
 
 
 def memory(pipeline: Pipeline) -> list[int]:
-    """Give the bytes that each service held at most so far."""
+    """Return the peak memory of each service so far, in bytes."""
     status = [Path(f"/proc/{pipeline.pid(service)}/status").read_text() for service in _SERVICES]
     return [int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024 for text in status]
 
@@ -70,7 +70,7 @@ async def not_ready(pipeline: Pipeline, service: str) -> None:
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:
-    """Read the lengths of the texts that come, which tell their rows."""
+    """Read the lengths of the texts, which identify their rows."""
     lengths: list[int] = []
     partition = TopicPartition(f"{pipeline.name}.{pipeline.name}.t", 0)
     async with (
