@@ -1,7 +1,7 @@
 """Parses the bodies of control events: the position of rows in the log, and their transaction.
 
 Layouts: libs/mysql/binlog/event/{control_events,statement_events}.h in MySQL's source, sql/log_event.h in MariaDB's.
-Each function takes the event's place and its body (without header and checksum) and raises LookupError or ValueError
+Each function takes the event's head and its body (without header and checksum) and raises LookupError or ValueError
 where the body is malformed. GTID, XID and BEGIN come with every transaction: the decoder reads them itself.
 """
 
@@ -19,7 +19,7 @@ from databus_binlog.position import release
 from databus_binlog.tagged import parse_tagged_gtid
 
 #: time, server id, file, start, end: the first fields of every event
-Place = tuple[int, int, str, int, int]
+EventHead = tuple[int, int, str, int, int]
 
 _HEADER = 19
 _IN_USE = 0x01
@@ -36,7 +36,7 @@ _STATUS_SIZES = {
 }  # fmt: skip
 
 
-def format_description(place: Place, event: bytes) -> tuple[FormatDescription, Flavor]:
+def format_description(head: EventHead, event: bytes) -> tuple[FormatDescription, Flavor]:
     """Read a complete event: version u16, server 50, created u32, header size u8, sizes, checksum algorithm u8, CRC."""
     body = event[_HEADER:]
     if len(body) < _FIXED + _TAIL:
@@ -51,31 +51,31 @@ def format_description(place: Place, event: bytes) -> tuple[FormatDescription, F
         written[_IN_USE_AT] &= ~_IN_USE
         if zlib.crc32(written) != int.from_bytes(event[-4:], "little"):
             raise ValueError("wrong checksum; check disk and network")
-    return FormatDescription(*place, version, checksum), flavor
+    return FormatDescription(*head, version, checksum), flavor
 
 
-def rotate(place: Place, body: bytes, *, artificial: bool) -> Rotate:
+def rotate(head: EventHead, body: bytes, *, artificial: bool) -> Rotate:
     """Read position u64 and the next file's name."""
     cursor = Cursor(body)
     position = cursor.uint(8)
     name = cursor.take(len(body) - 8).decode()
     if not name:
         raise ValueError("it names no file")
-    return Rotate(*place, name, position, artificial)
+    return Rotate(*head, name, position, artificial)
 
 
-def heartbeat(place: Place, body: bytes, long: bool) -> Heartbeat:
+def heartbeat(head: EventHead, body: bytes, long: bool) -> Heartbeat:
     """Read version 1: the file's name; the position is in the header, or on MariaDB, beyond 4 GiB, u64 before it."""
-    time, server_id, _, position, _ = place
+    time, server_id, _, position, _ = head
     if long:
         cursor = Cursor(body)
         position, body = cursor.uint(8), body[cursor.at :]
     return Heartbeat(time, server_id, body.decode(), position, position)
 
 
-def heartbeat_v2(place: Place, body: bytes) -> Heartbeat:
+def heartbeat_v2(head: EventHead, body: bytes) -> Heartbeat:
     """Read fields of type u8, length and value, each lenenc: 1 name, 2 position, 0 end."""
-    time, server_id, name, position, _ = place
+    time, server_id, name, position, _ = head
     cursor = Cursor(body)
     while cursor and (field := cursor.uint(1)):
         value = cursor.lenenc_bytes()
@@ -86,35 +86,35 @@ def heartbeat_v2(place: Place, body: bytes) -> Heartbeat:
     return Heartbeat(time, server_id, name, position, position)
 
 
-def gtid_tagged(place: Place, body: bytes) -> Gtid:
+def gtid_tagged(head: EventHead, body: bytes) -> Gtid:
     """Read MySQL's GTID with a tag."""
     gtid, committed = parse_tagged_gtid(body)
-    return Gtid(*place, gtid, False, False, "", committed)
+    return Gtid(*head, gtid, False, False, "", committed)
 
 
-def xa_prepare(place: Place, body: bytes) -> XaPrepare:
+def xa_prepare(head: EventHead, body: bytes) -> XaPrepare:
     """Read one phase u8, format u32, the lengths of the two parts u32 each, the parts."""
     cursor = Cursor(body)
     one_phase, format_id, gtrid, bqual = cursor.uint(1), cursor.uint(4), cursor.uint(4), cursor.uint(4)
     xid = f"X'{cursor.take(gtrid).hex()}',X'{cursor.take(bqual).hex()}',{format_id}"
-    return XaPrepare(*place, xid, bool(one_phase))
+    return XaPrepare(*head, xid, bool(one_phase))
 
 
-def rows_query(place: Place, body: bytes) -> RowsQuery:
+def rows_query(head: EventHead, body: bytes) -> RowsQuery:
     """Read a length that is too short for most statements, and the statement."""
     Cursor(body).take(1)
-    return RowsQuery(*place, body[1:])
+    return RowsQuery(*head, body[1:])
 
 
-def annotate_rows(place: Place, body: bytes) -> RowsQuery:
+def annotate_rows(head: EventHead, body: bytes) -> RowsQuery:
     """Read the statement."""
-    return RowsQuery(*place, body)
+    return RowsQuery(*head, body)
 
 
-def incident(place: Place, body: bytes) -> Incident:
+def incident(head: EventHead, body: bytes) -> Incident:
     """Read number u16, length u8, message."""
     message = body[3:].decode("utf-8", "replace")
-    return Incident(f"the server lost events before {place[2]}:{place[3]}: {message}; start again from a new snapshot")
+    return Incident(f"the server lost events before {head[2]}:{head[3]}: {message}; start again from a new snapshot")
 
 
 class Parts:
@@ -154,7 +154,7 @@ class Parts:
         return event, size
 
 
-def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
+def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
     """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, statement.
 
     `text` is the statement if it was compressed; `fixed` is the number of bytes before the status variables.
@@ -171,9 +171,9 @@ def query(place: Place, body: bytes, text: bytes | None, collations: Mapping[int
         try:
             statement = charsets.statement(statement, charset)
         except LookupError as error:
-            where = f"{place[2]}:{place[3]}"
+            where = f"{head[2]}:{head[3]}"
             raise UnsupportedColumn(f"statement at {where} in character set {charset}: {error}") from error
-    return Query(*place, schema, statement, thread_id, error_code, xid)
+    return Query(*head, schema, statement, thread_id, error_code, xid)
 
 
 def text_start(body: bytes, fixed: int) -> int:

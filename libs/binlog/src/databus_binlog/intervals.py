@@ -30,12 +30,12 @@ def subtract(intervals: Intervals, others: Intervals) -> Intervals:
     for first, end in intervals:
         while at < len(others) and others[at][1] <= first:
             at += 1
-        place, low = at, first
-        while place < len(others) and others[place][0] < end:
-            if low < others[place][0]:
-                rest.append([low, others[place][0]])
-            low = others[place][1]
-            place += 1
+        index, low = at, first
+        while index < len(others) and others[index][0] < end:
+            if low < others[index][0]:
+                rest.append([low, others[index][0]])
+            low = others[index][1]
+            index += 1
         if low < end:
             rest.append([low, end])
     return rest

@@ -14,7 +14,7 @@ from pymysqlreplication import event as theirs
 from pymysqlreplication import row_event
 
 from databus_binlog.charsets import UTF8
-from databus_binlog.control import Place
+from databus_binlog.control import EventHead
 from databus_binlog.errors import UnsupportedColumn
 from databus_binlog.events import (
     ABSENT,
@@ -33,7 +33,7 @@ from databus_binlog.events import (
     encode_event,
 )
 from databus_binlog.mysql_replication.gate import Gate
-from databus_binlog.mysql_replication.values import RowReader
+from databus_binlog.mysql_replication.values import ImageBuilder
 from databus_binlog.table_map import TableMap
 
 _ACTIONS: dict[type, Action] = {
@@ -45,34 +45,32 @@ _STANDALONE, _DDL = 1, 32  # MariaDB's flags of a GTID
 _REMEMBERED = 10_000  # tables
 
 
-def _xa_prepare(place: Place, event: Any) -> XaPrepare:
+def _xa_prepare(head: EventHead, event: Any) -> XaPrepare:
     xid = f"X'{event.xid_gtrid.hex()}',X'{event.xid_bqual.hex()}',{event.xid_format_id}"
-    return XaPrepare(*place, xid, event.one_phase)
+    return XaPrepare(*head, xid, event.one_phase)
 
 
-def _heartbeat(place: Place, event: Any) -> Heartbeat:
-    time, server_id, _, start, end = place
+def _heartbeat(head: EventHead, event: Any) -> Heartbeat:
+    time, server_id, _, start, end = head
     return Heartbeat(time, server_id, event.ident, start, end)
 
 
-def _gtid_mariadb(place: Place, event: Any) -> Gtid:
-    return Gtid(*place, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), "", 0)
+def _gtid_mariadb(head: EventHead, event: Any) -> Gtid:
+    return Gtid(*head, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), "", 0)
 
 
-_PLAIN: dict[type, Callable[[Place, Any], AnyEvent]] = {
-    theirs.XidEvent: lambda place, event: Xid(*place, event.xid),
-    theirs.GtidEvent: lambda place, event: Gtid(*place, event.gtid, False, False, "", 0),
-    theirs.NotImplementedEvent: lambda place, _: Gtid(
-        *place, "", False, False, "", 0
-    ),  # only ANONYMOUS_GTID comes here
+_PLAIN: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
+    theirs.XidEvent: lambda head, event: Xid(*head, event.xid),
+    theirs.GtidEvent: lambda head, event: Gtid(*head, event.gtid, False, False, "", 0),
+    theirs.NotImplementedEvent: lambda head, _: Gtid(*head, "", False, False, "", 0),  # only ANONYMOUS_GTID comes here
     theirs.MariadbGtidEvent: _gtid_mariadb,
-    theirs.RowsQueryLogEvent: lambda place, event: RowsQuery(*place, event.query.encode()),
-    theirs.MariadbAnnotateRowsEvent: lambda place, event: RowsQuery(*place, event.sql_statement),
+    theirs.RowsQueryLogEvent: lambda head, event: RowsQuery(*head, event.query.encode()),
+    theirs.MariadbAnnotateRowsEvent: lambda head, event: RowsQuery(*head, event.sql_statement),
     theirs.XAPrepareEvent: _xa_prepare,
     theirs.HeartbeatLogEvent: _heartbeat,
-    theirs.StopEvent: lambda place, _: Stop(*place),
-    theirs.FormatDescriptionEvent: lambda place, event: FormatDescription(
-        *place, event.mysql_version_str, event.checksum_algorithm == 1
+    theirs.StopEvent: lambda head, _: Stop(*head),
+    theirs.FormatDescriptionEvent: lambda head, event: FormatDescription(
+        *head, event.mysql_version_str, event.checksum_algorithm == 1
     ),
 }
 
@@ -85,7 +83,7 @@ class Converter:
     def __init__(self, gate: Gate, describe: Callable[[TableMap], TableMap] | None) -> None:
         self.gate = gate
         self._describe = describe
-        self._tables: dict[str, tuple[TableMap, RowReader]] = {}  # by the fingerprint before `describe`
+        self._tables: dict[str, tuple[TableMap, ImageBuilder]] = {}  # by the fingerprint before `describe`
 
     def convert(self, event: Any) -> AnyEvent | None:
         """Return None for a table map."""
@@ -99,8 +97,8 @@ class Converter:
         if isinstance(event, theirs.RotateEvent):
             if len(self._tables) >= _REMEMBERED:
                 self._tables.clear()
-            return Rotate(*self.gate.place, event.next_binlog, event.position, self.gate.artificial)
-        return _PLAIN[type(event)](self.gate.place, event)
+            return Rotate(*self.gate.head, event.next_binlog, event.position, self.gate.artificial)
+        return _PLAIN[type(event)](self.gate.head, event)
 
     def _query(self, event: Any) -> Query:
         """Convert a statement. The library decodes all of them as UTF-8 and escapes other bytes."""
@@ -108,13 +106,13 @@ class Converter:
         if "\\x" in event.query or not (event.query.isascii() or charset in UTF8):
             raise UnsupportedColumn(f"mysql-replication can't read the statement at {self.gate.where} exactly")
         schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
-        return Query(*self.gate.place, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
+        return Query(*self.gate.head, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
 
     def _table_map(self, event: Any) -> None:
         table = self.gate.table
         if table.fingerprint not in self._tables:
             described = table.described_as(self._describe(table)) if self._describe else table
-            self._tables[table.fingerprint] = described, RowReader(table, event.columns)
+            self._tables[table.fingerprint] = described, ImageBuilder(table, event.columns)
 
     def _rows(self, event: Any) -> Rows:
         self.table, reader = self._tables[self.gate.table.fingerprint]
@@ -127,7 +125,7 @@ class Converter:
             for side, present in sides
         ]
         return Rows(
-            *self.gate.place,
+            *self.gate.head,
             table=self.table.fingerprint,
             action=_ACTIONS[type(event)],
             count=len(images),

@@ -41,7 +41,7 @@ _NO_TABLE = 0xFFFFFF
 class Gate:
     """Wraps the library's connection, and describes the event that it lets through."""
 
-    place: control.Place = (0, 0, "", 0, 0)  #: of that event
+    head: control.EventHead = (0, 0, "", 0, 0)  #: of that event
     artificial: bool
     table: TableMap  #: of the last table map or rows
     statement_end: bool  #: of the last rows
@@ -105,7 +105,7 @@ class Gate:
     def _inspect(self, event: bytes) -> bool:
         time, self._kind, server_id, _, next_position, flags = _HEADER.unpack_from(event)
         self.artificial = bool(flags & _ARTIFICIAL)
-        self.place = time, server_id, self._file, *self._span(len(event), next_position)
+        self.head = time, server_id, self._file, *self._span(len(event), next_position)
         if self._kind == E.FORMAT_DESCRIPTION:
             return self._format_description(event)
         if self._checksum and zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
@@ -116,10 +116,10 @@ class Gate:
         if self._kind in _ROWS | _UNREADABLE_ROWS:
             return self._rows(body, len(event))
         if self._kind == E.ROTATE:
-            rotate = control.rotate(self.place, body, artificial=self.artificial)
+            rotate = control.rotate(self.head, body, artificial=self.artificial)
             self._file, self._offset = rotate.next_file, rotate.position
         elif self._kind == E.INCIDENT:
-            raise control.incident(self.place, body)
+            raise control.incident(self.head, body)
         elif self._kind == E.ROWS_QUERY and not self._checksum:
             raise self._unreadable("it cuts four bytes off where binlog_checksum is NONE")
         if self._kind not in _READ | SAY_NOTHING and not flags & _IGNORABLE:
@@ -138,7 +138,7 @@ class Gate:
     @property
     def where(self) -> str:
         """File and position of the event."""
-        return f"{self.place[2]}:{self.place[3]}"
+        return f"{self.head[2]}:{self.head[3]}"
 
     def _unreadable(self, why: str) -> UnknownEvent:
         return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
@@ -162,7 +162,7 @@ class Gate:
         return upper | position
 
     def _format_description(self, event: bytes) -> bool:
-        description, _ = control.format_description(self.place, event)
+        description, _ = control.format_description(self.head, event)
         if description.checksum != self._checksum:
             raise self._unreadable("the file was written with another binlog_checksum than the server has now")
         self._tables.clear()

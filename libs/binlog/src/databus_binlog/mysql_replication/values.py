@@ -35,7 +35,7 @@ class Refused(ValueError):
     """The column's value can't be derived from what the library returns."""
 
 
-class RowReader:
+class ImageBuilder:
     """Makes row images of a table's rows. `columns` are the table's as the library understood them."""
 
     def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
