@@ -13,7 +13,7 @@ from pathlib import Path
 import pymysql
 from aiokafka import AIOKafkaConsumer
 from delivered import consuming, our_ids
-from neighbours import Neighbours, cpu, create, pipeline_of
+from environment import Environment, cpu, create, pipeline_of
 from report import Result
 from rich.progress import track
 from served import CONSOLE
@@ -30,22 +30,20 @@ PATIENCE = 60
 GOALS = {50: 20, 99: 100}
 
 
-def latency(beside: Neighbours, runs: int) -> list[Result]:
+def latency(env: Environment, runs: int) -> list[Result]:
     """Measure the time from the answer to a commit until a consumer with `read_committed` has the row."""
     waits: list[list[float]] = []
     cost: dict[str, list[float]] = {}  # µs CPU a transaction
-    with database() as (server, mariadb), pipeline_of(server, beside, "latest") as pipeline:
+    with database() as (server, mariadb), pipeline_of(server, env, "latest") as pipeline:
         pipeline.start_all("publisher", "reader")
-        pids = (
-            {service: pipeline.pid(service) for service in ("reader", "publisher")} | beside.pids | {"mariadb": mariadb}
-        )
+        pids = {service: pipeline.pid(service) for service in ("reader", "publisher")} | env.pids | {"mariadb": mariadb}
         pace = Pace(server.host, server.port, server.user, server.password, 0, RATE, SECONDS, CONNECTIONS)
         topic = f"{pipeline.name}.bench.t"
-        create(beside.kafka, topic)
-        asyncio.run(measured(replace(pace, seconds=5), beside.kafka, topic))  # brings everybody's code to speed
+        create(env.kafka, topic)
+        asyncio.run(measured(replace(pace, seconds=5), env.kafka, topic))  # brings everybody's code to speed
         for run in track(range(1, runs + 1), "measuring latency", console=CONSOLE):
             before = {name: cpu(pid) for name, pid in pids.items()}
-            waits.append(asyncio.run(measured(replace(pace, first=run * RATE * SECONDS), beside.kafka, topic)))
+            waits.append(asyncio.run(measured(replace(pace, first=run * RATE * SECONDS), env.kafka, topic)))
             for name, pid in pids.items():
                 cost.setdefault(name, []).append((cpu(pid) - before[name]) / (RATE * SECONDS) * 1e6)
     parts = {part: [statistics.quantiles(run, n=100)[part - 1] * 1000 for run in waits] for part in GOALS}

@@ -1,6 +1,6 @@
 """From the binlog to Kafka: our services against a baseline and the bare socket, and how soon a commit is readable.
 
-All read the same log from the same server, taking turns; Kafka and Redis run beside it, all on the same processors.
+All read the same log from the same server, taking turns, on the same processors as Kafka and Redis.
 """
 
 import argparse
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from baseline import Sending
 from decode import run as read
 from delivered import baseline_images, consuming, debezium_images, maxwell_images, our_images, reached
+from environment import Environment, cpu, create, environment, pipeline_of, verify
 from latency import latency
-from neighbours import Neighbours, cpu, create, neighbours, pipeline_of, verify
 from readers import Run, fresh
 from redis.asyncio import Redis
 from report import Result, report
@@ -54,35 +54,35 @@ def main() -> None:
     options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="one of the parts")
     chosen = options.parse_args()
     results = []
-    with neighbours() as beside:
+    with environment() as env:
         for name, workload in WORKLOADS.items():
             if chosen.only in (None, name):
-                results += speed(name, workload, chosen.scale, chosen.runs, beside, chosen.format)
+                results += speed(name, workload, chosen.scale, chosen.runs, env, chosen.format)
         if chosen.only == "latency" or (chosen.only is None and chosen.format == "databus"):
-            results += latency(beside, chosen.runs)
+            results += latency(env, chosen.runs)
     report("pipeline" if chosen.format == "databus" else f"pipeline-{chosen.format}", results)
 
 
 def speed(
-    name: str, workload: Workload, scale: float, runs: int, beside: Neighbours, message_format: str
+    name: str, workload: Workload, scale: float, runs: int, env: Environment, message_format: str
 ) -> list[Result]:
     """Let all ways take a workload in turns; gives rows/s of each, our CPU by process, and the ratios with goals."""
     pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
     cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
     with served(name, workload, "mariadb", scale) as (server, log, pid):
-        beside.pids["mariadb"] = pid
-        deliver(server, log, beside, message_format)  # brings the log into memory, and Kafka's code to speed
+        env.pids["mariadb"] = pid
+        deliver(server, log, env, message_format)  # brings the log into memory, and Kafka's code to speed
         for way in track([*WAYS] * runs, f"delivering {name}", console=CONSOLE):
             match way:
                 case "pipeline":
-                    delivery = deliver(server, log, beside, message_format)
+                    delivery = deliver(server, log, env, message_format)
                     pace[way].append(log.rows / delivery.wall)
                     for process in PROCESSES:
                         cost[process].append(delivery.cpu[process] / log.rows * 1e6)
                 case "drain":
                     pace[way].append(log.rows / read(way, server, log).wall)
                 case _:
-                    pace[way].append(log.rows / 10 / send(way, server, log, beside).wall)
+                    pace[way].append(log.rows / 10 / send(way, server, log, env).wall)
     ratios = {way: [ours / its for ours, its in zip(pace["pipeline"], pace[way], strict=True)] for way in WAYS[1:]}
     shares = [ratio * 100 for ratio in ratios["drain"]]
     by_row = TIMES_BY_ROW if message_format in BY_ROW else None
@@ -95,40 +95,40 @@ def speed(
     ]
 
 
-def deliver(server: Server, log: Log, beside: Neighbours, message_format: str) -> Delivery:
+def deliver(server: Server, log: Log, env: Environment, message_format: str) -> Delivery:
     """Let a new pipeline take the server's log, and see that it missed and invented nothing."""
     publisher = {"format": message_format, "options": OPTIONS.get(message_format, {})}
-    with pipeline_of(server, beside, "earliest", publisher) as pipeline:
+    with pipeline_of(server, env, "earliest", publisher) as pipeline:
         pipeline.start_all("publisher")
-        took = asyncio.run(_timed(pipeline, log, beside))
-    verify("the pipeline", beside.kafka, f"{pipeline.name}.bench.t", IMAGES[message_format], log.images)
+        took = asyncio.run(_timed(pipeline, log, env))
+    verify("the pipeline", env.kafka, f"{pipeline.name}.bench.t", IMAGES[message_format], log.images)
     return took
 
 
-async def _timed(pipeline: Pipeline, log: Log, beside: Neighbours) -> Delivery:
+async def _timed(pipeline: Pipeline, log: Log, env: Environment) -> Delivery:
     """Start the reader; take the time from its first entry with rows on, when both services are warm and connected."""
     topic, stream = names.progress_topic(pipeline.name), names.stream_key(pipeline.name)
     async with (
-        consuming(beside.kafka, topic) as progress,
-        Redis.from_url(beside.redis.url, socket_timeout=None) as redis,
+        consuming(env.kafka, topic) as progress,
+        Redis.from_url(env.redis.url, socket_timeout=None) as redis,
     ):
         pipeline.spawn("reader")
         await redis.xread({stream: "1-0"}, block=30_000)  # the one before tells where the reader starts
-        pids = beside.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
+        pids = env.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
         before, begin = {name: cpu(pid) for name, pid in pids.items()}, time.perf_counter()
         await reached(progress, log)
         wall = time.perf_counter() - begin
         return Delivery(wall, {name: cpu(pid) - before[name] for name, pid in pids.items()})
 
 
-def send(way: str, server: Server, log: Log, beside: Neighbours) -> Run:
+def send(way: str, server: Server, log: Log, env: Environment) -> Run:
     """Let the baseline read a tenth of the log in a fresh process."""
     topic = f"baseline-{secrets.token_hex(4)}"
-    create(beside.kafka, topic)
+    create(env.kafka, topic)
     account = (server.host, server.port, server.user, server.password)
-    task = Sending(way, *account, log.file, log.tenth, CLIENT_CPU, beside.kafka.url, topic)
+    task = Sending(way, *account, log.file, log.tenth, CLIENT_CPU, env.kafka.url, topic)
     took = fresh("baseline.py", task)
-    verify(f"the way {way!r}", beside.kafka, topic, baseline_images, log.images // 10)
+    verify(f"the way {way!r}", env.kafka, topic, baseline_images, log.images // 10)
     return took
 
 

@@ -195,5 +195,5 @@ def _of_a_network(name: str) -> None:
         rig.proxies[name].reset()
 
 
-for _neighbour in ("database", "redis", "kafka"):
-    _of_a_network(_neighbour)
+for _dependency in ("database", "redis", "kafka"):
+    _of_a_network(_dependency)

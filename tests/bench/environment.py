@@ -21,8 +21,8 @@ _HOME = Path(".devstack/bench")
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """The servers beside the database, and their processes."""
+class Environment:
+    """Redis and Kafka of a bench, and the processes of all servers."""
 
     redis: Server
     kafka: Server
@@ -30,12 +30,12 @@ class Neighbours:
 
 
 @contextmanager
-def neighbours() -> Iterator[Neighbours]:
+def environment() -> Iterator[Environment]:
     """Start Redis and Kafka; Redis without a file, as in compose.yaml: it is only a pipe."""
-    stack = Stack(_HOME / "neighbours", own=True)
+    stack = Stack(_HOME / "environment", own=True)
     try:
         redis, kafka = stack.start("redis", "--appendonly", "no"), stack.start("kafka")
-        yield Neighbours(redis, kafka, {status.kind: status.pid for status in stack.status() if status.pid})
+        yield Environment(redis, kafka, {status.kind: status.pid for status in stack.status() if status.pid})
     finally:
         stack.stop("redis")
         stack.stop("kafka")
@@ -43,11 +43,11 @@ def neighbours() -> Iterator[Neighbours]:
 
 @contextmanager
 def pipeline_of(
-    server: Server, beside: Neighbours, start: str, publisher: Mapping[str, Any] | None = None
+    server: Server, env: Environment, start: str, publisher: Mapping[str, Any] | None = None
 ) -> Iterator[Pipeline]:
     """Configure a pipeline that has no progress yet; its services end with the block."""
     name = f"bench-{secrets.token_hex(4)}"
-    servers = {"source": server, "redis": beside.redis, "kafka": beside.kafka}
+    servers = {"source": server, "redis": env.redis, "kafka": env.kafka}
     only = {"include": ("bench.*",), "overrides": {"reader": {"start": start}, "publisher": publisher or {}}}
     pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **only)
     try:
