@@ -36,7 +36,7 @@ def test_adding_transactions_together_equals_adding_them_one_by_one():
 
 @pytest.mark.parametrize("text", ["x", A, f"{A}:0", f"{A}:3-1", f"{A}:a-b", "0-1-2"])
 def test_a_text_that_is_no_set_is_refused(text):
-    with pytest.raises(InvalidPosition, match="is no mysql GTID set"):
+    with pytest.raises(InvalidPosition, match="is not a mysql GTID set"):
         GtidSet.parse("mysql", text)
 
 

@@ -64,7 +64,7 @@ _PLAIN: dict[type, Callable[[Place, Any], AnyEvent]] = {
     theirs.GtidEvent: lambda place, event: Gtid(*place, event.gtid, False, False, "", 0),
     theirs.NotImplementedEvent: lambda place, _: Gtid(
         *place, "", False, False, "", 0
-    ),  # only ANONYMOUS_GTID comes here
+    ),  # only ANONYMOUS_GTID is passed on
     theirs.MariadbGtidEvent: _gtid_mariadb,
     theirs.RowsQueryLogEvent: lambda place, event: RowsQuery(*place, event.query.encode()),
     theirs.MariadbAnnotateRowsEvent: lambda place, event: RowsQuery(*place, event.sql_statement),
