@@ -120,7 +120,10 @@ def test_t1_a_damaged_transaction_has_no_end(wire, transaction, payload, compres
     [
         (lambda content: (zstd(content)[:-9], [(UNCOMPRESSED_SIZE, len(content))]), "differs from the announced size"),
         (lambda content: (content[:-1], [(COMPRESSION, NONE)]), "it ends inside an event"),
-        (lambda content: (content, [(COMPRESSION, NONE), (PAYLOAD_SIZE, len(content) + 1)]), "another size"),
+        (
+            lambda content: (content, [(COMPRESSION, NONE), (PAYLOAD_SIZE, len(content) + 1)]),
+            "differs from the announced size",
+        ),
         (lambda content: (content, [(COMPRESSION, ZSTD)]), "it can't be decompressed"),
         (lambda content: (content, [(COMPRESSION, 1)]), "compression 1 is not known"),
         (lambda content: (zstd(content) + b"more", []), "it can't be decompressed"),
