@@ -1,6 +1,6 @@
 """Traps for a reader of binlogs: settings that change while it reads, and events that few servers write.
 
-The numbers in the tests' names are those of traps; a comment here, and at the tests elsewhere, says what each is about.
+The numbers in the tests' names are those of traps; a comment here, and at the tests elsewhere, describes each trap.
 """
 
 import asyncio

@@ -240,7 +240,7 @@ async def follow(
 ) -> None:
     """Run statements; apply what the binlog has of them, and compare after each.
 
-    Unless strict, some may be refused: by the server, and by us, who then start again from the server's tables.
+    Unless `strict`, the server may refuse some statements, and so may we; then we restart from the server's tables.
     """
     start = await queries.current_position()
     dialect = await dialect_of(queries)

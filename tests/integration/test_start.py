@@ -76,7 +76,7 @@ async def test_an_impossible_start_is_reported_in_one_line(
     for start, said in (
         (f"{here.file}:{inside}", f"{here.file}:{inside} is inside a transaction"),
         ("no-such-log.000001:4", "the server has no file no-such-log.000001"),
-        (f"gtid:{other}", f"is no {source.kind} GTID set"),
+        (f"gtid:{other}", f"is not a {source.kind} GTID set"),
     ):
         pipeline = make_pipeline(source, schema, reader={"start": start})
         spawn(pipeline)

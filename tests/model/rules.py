@@ -1,6 +1,6 @@
 """The protocol's rules, each with a way to leave it out of the real code.
 
-The model must fail without each rule; a model that passes without one would prove nothing about it.
+A model that also passes without its rules proves nothing.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """The private parts of aiokafka and asyncmy that we use, and which of our modules use them.
 
-Any release may change them, so the distributions that use them have an upper bound. Whoever raises a bound finds here
-what to adapt.
+Any release may change them, so the distributions that use them have an upper bound. A failure after raising a bound
+shows what to adapt.
 """
 
 import asyncio

@@ -92,7 +92,7 @@ class MultiByte:
 _SJIS = rb"[\x00-\x7f\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
 _EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
 
-#: User-defined rows of both Japanese EUC sets. MySQL lets 8EA0 in, which has no character, and takes it for two.
+#: User-defined rows of both Japanese EUC sets. MySQL accepts 8EA0, which has no character, and reads it as two.
 _EUC_JP_DIFFERING = {
     b"\x8e\xa0": "??",
     **{

@@ -51,7 +51,7 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
     standalone: bool  #: MariaDB: exactly one statement follows, without a commit
     ddl: bool  #: MariaDB: that statement is DDL
-    #: MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement comes twice, and counts at its "commit"
+    #: MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement is logged twice, and applies at "commit"
     alter: Literal["", "start", "commit", "rollback"]
     commit_time_us: int  #: microseconds since 1970 at the first server, 0 where unknown
 

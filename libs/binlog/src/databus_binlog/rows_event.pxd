@@ -19,7 +19,7 @@ cdef class RowsDecoder:
     cdef dict tables  # TableMap of the rows in the output, by fingerprint
     cdef uint64_t outputs  # begun so far
     cdef object parts  # of a large rows event
-    cdef bint in_parts  # more of them are to come
+    cdef bint in_parts  # more of them follow
     cdef Buffer inflated, json, scratch
 
     cdef int begin_output(self) except -1

@@ -257,7 +257,7 @@ class Translator:
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
     def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
-        """End an XA transaction: committed in one phase, or prepared for an outcome that comes later."""
+        """End an XA transaction: committed in one phase, or prepared, with an outcome that follows later."""
         if not event.one_phase:
             self._require_no_changes(event, doubts.xa_prepare)
         self._end(event, None, out)

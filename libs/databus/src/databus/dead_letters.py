@@ -15,7 +15,7 @@ Reason: TypeAlias = Literal["too_large", "unencodable", "unread"]
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not published, where it belongs, and which change it is of."""
+    """A record that was not published: its destination, its change, and the error."""
 
     reason: Reason
     #: the error's message

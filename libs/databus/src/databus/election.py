@@ -58,7 +58,7 @@ class LeaderLease(Protocol):
         ...
 
     async def release(self) -> None:
-        """Give the lease up if we hold it."""
+        """Release the lease if we hold it."""
         ...
 
 

@@ -65,7 +65,7 @@ async def producer(
 async def records(
     reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Yield the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they do not come."""
+    """Yield the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they are late."""
     if begin == end:
         return
     reading.seek(partition, begin)

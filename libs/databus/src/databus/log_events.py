@@ -83,7 +83,7 @@ class PositionFields(TypedDict, total=False):
 
 
 class Fields(PositionFields, total=False):
-    """What a line can have besides event and text, where it applies."""
+    """The fields of a line in addition to event and text; each is present where it applies."""
 
     pipeline: Annotated[str, "name of the pipeline"]
     generation: Annotated[str, "what reader and publisher share until one of them restarts, in hex digits"]

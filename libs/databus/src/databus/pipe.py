@@ -103,7 +103,7 @@ class ReaderEnd(_End):
         return self._token.hex()
 
     async def retire(self) -> None:
-        """End the open generation, whoever claimed it; the publisher then opens a new one."""
+        """End the open generation, even if another reader claimed it; the publisher then opens a new one."""
         await self._call("retire", b"")
 
     async def give_up(self) -> None:
@@ -189,7 +189,7 @@ class PublisherEnd(_End):
 
 
 def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]:
-    """Convert XREAD's answer to one form: RESP 3 gives a map, RESP 2 a list, both give None or nothing for no entry."""
+    """Convert XREAD's answer to one form: RESP 3 has a map, RESP 2 a list; without entries either is None or empty."""
     if not answer:
         return []
     if isinstance(answer, dict):

@@ -1,4 +1,4 @@
-"""The progress that the next commit will record: how far the events of a generation have come."""
+"""The progress that the next commit will record: how far a generation has been published."""
 
 from databus.errors import GenerationLost
 from databus.events import Begin, Commit, Heartbeat, Start

@@ -64,7 +64,7 @@ class EventEncoder:
         return [topic for output in self._outputs for topic in output.format.topics()]
 
     def open(self) -> None:
-        """Let formats prepare their own topics; blocks while another service is asked."""
+        """Let formats prepare their own topics; blocks during calls of other services."""
         for output in self._outputs:
             output.format.open()
 

@@ -62,7 +62,9 @@ def _gtid_mariadb(head: EventHead, event: Any) -> Gtid:
 _PLAIN: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
     theirs.XidEvent: lambda head, event: Xid(*head, event.xid),
     theirs.GtidEvent: lambda head, event: Gtid(*head, event.gtid, False, False, "", 0),
-    theirs.NotImplementedEvent: lambda head, _: Gtid(*head, "", False, False, "", 0),  # only ANONYMOUS_GTID comes here
+    theirs.NotImplementedEvent: lambda head, _: Gtid(
+        *head, "", False, False, "", 0
+    ),  # only ANONYMOUS_GTID is passed on
     theirs.MariadbGtidEvent: _gtid_mariadb,
     theirs.RowsQueryLogEvent: lambda head, event: RowsQuery(*head, event.query.encode()),
     theirs.MariadbAnnotateRowsEvent: lambda head, event: RowsQuery(*head, event.sql_statement),

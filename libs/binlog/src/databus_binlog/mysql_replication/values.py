@@ -118,7 +118,7 @@ def _year(value: int) -> bytes:
 
 def _time(digits: int, value: timedelta) -> bytes:
     sign = "-" if value < timedelta(0) else ""
-    if sign and value.microseconds:  # -00:00:00.1 comes as -00:00:00.9
+    if sign and value.microseconds:  # -00:00:00.1 is read as -00:00:00.9
         raise Refused("a negative time with a fraction")
     minutes, seconds = divmod(abs(value) // _SECOND, 60)
     return f"{sign}{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{_fraction(value.microseconds, digits)}".encode()
@@ -149,7 +149,7 @@ def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any]
 
 
 def _labelled(column: ColumnMap, theirs: Any) -> Text:
-    """ENUM and SET come as labels; those that are not UTF-8 are empty, long ones are read wrongly."""
+    """The library returns labels of ENUM and SET: empty ones if they are not UTF-8, and wrong ones if they are long."""
     is_set = column.type == _T.SET
     labels = list(column.values or ())
     numbers = {label: 1 << i if is_set else i + 1 for i, label in enumerate(labels)}
@@ -164,7 +164,7 @@ def _labelled(column: ColumnMap, theirs: Any) -> Text:
 
 
 def _string(column: ColumnMap, theirs: Any) -> Text:
-    """Text comes decoded by Python's codec, and as bytes where there is none."""
+    """The library returns text decoded by Python's codec, or bytes if there is none."""
     codec = RowsEvent.charset_to_encoding(theirs.character_set_name)
     if column.charset == codec == "binary":
         width = column.metadata or 0

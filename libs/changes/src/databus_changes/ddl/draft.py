@@ -48,7 +48,7 @@ class TableDraft:
         self._defined.append(("", definition))
 
     def redefine_column(self, name: str, definition: ColumnDefinition) -> None:
-        """Give a column another definition, maybe with another name and another position."""
+        """Change a column's definition, and maybe its name and position."""
         self._defined.append((name, definition))
 
     def rename_column(self, old: str, new: str) -> None:
