@@ -33,7 +33,7 @@ class Cursor:
         return first if first < 0xFB else self.uint({0xFC: 2, 0xFD: 3, 0xFE: 8}[first])
 
     def lenenc_bytes(self) -> bytes:
-        """Return bytes after their length-encoded length."""
+        """Return a length-encoded string, as bytes."""
         return self.take(self.lenenc())
 
     def rest(self) -> Iterator[int]:

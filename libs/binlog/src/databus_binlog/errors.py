@@ -6,18 +6,18 @@ BinlogError
 │   └── ServerUnavailable        the server can't be reached or takes no more connections
 └── Fatal                    the same call fails again: an operator must act
     ├── AccessDenied             login refused
-    ├── TlsFailed                no TLS connection that both sides accept
+    ├── TlsFailed                a TLS connection could not be established
     ├── MissingPrivilege         the account lacks a grant
     ├── DuplicateServerId        another replica uses this server id
     ├── PositionPurged           the server no longer has the log from this position on
     ├── PositionUnknown          the server's log does not have the transaction that this position ends with
-    ├── InvalidPosition          the position is no event's start in that file
+    ├── InvalidPosition          no event starts at this position
     ├── EngineUnavailable        the chosen engine is not installed, or can't do what was asked
-    ├── ServerRefused            any other error the server answered
+    ├── ServerRefused            any other error that the server returned
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
     ├── UnknownEvent             an event type that can't be decoded and may not be skipped
     ├── Incident                 the server says that its log lost events
-    ├── MissingMetadata          the event does not say what its bytes mean
+    ├── MissingMetadata          a table map lacks metadata that is needed to decode its columns
     ├── OversizedStatement       a statement is larger than row_limit
     ├── PartialRowImage          columns are absent from a row
     └── UnsupportedColumn        a column's type or character set can't be decoded
@@ -53,7 +53,7 @@ class AccessDenied(Fatal):
 
 
 class TlsFailed(Fatal):
-    """No TLS connection that both sides accept: a certificate, a host name, a file or the protocol is wrong."""
+    """A TLS connection could not be established: a certificate, a host name, a file or the protocol is wrong."""
 
 
 class MissingPrivilege(Fatal):
@@ -73,7 +73,7 @@ class PositionUnknown(Fatal):
 
 
 class InvalidPosition(Fatal):
-    """The position is no event's start."""
+    """No event starts at the position."""
 
 
 class EngineUnavailable(Fatal):
@@ -97,7 +97,7 @@ class Incident(Fatal):
 
 
 class MissingMetadata(Fatal):
-    """A table map does not say what the bytes of its columns mean."""
+    """A table map lacks metadata that is needed to decode its columns."""
 
 
 class OversizedStatement(Fatal):
@@ -144,7 +144,7 @@ _POSITION = ("truncated in the middle", "bogus data", "impossible position", "po
 
 
 def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLICATION SLAVE") -> BinlogError:
-    """Say what an error packet means. `grant` is the privilege the refused command needs."""
+    """Return the error for an error packet. `grant` is the privilege that the refused command needs."""
     text = message.strip().lower()
     said = f"(server error {code}: {message.strip()})"
     if code in {1236, 4052}:  # 4052 is MariaDB's code for a replica that was disconnected by another one
@@ -158,15 +158,15 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     if code in _LOGIN:
         advice = "check user and password, and the TLS options if the server demands TLS"
         return AccessDenied(f"login refused for user {user!r}; {advice} {said}")
-    return ServerRefused(f"the server refused {said}")
+    return ServerRefused(f"the server refused the command {said}")
 
 
 def _dump_refused(text: str, said: str) -> BinlogError:
-    """Return the error for code 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG), which the server's text specifies."""
+    """Return the error for code 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG); only the server's text shows its cause."""
     if any(part in text for part in _DUPLICATE):
         return DuplicateServerId(f"another replica uses this server id; give every reader its own {said}")
     if any(part in text for part in _UNKNOWN):
-        return PositionUnknown(f"the server lacks the last transaction before this position, or has others {said}")
+        return PositionUnknown(f"the server lacks the last transaction before this position, or has diverged {said}")
     if any(part in text for part in _PURGED):
         return PositionPurged(f"the server no longer has the log from here on; start again from a new snapshot {said}")
     if any(part in text for part in _POSITION):

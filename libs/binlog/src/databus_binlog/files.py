@@ -1,4 +1,4 @@
-"""Reads a binlog file in pieces of bounded size; raises an error at the end if the file is damaged."""
+"""Reads a binlog file in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PIECE = 1 << 20
 
 
 def read_file(read: Callable[[int], bytes], decoder: Decoder) -> Iterator[Events]:
-    """Decode what `read(size)` returns until it returns nothing.
+    """Call `read(size)` until it returns nothing, and decode what it returns.
 
-    Raises BinlogError after the events before the failure: CorruptEvent also for a file that is cut off.
+    Raises BinlogError, once all events before the failure have been yielded. A truncated file raises CorruptEvent.
     """
     while piece := read(_PIECE):
         yield decoder.feed_file(piece)

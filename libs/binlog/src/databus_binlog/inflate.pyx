@@ -1,5 +1,5 @@
 # distutils: libraries = z
-"""MariaDB's compressed columns and events, by zlib."""
+"""Inflates MariaDB's compressed columns and events with zlib."""
 
 from databus_binlog.buffer cimport append, room
 from databus_binlog.faults cimport check
@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef Fault inflate_column(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
-    """Replace the content of `out` by the value of a compressed column. A first byte of 0: not compressed."""
+    """Replace the content of `out` by the value of a compressed column. If its first byte is 0, it is not deflated."""
     cdef int lengths
     out.size = 0
     if room(out, 1) == NULL:

@@ -1,8 +1,9 @@
 """The schema history in Kafka: each table of the captured schemas as it is at the pipeline's progress.
 
-The topic is compacted, and written in the transactions that commit the progress. The first of them also writes the head
-record, which shows that the history was started with the pipeline. It starts with all tables; it starts without any if
-the binlog contains column names and the pipeline starts in the past. The reader stops at a table that is not known.
+The topic is compacted. It is written in the same transactions as the progress, and the first of them also writes the
+head record, which shows that the history was started with the pipeline. The history starts with all tables of the
+captured schemas, or with none if the binlog names columns and `reader.start` is not `latest`. The reader stops at rows
+whose columns are named neither in the binlog nor in the history.
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from databus.kafka_client import consumer, records
 from databus.kafka_topics import offsets_of
 from databus.settings import Settings
 
-#: value of the head's record
+#: value of the head record
 HEAD = b"1"
 
 encode_table = msgspec.json.Encoder().encode
@@ -35,12 +36,12 @@ class SchemaHistory:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: default character sets of schemas
     charsets: dict[str, str] = field(default_factory=dict)
-    #: it was started with the pipeline, so nothing is missing
+    #: whether the history was started with the pipeline, so that no table is missing
     complete: bool = False
 
 
 async def read_history(settings: Settings) -> SchemaHistory:
-    """Read what is committed; an empty history if there is no topic, which is not created.
+    """Read the committed history. It is empty if the topic does not exist; the topic is not created.
 
     Raises KafkaUnavailable, FatalError if Kafka refuses access, and SchemaHistoryCorrupt for a record that cannot be
     read.
@@ -57,7 +58,7 @@ async def read_history(settings: Settings) -> SchemaHistory:
 
 
 def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
-    """Read the remaining records of the topic. Raises SchemaHistoryCorrupt."""
+    """Decode the latest record of each key of the topic. Raises SchemaHistoryCorrupt."""
     history = SchemaHistory()
     try:
         for key, value in records:

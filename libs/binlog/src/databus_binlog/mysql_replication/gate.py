@@ -84,7 +84,7 @@ class Gate:
             super().__setattr__(name, value)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Cut a command to its stated length: after a surplus byte, MariaDB resets the connection at the dump's end."""
+        """Cut a command to its header's length: extra bytes make MariaDB reset the connection at the dump's end."""
         self._connection._write_bytes(data[: 4 + int.from_bytes(data[:3], "little")])
 
     def _read_packet(self) -> Any:
@@ -121,7 +121,7 @@ class Gate:
         elif self._kind == E.INCIDENT:
             raise control.incident(self.head, body)
         elif self._kind == E.ROWS_QUERY and not self._checksum:
-            raise self._unreadable("it cuts four bytes off where binlog_checksum is NONE")
+            raise self._unreadable("it removes four bytes as a checksum even if binlog_checksum is NONE")
         if self._kind not in _READ | SAY_NOTHING and not flags & _IGNORABLE:
             raise self._unreadable("it skips events of this type")
         return self._kind in _READ
@@ -144,18 +144,19 @@ class Gate:
         return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
-        """Find start and end. The header has the lower half of the end, or 0 for events that the server creates."""
+        """Find start and end. The header has the lower 32 bits of the end, or 0 if the server created the event."""
         if self._kind == E.HEARTBEAT:
             self._offset = self._widened(next_position)
             return self._offset, self._offset
         if self.artificial or (next_position == 0 and self._kind in {E.FORMAT_DESCRIPTION, *SAY_NOTHING}):
             return self._offset, self._offset
-        # next_position is 0 inside transactions of MariaDB ≥ 11.4; the server may have skipped events
+        # next_position is 0 inside transactions of MariaDB ≥ 11.4. Everywhere else it is used instead of the sum, since
+        # the server may have skipped events.
         self._offset = self._widened(next_position) if next_position else self._offset + size
         return self._offset - size, self._offset
 
     def _widened(self, position: int) -> int:
-        """Add the upper half of the current offset to a position, as the decoder does (event_writer.pyx)."""
+        """Add the upper 32 bits of the current offset to a position, as the decoder does (event_writer.pyx)."""
         upper = self._offset & ~0xFFFFFFFF
         if self._offset - upper > position + 0x40000000:
             upper += 1 << 32
@@ -193,8 +194,8 @@ class Gate:
         if table is None:
             return False
         if self._kind in _UNREADABLE_ROWS:
-            raise self._unreadable("it skips such rows or takes them for others")
+            raise self._unreadable("it skips such rows or decodes them wrongly")
         if size > self._row_limit:
-            raise self._unreadable(f"its {size} bytes are above row_limit, and it can't leave them out of memory")
+            raise self._unreadable(f"the event's {size} bytes are above row_limit, and the library would load them all")
         self.table = table
         return True
