@@ -1,7 +1,7 @@
 """Logs in with asyncmy, translates its errors, and adds what it has no public call for.
 
-It supports mysql_native_password, caching_sha2_password and sha256_password (without TLS they encrypt the password with
-the server's public key) and MariaDB's ed25519.
+It supports mysql_native_password, MariaDB's ed25519, caching_sha2_password and sha256_password. Without TLS, the last
+two encrypt the password with the server's public key.
 """
 
 from __future__ import annotations

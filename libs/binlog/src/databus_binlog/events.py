@@ -26,7 +26,8 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     time: int  #: seconds since 1970, 0 for events that the server creates while sending
     server_id: int  #: of the server that first wrote it
     file: str
-    start: int  #: offset of its first byte, counted beyond 4 GiB; of a compressed transaction for the events in it
+    #: offset of its first byte, also beyond 4 GiB; events in a compressed transaction have the transaction's offsets
+    start: int
     end: int  #: offset of the next event
 
 
@@ -46,14 +47,14 @@ class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
 
 
 class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
-    """A transaction begins, or a statement that is one by itself."""
+    """The start of a transaction, which may be a single statement."""
 
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
     standalone: bool  #: MariaDB: exactly one statement follows, without a commit
     ddl: bool  #: MariaDB: that statement is DDL
     #: MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement is logged twice, and applies at "commit"
     alter: Literal["", "start", "commit", "rollback"]
-    commit_time_us: int  #: microseconds since 1970 at the first server, 0 where unknown
+    commit_time_us: int  #: when the first server committed it, in microseconds since 1970; 0 if unknown
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
@@ -63,7 +64,7 @@ class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
     query: bytes  #: UTF-8
     thread_id: int
     error_code: int
-    xid: int | None  #: of a statement that is a transaction by itself
+    xid: int | None  #: set if the statement is a transaction by itself
 
 
 class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
@@ -113,7 +114,7 @@ class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
 
     table: str  #: fingerprint of its TableMap, which `Events.tables` has
     action: Action
-    size: int  #: bytes of the event; if only its inflated data is above the limit, bytes of that
+    size: int  #: bytes of the event, or of its inflated data if only that is above the limit
     statement_end: bool
 
 
@@ -127,14 +128,14 @@ encode_event = msgspec.msgpack.Encoder().encode
 
 
 class Events:
-    """Consecutive events in binlog order. Iterate for objects; `data` costs nothing per event."""
+    """Consecutive events in binlog order. Iteration creates an object for each event; `data` does not."""
 
     __slots__ = ("_count", "data", "images", "tables")
 
     def __init__(self, data: bytes, count: int, images: int, tables: Mapping[str, TableMap]) -> None:
         self._count = count
         self.data = data  #: msgpack array of the events, each an array of its class's tag and fields
-        self.images = images  #: row images in them
+        self.images = images  #: number of row images in them
         self.tables = tables  #: fingerprint → table, for every table their Rows and OversizedRows refer to
 
     def __len__(self) -> int:

@@ -56,7 +56,7 @@ class GtidSet(ABC):
 
     @abstractmethod
     def of_sources_in(self, other: Self) -> Self:
-        """Return the transactions of sources (MySQL: source and tag; MariaDB: domain) that the other set has, too."""
+        """Return this set without the sources (MySQL: UUID and tag; MariaDB: domain) that are not in the other set."""
 
     def covers(self, other: Self) -> bool:
         """Return whether everything in the other set is in this one."""
@@ -89,7 +89,7 @@ class MySqlGtidSet(GtidSet):
 
     @classmethod
     def from_text(cls, text: str) -> MySqlGtidSet:
-        """Parse; a tag holds for the intervals after it, until the next one."""
+        """Parse a GTID set. A tag applies to the intervals after it, up to the next tag."""
         result = cls()
         result.merge(text)
         return result
@@ -149,7 +149,7 @@ class MySqlGtidSet(GtidSet):
             self._insert(key, number, number + 1)
 
     def add_all(self, gtids: Iterable[str]) -> None:
-        """Add transactions in their order; runs of one source are added at once."""
+        """Add transactions in their order; consecutive numbers of one source are added as one interval."""
         run, first, end = ("", ""), 0, 0
         for gtid in filter(None, gtids):
             key, number = _split(gtid)
@@ -175,7 +175,7 @@ class MySqlGtidSet(GtidSet):
         return rest
 
     def of_sources_in(self, other: Self) -> Self:
-        """Return the transactions with a source and tag that the other set has, too."""
+        """Return this set without the sources (UUID and tag) that are not in the other set."""
         kept = type(self)()
         kept._intervals = {key: own for key, own in self._intervals.items() if key in other._intervals}
         return kept
@@ -212,7 +212,7 @@ class MariaDbGtidPosition(GtidSet):
             self.add(part)
 
     def add(self, gtid: str) -> None:
-        """Advance the transaction's domain to it."""
+        """Make the transaction the last one of its domain."""
         if gtid:
             domain, server, sequence = _triple(gtid)
             self._last[domain] = (server, sequence)
@@ -223,12 +223,15 @@ class MariaDbGtidPosition(GtidSet):
             self.add(gtid)
 
     def contains(self, gtid: str) -> bool:
-        """Return whether the transaction's domain has reached it."""
+        """Return whether its domain's last transaction is this one or a later one."""
         domain, _, sequence = _triple(gtid)
         return domain in self._last and sequence <= self._last[domain][1]
 
     def minus(self, other: Self) -> Self:
-        """Return the last transactions of domains that are ahead of the other set, or equal but by another server."""
+        """Return the last transaction of each domain that is ahead of the other set.
+
+        So is a domain with the same sequence number, but from another server.
+        """
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():
             there, reached = other._last.get(domain, (server, -1))
@@ -237,14 +240,14 @@ class MariaDbGtidPosition(GtidSet):
         return rest
 
     def missing_from(self, binlog_state: str) -> Self:
-        """Return what is beyond a server's `gtid_binlog_state`, the last transaction of each domain and server."""
+        """Return the transactions that a server lacks: `gtid_binlog_state` lists its last ones by domain and server."""
         reached = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
         missing = type(self)()
         missing._last = {d: (s, n) for d, (s, n) in self._last.items() if reached.get((d, s), -1) < n}
         return missing
 
     def of_sources_in(self, other: Self) -> Self:
-        """Return the transactions of domains that the other position has, too."""
+        """Return this position without the domains that are not in the other position."""
         kept = type(self)()
         kept._last = {domain: last for domain, last in self._last.items() if domain in other._last}
         return kept

@@ -13,8 +13,8 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: Limit of the buffer in memory, in bytes of packed rows and statements. As Python objects short values take up to
-#: twenty times as much.
+#: Limit of the buffer in memory, in bytes of packed rows and statements. As Python objects they take more memory: short
+#: values take up to twenty times as much.
 _MEMORY_BYTES = 2**20
 #: bytes of a change in addition to its rows and its statement
 _CHANGE_BYTES = 500

@@ -1,4 +1,4 @@
-"""The records of Kafka's record batches. With one record a row, packing them in Python would take most of the time."""
+"""Packs the records of Kafka's record batches. In Python this would take most of the time if each row is a record."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -27,7 +27,7 @@ cdef class RecordPacker:
         cdef list value_list = values if isinstance(values, list) else list(values)
         cdef Py_ssize_t before = self.count, i
         if first < 0 or len(key_list) != len(value_list):
-            raise ValueError("there must be as many keys as values, and a first one at index 0 or later")
+            raise ValueError("there must be as many keys as values, and `first` must not be negative")
         for i in range(first, len(value_list)):
             if not self.pack(time_ms, key_list[i], value_list[i], ()):
                 break
@@ -99,7 +99,7 @@ cdef inline uint64_t zigzag(int64_t number) noexcept:
 
 
 cdef inline Py_ssize_t width(int64_t number) noexcept:
-    """Return the bytes of a varint."""
+    """Return the size of a number as a varint, in bytes."""
     cdef uint64_t rest = zigzag(number) >> 7
     cdef Py_ssize_t count = 1
     while rest:

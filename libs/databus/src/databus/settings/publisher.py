@@ -36,7 +36,7 @@ class Publisher(Section):
     topic_settings: dict[str, TopicSetting] = {}
     """Kafka's settings for topics that the publisher creates, as in `{retention.ms: 1000}`; others are not changed."""
     transaction_timeout: Duration = 15 * 60.0
-    """How long a source transaction may take to pass; the broker's `transaction.max.timeout.ms` must allow it."""
+    """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"
     """What happens to a record that its topic does not accept or that cannot be encoded."""
     claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"

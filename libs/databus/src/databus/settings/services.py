@@ -30,7 +30,7 @@ class Reader(Section):
     backlog_limit: Size = 256 * 2**20
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
-    """A row that takes more in the binlog (an update twice as much) is not read; `publisher.oversize` applies to it."""
+    """A row with more bytes in the binlog is not read (updates have two images); `publisher.oversize` applies to it."""
     engine: Engine = "native"
     """What decodes the binlog: the built-in decoder, or the package mysql-replication, which is slower."""
     election: Election = Election()
