@@ -30,7 +30,7 @@ def register(server_id: int, host: str, user: str, port: int) -> bytes:
 
 
 def dump(file: str, offset: int, server_id: int, flags: int) -> bytes:
-    """Return COM_BINLOG_DUMP; "" is the oldest file (or, on MariaDB, what @slave_connect_state says)."""
+    """Return COM_BINLOG_DUMP. An empty `file` means the oldest; on MariaDB, the position in @slave_connect_state."""
     return struct.pack("<BIHI", _DUMP, offset, flags, server_id) + file.encode()
 
 

@@ -1,4 +1,4 @@
-"""Parses the bodies of control events: the position of rows in the log, and their transaction.
+"""Parses the bodies of control events, from which the position and the transaction of rows follow.
 
 Layouts: libs/mysql/binlog/event/{control_events,statement_events}.h in MySQL's source, sql/log_event.h in MariaDB's.
 Each function takes the event's head and its body (without header and checksum) and raises LookupError or ValueError
@@ -65,7 +65,10 @@ def rotate(head: EventHead, body: bytes, *, artificial: bool) -> Rotate:
 
 
 def heartbeat(head: EventHead, body: bytes, long: bool) -> Heartbeat:
-    """Read version 1: the file's name; the position is in the header, or on MariaDB, beyond 4 GiB, u64 before it."""
+    """Read version 1: the file's name. The position is in the header; if `long`, it is a u64 before the name.
+
+    MariaDB sends the long form for positions beyond 4 GiB.
+    """
     time, server_id, _, position, _ = head
     if long:
         cursor = Cursor(body)
@@ -74,7 +77,7 @@ def heartbeat(head: EventHead, body: bytes, long: bool) -> Heartbeat:
 
 
 def heartbeat_v2(head: EventHead, body: bytes) -> Heartbeat:
-    """Read fields of type u8, length and value, each lenenc: 1 name, 2 position, 0 end."""
+    """Read fields: type u8 (1 name, 2 position, 0 end), lenenc length, value. A position is a lenenc integer."""
     time, server_id, name, position, _ = head
     cursor = Cursor(body)
     while cursor and (field := cursor.uint(1)):
@@ -93,7 +96,7 @@ def gtid_tagged(head: EventHead, body: bytes) -> Gtid:
 
 
 def xa_prepare(head: EventHead, body: bytes) -> XaPrepare:
-    """Read one phase u8, format u32, the lengths of the two parts u32 each, the parts."""
+    """Read whether it is committed in one phase u8, format u32, the lengths of the two parts u32 each, the parts."""
     cursor = Cursor(body)
     one_phase, format_id, gtrid, bqual = cursor.uint(1), cursor.uint(4), cursor.uint(4), cursor.uint(4)
     xid = f"X'{cursor.take(gtrid).hex()}',X'{cursor.take(bqual).hex()}',{format_id}"
@@ -101,7 +104,7 @@ def xa_prepare(head: EventHead, body: bytes) -> XaPrepare:
 
 
 def rows_query(head: EventHead, body: bytes) -> RowsQuery:
-    """Read a length that is too short for most statements, and the statement."""
+    """Read the length u8, which is ignored since most statements are longer than it can say, and the statement."""
     Cursor(body).take(1)
     return RowsQuery(*head, body[1:])
 
@@ -131,7 +134,10 @@ class Parts:
         self._announced: int | None = None
 
     def add(self, body: bytes, size: int) -> None:
-        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part. The end of `size` may be missing."""
+        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part.
+
+        `size` is the size of the complete body; the end of `body` may be cut off.
+        """
         cursor = Cursor(body)
         total, number, flags = cursor.uint(4), cursor.uint(4), cursor.uint(1)
         if number != self._number + 1 or number > total:
@@ -182,7 +188,7 @@ def text_start(body: bytes, fixed: int) -> int:
 
 
 def _status(data: bytes) -> tuple[int | None, int | None]:
-    """Find the client's collation and the XID of DDL among the status variables; an unknown code ends them."""
+    """Find the client's collation and the XID of DDL among the status variables. Stop at an unknown code."""
     client = xid = None
     cursor = Cursor(data)
     while cursor:

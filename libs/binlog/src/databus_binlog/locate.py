@@ -15,11 +15,12 @@ _GTIDS = {"Gtid", "Anonymous_Gtid", "Gtid_tagged"}
 
 
 async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Position:
-    """Add to an offset between two transactions the GTID set executed before it, unless the server logs no GTIDs.
+    """Return the position of an offset between two transactions, with a GTID set if the server logs GTIDs.
 
-    MariaDB computes the set. MySQL has the set at the start of the file, to which the file's transactions up to the
-    offset are added. Raises InvalidPosition for an offset inside a transaction. Also if transactions before it have
-    no GTID although the server's new ones do: no set contains them.
+    The set contains the transactions executed before the offset. MariaDB computes it. MySQL has the set executed before
+    the file; the file's transactions up to the offset are added to it. Raises InvalidPosition for an offset inside a
+    transaction. Raises it too if transactions before the offset have no GTID although the server's new ones do: no set
+    can contain those.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)
@@ -40,28 +41,28 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
 async def next_gtid(login: Login, file: str, offset: int, *, server_id: int) -> str | None:
     """Return the GTID of the first transaction at or after an offset; None where there is none yet.
 
-    Raises InvalidPosition for an anonymous transaction: a server that reads from a GTID set may skip it.
+    Raises InvalidPosition for an anonymous transaction: a server that sends its log from a GTID set may skip it.
     """
     async with connect(login) as session:
         return next(iter(await _gtids(session, file, offset, server_id)), None)
 
 
 async def _require_between(session: Session, file: str, offset: int) -> None:
-    """Raise InvalidPosition for an offset inside a transaction, where no event starts, or in a file that is gone."""
+    """Raise InvalidPosition if the offset is inside a transaction, if no event starts at it, or if the file is gone."""
     if file not in (logs := await session.logs()):
         oldest, *_, newest = [*logs, *logs]
         raise InvalidPosition(f"the server has no file {file} (its log is {oldest} to {newest})")
     if offset > logs[file]:
         raise InvalidPosition(f"{file} ends at {logs[file]}, before {offset}")
     kind, text = await session.event_at(file, offset) or ("Rotate", "")
-    # MySQL 5.6 logs no event for an anonymous GTID.
+    # MySQL 5.6 logs no GTID event for a transaction without a GTID.
     old = session.server.flavor == "mysql" and release(session.server.version) < (5, 7)
     if kind not in _BETWEEN | _GTIDS and not (old and (kind, text) == ("Query", "BEGIN")):
         raise InvalidPosition(f"{file}:{offset} is inside a transaction (a {kind} event starts there)")
 
 
 async def _gtids(session: Session, file: str, offset: int, server_id: int, until: int = 0) -> list[str]:
-    """Read the GTIDs from an offset up to `until` in the same file; with 0, only the next one, also of a later file."""
+    """Read the GTIDs from an offset up to `until` in the same file; if that is 0, the next one in any file."""
     found: list[str] = []
     position = Position(file=file, offset=offset)
     stream = await session.dump(position, server_id=server_id, follow=False, wanted=lambda schema, table: False)
@@ -79,5 +80,5 @@ async def _gtids(session: Session, file: str, offset: int, server_id: int, until
 
 def _require_gtid(event: Gtid) -> str:
     if not event.gtid:
-        raise InvalidPosition(f"the transaction at {event.file}:{event.start} has no GTID, others have")
+        raise InvalidPosition(f"the transaction at {event.file}:{event.start} has no GTID, although others have one")
     return event.gtid

@@ -121,7 +121,7 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Resume from its GTID set if there is one: it may lag the offset by a few commits.
+        """Return the end of the log. Resume from its GTID set, if any: it may be a few commits behind the offset.
 
         It has no GTID set while MySQL may log transactions without GTIDs.
         """
@@ -178,7 +178,7 @@ class Session:
         return gtid.decode() if isinstance(gtid, bytes) else str(gtid)
 
     async def collations(self) -> dict[int, str]:
-        """Return the character set of each collation's number."""
+        """Return the character set of each collation, by the collation's number."""
         table = "COLLATIONS"
         if self.server.flavor == "mariadb" and release(self.server.version) >= (10, 10):
             table = "COLLATION_CHARACTER_SET_APPLICABILITY"  # the only one with the numbers of the UCA 14 collations
@@ -205,7 +205,7 @@ class Session:
             async with self._answered():
                 await self._connection.read_packet()
         except (DriverError, OSError) as error:
-            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB sends the code of a refused login
+            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB sends a refused login's code
             raise translated(error, self._login.user, code=code) from error
 
     async def dump(
@@ -241,7 +241,7 @@ class Session:
         if engine == "mysql-replication":
             if semi_sync:
                 raise EngineUnavailable(
-                    "mysql-replication can't acknowledge: turn semi_sync off, or choose the engine native"
+                    "mysql-replication can't acknowledge events: turn semi_sync off, or choose the engine native"
                 )
             self._stream = library().open_stream(
                 self._login,
@@ -284,7 +284,7 @@ class Session:
     async def _prepare(
         self, server_id: int, heartbeat: float, write_timeout: int, gtid_set: str, semi_sync: bool
     ) -> None:
-        """Set what the server has to know about this replica, by old and new names: a server reads those it knows."""
+        """Describe this replica to the server, in variables with old and new names: a server reads those it knows."""
         nanoseconds = int(heartbeat * 1e9)
         await self.query(
             "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"
@@ -313,6 +313,6 @@ class Session:
 
 def _require_file(position: Position) -> None:
     if position.gtid_set and not position.file:
-        raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has nothing else")
+        raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has no file and offset")
     if position.offset > _MAX_OFFSET:
-        raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; only a GTID can name it")
+        raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; start from a GTID set")

@@ -3,8 +3,8 @@
 The publisher opens a *generation*: a new token, the progress to resume from, an empty stream. One reader claims it with
 a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, of the
 generation's first claim, with exactly the next number. Anything else ends the generation, and a new one is opened from
-the progress in Kafka. This check by the receiver makes the hand-over safe; the refusal of an append only detects the
-same earlier.
+the progress in Kafka. This check by the publisher makes the hand-over safe. Redis refuses such entries too, but only to
+let the reader know early.
 """
 
 import secrets
@@ -46,7 +46,7 @@ class Acceptance:
         self.next = 0
 
     def accept(self, entry: Entry) -> None:
-        """Accept the next entry. Raises GenerationLost: neither it nor any later entry may be used."""
+        """Accept the next entry. Raises GenerationLost for any other: neither it nor a later entry may be used."""
         if entry.token != self.token:
             raise GenerationLost("the stream contains an entry of another generation")
         if self.claim not in (None, entry.claim):
@@ -107,9 +107,10 @@ class ReaderEnd(_End):
         await self._call("retire", b"")
 
     async def give_up(self) -> None:
-        """End the generation that refused us, if it is still open.
+        """End the generation that refused this reader's call, if it is still open.
 
-        If Redis lost writes, the generation is still claimed by us although it refuses us: nobody else would end it.
+        If Redis lost writes, it refuses a generation's entries although this reader's claim on the generation still
+        stands. Then nobody else would end it.
         """
         await self._call("retire", self._token)
 
@@ -158,7 +159,7 @@ class PublisherEnd(_End):
         self._trimmed = self._bytes = self._largest = 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
-        """Read up to `count` entries, fewer if they are large; none if none came within `block_ms` (None: do not wait).
+        """Read up to `count` entries, fewer if they are large. Wait for the first up to `block_ms` (None: do not wait).
 
         Raises GenerationLost if an entry is not the expected one or the generation is no longer open.
         """
@@ -181,7 +182,7 @@ class PublisherEnd(_End):
         return entries
 
     async def trim(self, entries: Sequence[Entry] = ()) -> None:
-        """Remove published entries, the next ones of those taken. Raises GenerationLost as `take` does."""
+        """Remove these published entries, the oldest in the stream. Raises GenerationLost as `take` does."""
         self._trimmed += len(entries)
         self._bytes += sum(len(entry.payload) for entry in entries)
         largest = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes)

@@ -8,7 +8,8 @@ Problem
 ├── InUse                409  the dump cannot be deleted now
 └── UnknownTables        422  a requested table does not exist, is not captured or is not published
 
-A DatabusError of the database, Redis or Kafka is a 503, with Retry-After unless it is fatal; so is PipelineNotStarted.
+Any other DatabusError (of the database, Redis or Kafka, or PipelineNotStarted) is a 503, with Retry-After unless it is
+fatal.
 """
 
 from http import HTTPStatus

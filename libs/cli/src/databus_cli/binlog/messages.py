@@ -35,7 +35,7 @@ class Messages(LineFormat):
         self._encoder: EventEncoder | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables. Each piece ends after a statement, because it may alter tables."""
+        """Decode the rows of captured tables, in pieces that end after each statement, which may alter tables."""
         return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
@@ -45,7 +45,7 @@ class Messages(LineFormat):
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Return the lines of an event. A format that needs the transaction's end returns all its lines at the end."""
+        """Return the lines of an event. If the format needs the transaction's end, all its lines are returned there."""
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
         if self._translation is None or self._encoder is None:

@@ -1,4 +1,4 @@
-"""Read the dead-letter topic. A dead letter is replayed once a tombstone with its key follows it."""
+"""Read the dead-letter topic. A tombstone with the key of a dead letter marks it as replayed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
