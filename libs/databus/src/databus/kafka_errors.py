@@ -55,7 +55,7 @@ async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection
     if not refusals:
         return _translate(error)
     refused = next((each for each in refusals if isinstance(each, FatalError)), refusals[0])
-    # Where another broker accepts the login the settings are right, and this one may be repaired.
+    # If another broker accepts the login, the settings are right, and this broker's error may pass.
     return refused if len(refusals) == len(answers) else KafkaUnavailable(str(refused))
 
 
@@ -79,11 +79,12 @@ async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> Databus
 
 
 async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> None:
-    """Send a first request: a port that speaks another protocol may not answer before."""
+    """Send one request: a port that speaks another protocol may accept the connection and fail only then."""
     answer = await connection.send(MetadataRequest([]))
     if answer.brokers or not with_token:
         return
-    try:  # A broker that refuses the token names no brokers, and closes the connection; one that starts keeps it open.
+    # A broker that refuses the token names no brokers and then closes the connection; a starting one keeps it open.
+    try:
         await connection.send(MetadataRequest([]))
     except KafkaConnectionError as error:
         raise SaslAuthenticationFailed("the token is not accepted") from error
@@ -92,7 +93,10 @@ async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> No
 def _translate(error: KafkaError) -> DatabusError:
     """Turn an error that is not about connections into ours."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
-        return Fenced("another publisher of this pipeline is active")
+        return Fenced(
+            "another process took over this transactional id: run one publisher, and one `databus deadletter replay`, "
+            "for each pipeline"
+        )
     if isinstance(error, InvalidTransactionTimeout):
         return InvalidSettings(
             "publisher.transaction_timeout: longer than the broker allows (lower it, or raise the broker's "

@@ -7,7 +7,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from redis.asyncio import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import (
+    AuthenticationError,
+    ClusterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    TryAgainError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -79,19 +87,26 @@ def redis_errors() -> Iterator[None]:
         raise redis_error(error) from error
 
 
-#: errors that pass by themselves: Redis is starting, failing over, full or busy
-_PASSING = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN")
+#: errors that pass by themselves: Redis is starting, failing over, full or busy. redis-py has classes for most of them
+#: (LOADING is a ConnectionError, MASTERDOWN a ClusterDownError) and removes the code from their text.
+_PASSING = (
+    *(RedisConnectionError, RedisTimeoutError, ReadOnlyError, OutOfMemoryError),
+    *(ClusterDownError, TryAgainError),
+)
+_PASSING_CODES = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED")
 
 
 def redis_error(error: RedisError) -> DatabusError:
     """Return the error of ours: RedisUnavailable if it may pass by itself, else one that needs an operator."""
     text = str(error)
-    if isinstance(error, AuthenticationError | NoPermissionError) or text.startswith(("NOAUTH", "NOPERM", "WRONGPASS")):
-        advice = "set redis.password_file" if "NOAUTH" in text else "check redis.username and redis.password_file"
+    if isinstance(error, NoPermissionError):
+        return InvalidSettings(f"Redis denies access: {text} (grant the account this right)")
+    if isinstance(error, AuthenticationError):
+        missing = getattr(error, "status_code", None) == "NOAUTH"
+        advice = "set redis.password_file" if missing else "check redis.username and redis.password_file"
         return InvalidSettings(f"Redis refuses the login: {text} ({advice})")
     if refused := tls_refusal("Redis", "redis", error.__cause__ or error.__context__):
         return refused
-    away = isinstance(error, RedisConnectionError | RedisTimeoutError | ReadOnlyError | OutOfMemoryError)
-    if away or text.startswith(_PASSING):
+    if isinstance(error, _PASSING) or text.startswith(_PASSING_CODES):
         return RedisUnavailable(f"Redis is unavailable: {text} (check redis.url)")
     return FatalError(f"Redis refuses: {text} (check redis.url; Redis 7 or newer is needed)")

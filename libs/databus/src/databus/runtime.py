@@ -35,7 +35,8 @@ log = logs.get_logger(__name__)
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
-#: longer than a client takes to disconnect, and well below Kubernetes' 30 s
+#: After this time a cancellation is repeated: the first one may be swallowed, or its step may hang. Well below
+#: Kubernetes' 30 s.
 _STOP_SECONDS = 8.0
 #: All timeouts for dependencies are shorter, so work without a step for this long is stuck.
 _STUCK_SECONDS = 300.0

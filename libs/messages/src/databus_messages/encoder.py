@@ -43,7 +43,7 @@ class EventEncoder:
         self._router = Router(rules, self._outputs, source.name, salt)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
-        #: by the fingerprint of each table whose events were already encoded
+        #: routes by the table's fingerprint, for tables that have had an event
         self.routes: dict[str, tuple[Route, ...]] = {}
         self._buffer = TransactionBuffer()
         self._begin: Begin | None = None

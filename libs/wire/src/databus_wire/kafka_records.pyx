@@ -12,6 +12,9 @@ cdef class RecordPacker:
     cdef readonly int64_t first_ms, last_ms
     cdef bint is_closed
 
+    def __cinit__(self, *_, **__):
+        self.data = bytearray()  # also in a subclass that does not call __init__
+
     def __init__(self, Py_ssize_t header, Py_ssize_t limit):
         self.data = bytearray(header)
         self.capacity = self.used = header

@@ -7,7 +7,10 @@ from typing_extensions import Buffer
 
 @final
 class PackedRows(Sequence[list[bytes | None]]):
-    """Row images, each a list of values in table order. The lists are made on first access; `len` makes none."""
+    """Row images, each a list of values in table order. The lists are made on first access; `len` makes none.
+
+    Of a sequence it has the length, access by index and iteration.
+    """
 
     #: the rows as msgpack
     packed: Buffer

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
 
 from databus import kafka_client, metrics, names
-from databus.errors import DatabusError, FatalError, KafkaUnavailable
+from databus.errors import DatabusError, FatalError, KafkaUnavailable, RecordTooLarge
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.progress import Progress, encode_progress
@@ -161,7 +161,7 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
                     "raise it, and the broker's transaction.max.timeout.ms if it is smaller"
                 ) from error
             raise
-        except (KafkaError, KafkaUnavailable):
+        except (KafkaError, KafkaUnavailable, RecordTooLarge):
             kafka_failed = True
             raise
         finally:

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from databus import metrics
+from databus.errors import GenerationLost
 from databus.events import (
     Begin,
     Commit,
@@ -47,9 +48,9 @@ class Publication:
         self._topics = topics
         self._history = SchemaHistoryWriter(producer, settings.name)
         self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
-        #: by topic, constant for a generation: rows must not move to other partitions when a topic gets more
+        #: by topic, constant for a generation: adding partitions to a topic must not move its rows
         self._partition_counts: dict[str, int] = {}
-        #: without rules until the generation's start
+        #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
         #: progress of the last commit
@@ -82,9 +83,9 @@ class Publication:
                     self._tracker.begin(event)
                     self._encoder.begin(event)
                 case Commit():
-                    self._tracker.commit(event)
                     if messages := self._encoder.commit(event):
                         await self._sender.send(messages)
+                    self._tracker.commit(event)  # last: before, a stop would commit a transaction that is not complete
                     if self._size >= COMMIT_BYTES:
                         await self.commit()
                 case _:
@@ -106,6 +107,10 @@ class Publication:
             case QueryEvent() | OversizedRow():
                 await self._open_topics(event)
             case End():
+                if self.in_transaction:
+                    raise GenerationLost("the reader ended inside a transaction")
+                if self.committable:  # at once: the reader exits when this entry is trimmed
+                    await self.commit()
                 self.ended = True
 
     async def commit(self) -> None:

@@ -33,7 +33,7 @@ class Undelivered:
 
 
 class Sender:
-    """Sends each message. One that cannot be sent is split, replaced by a claim check or a dead letter, or stops us."""
+    """Sends messages. One that cannot be sent is split, replaced by a claim check or a dead letter, or is an error."""
 
     def __init__(self, settings: Publisher, producer: Producer, topics: Topics, dead_letters: DeadLetters) -> None:
         self._policy = settings.oversize
@@ -66,7 +66,9 @@ class Sender:
         return await asyncio.to_thread(message.encode) if message.may_block else message.encode()
 
     async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
-        """Send the rest of the records to one partition."""
+        """Send the rest of the records to one partition. Raises ValueError unless there are as many keys as values."""
+        if len(records.keys) != len(records.values):
+            raise ValueError("there must be as many keys as values")
         while sent < len(records):
             await self._send_record(message, partition, records, sent)
             sent += 1

@@ -1,0 +1,107 @@
+"""What a publication may commit when a step fails, on a producer that refuses records and counts commits."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from databus.errors import FatalError, GenerationLost
+from databus.events import Action, Begin, Column, Commit, End, Event, RowsEvent, Start, Table, TableDefinition
+from databus.progress import Progress
+from databus.settings import Settings
+from databus_binlog import Position
+from databus_messages.formats.base import KeyValueRecords, Record
+from databus_messages.routing.partitions import Partition
+from databus_publisher.batches import Limit
+from databus_publisher.publication import Publication
+
+TABLE = Table(schema="shop", name="items", columns=(Column(name="id", type="int", raw_type="int"),), primary_key=(0,))
+START = [Start(Position("", "binlog.1", 4), "server", "mysql", 1, in_order=True), TableDefinition(TABLE)]
+ROW = RowsEvent(TABLE.fingerprint, Action.INSERT, 0, 10, 20, msgspec.Raw(msgspec.msgpack.encode([[b"1"]])))
+COMMIT = Commit("", "binlog.1", 30, 7)
+
+
+class Producer:
+    """Stands where databus_publisher.producer.Producer does; `takes` says whether records fit."""
+
+    def __init__(self) -> None:
+        self.takes = True
+        self.commits: list[Progress] = []
+
+    def set_limit(self, topic: str, limit: Limit) -> None: ...
+
+    def limit(self, topic: str) -> Limit:
+        return Limit(10)
+
+    def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
+        return 0
+
+    async def send(self, partition: Partition, record: Record) -> bool:
+        return self.takes
+
+    async def relieve(self) -> None: ...
+
+    async def partitions(self, topic: str) -> int:
+        return 1
+
+    async def commit(self, progress: Progress) -> None:
+        self.commits.append(progress)
+
+
+class Topics:
+    """Stands where databus_publisher.topics.Topics does."""
+
+    async def ensure(self, topic: str, partitions: int | None = None) -> None: ...
+
+    async def limit(self, topic: str) -> Limit:
+        return Limit(10)
+
+    async def raised_limit(self, topic: str) -> None: ...
+
+
+@pytest.fixture
+def publish() -> Callable[..., Any]:
+    def make(message_format: str) -> tuple[Publication, Producer]:
+        routes = [{"match": ["*.*"], "format": message_format, "topic": "t"}]
+        settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": "stop"}})
+        producer: Any = Producer()
+        topics: Any = Topics()
+        return Publication(settings, producer, topics, Progress()), producer
+
+    return make
+
+
+def begin(transaction: int) -> Begin:
+    return Begin(transaction, "", "binlog.1", 1, 1, 1)
+
+
+async def add(publication: Publication, *events: Event) -> None:
+    await publication.add(list(events), 100)
+
+
+@pytest.mark.parametrize("message_format", ["databus", "maxwell-json"])
+async def test_a_transaction_that_was_not_sent_completely_cannot_be_committed(publish, message_format):
+    """Maxwell's messages are sent when the transaction ends: a stop must not commit it then."""
+    publication, producer = publish(message_format)
+    await add(publication, *START, begin(1), ROW, COMMIT)
+    assert publication.committable
+    producer.takes = False
+    with pytest.raises(FatalError, match="accepts batches of 10"):
+        await add(publication, begin(2), ROW, COMMIT)
+    assert not publication.committable
+
+
+async def test_everything_is_committed_before_the_end_is_taken(publish):
+    """The reader exits when the entry with the end is trimmed."""
+    publication, producer = publish("databus")
+    await add(publication, *START, begin(1), ROW, COMMIT, End())
+    assert (publication.ended, publication.committable) == (True, False)
+    assert producer.commits[-1].transaction == 1
+
+
+async def test_a_reader_that_ends_inside_a_transaction_has_lost_its_generation(publish):
+    publication, _ = publish("databus")
+    with pytest.raises(GenerationLost, match="inside a transaction"):
+        await add(publication, *START, begin(1), ROW, End())
+    assert not publication.ended
