@@ -190,7 +190,7 @@ def test_a_server_named_by_the_environment_is_used_and_never_killed(
     stack = Stack(tmp_path)
     assert stack.start("redis") == redis_server
     assert pids(stack)["redis"] is None
-    with pytest.raises(DevstackError, match="given by DEVSTACK_REDIS_URL"):
+    with pytest.raises(DevstackError, match="named by DEVSTACK_REDIS_URL"):
         stack.kill("redis")
     assert not stack.stop("redis")
 

@@ -101,7 +101,7 @@ async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     assert numbers(await consumer.until(1)) == [2]
     code, _, err = await dead_letters("replay")
     assert code == 1
-    assert f"topic {topic_of(settings)} takes {LIMIT} bytes" in err
+    assert f"topic {topic_of(settings)} accepts {LIMIT} bytes" in err
     await take_at_most(admin, topic_of(settings), 10 * LIMIT)
     await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices by itself
     assert numbers(await consumer.until(1)) == [3]

@@ -240,7 +240,7 @@ async def test_two_outputs_with_one_topic_are_refused(configured: Callable[..., 
     settings = configured(routes=[{"match": ["*.*"]}, {"match": ["shop.*"], "output": "again"}])
     publisher, source = await run(settings)
     await source.commit(source.insert((1, 9)))
-    assert "rule 2: shop.items goes to" in str(await publisher.failure())
+    assert "rule 2: shop.items already goes to" in str(await publisher.failure())
 
 
 async def test_an_unknown_format_is_refused_at_the_start_with_its_rule(configured: Callable[..., Settings]) -> None:
