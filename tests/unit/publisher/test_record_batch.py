@@ -149,6 +149,6 @@ def test_a_value_that_is_not_bytes_leaves_the_batch_unchanged(wrong: tuple[bytes
         batch.append(NOW_MS, b"k", b"v", [("name", wrong)])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="as many keys as values"):
         batch.extend(NOW_MS, [b"k"], [])
-    with pytest.raises(ValueError, match="a first one"):
+    with pytest.raises(ValueError, match="must not be negative"):
         batch.extend(NOW_MS, [b"k"], [b"v"], -1)
     assert batch._build() == good._build()
