@@ -27,12 +27,12 @@ BATCH_BYTES, LINGER_MS = 2**20, 50
 
 async def send(task: Sending, clock: Clock) -> int:
     """Send all changes, acknowledged by all replicas and without duplicates, and wait until they are there."""
-    events, count, by_row = library_events(task), 0, task.reader == "baseline, by row"
+    count, by_row = 0, task.reader == "baseline, by row"
     options = {"max_batch_size": BATCH_BYTES, "max_request_size": 2 * BATCH_BYTES, "linger_ms": LINGER_MS}
     async with AIOKafkaProducer(
         bootstrap_servers=task.kafka, acks="all", enable_idempotence=True, **options
     ) as producer:
-        with clock:
+        with library_events(task) as events, clock:
             for event in events:
                 if not isinstance(event, RowsEvent):
                     continue

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter, process_time
@@ -87,21 +87,26 @@ def drain(task: Task, clock: Clock) -> int:
 
 def library(task: Task, clock: Clock) -> int:
     """Read with python-mysql-replication as it comes; a tenth is enough, its cost grows with the rows."""
-    events, count = library_events(task), 0
-    with clock:
+    count = 0
+    with library_events(task) as events, clock:
         for event in events:
             if isinstance(event, RowsEvent):
                 count += len(event.rows) * (2 if isinstance(event, UpdateRowsEvent) else 1)
     return count
 
 
-def library_events(task: Task) -> Iterator[Any]:
-    """Have the library logged in, for the first tenth of the log."""
+@contextmanager
+def library_events(task: Task) -> Iterator[Iterator[Any]]:
+    """Log the library in, for the first tenth of the log; disconnect, for the next run has the same server id."""
     login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
     place = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
-    events = iter(BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place))
-    next(events)  # logs in for it; the server makes up the first event
-    return events
+    stream = BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place)
+    events = iter(stream)
+    next(events)  # logs in; the server makes up the first event
+    try:
+        yield events
+    finally:
+        stream.close()
 
 
 async def ours(task: Task, clock: Clock) -> int:
