@@ -105,16 +105,21 @@ async def rig(
         await proxy.stop()
 
 
-@pytest.mark.parametrize("dependency", list(USERS))
-async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(
-    rig: Rig, execute: Execute, dependency: str
-) -> None:
+async def lose(rig: Rig, execute: Execute, dependency: str, tries: int) -> None:
+    """Cut a dependency off between two rows, and wait until its users have tried to reach it."""
     await execute("INSERT INTO t VALUES (1, 'a')")
     await rig.changes.until(1)
     await rig.proxies[dependency].stop()
     await execute("INSERT INTO t VALUES (2, 'b')")  # an idle publisher does not notice that Kafka is away
     for service in USERS[dependency]:
-        await rig.until_tried(service, dependency, times=3)
+        await rig.until_tried(service, dependency, times=tries)
+
+
+@pytest.mark.parametrize("dependency", list(USERS))
+async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(
+    rig: Rig, execute: Execute, dependency: str
+) -> None:
+    await lose(rig, execute, dependency, tries=3)
     await rig.proxies[dependency].start()
     await rig.changes.until(1)
     for service in SERVICES:
@@ -131,12 +136,7 @@ async def test_an_outage_is_logged_once_when_it_begins_and_once_when_it_ends(
 async def test_a_service_that_is_stopped_while_a_dependency_is_away_says_no_more_than_that(
     rig: Rig, execute: Execute, dependency: str
 ) -> None:
-    await execute("INSERT INTO t VALUES (1, 'a')")
-    await rig.changes.until(1)
-    await rig.proxies[dependency].stop()
-    await execute("INSERT INTO t VALUES (2, 'b')")  # an idle publisher does not notice that Kafka is away
-    for service in USERS[dependency]:
-        await rig.until_tried(service, dependency, times=1)
+    await lose(rig, execute, dependency, tries=1)
     for service in SERVICES:
         await asyncio.to_thread(rig.pipeline.stop, service)
         assert lines(rig.pipeline.log(service))[-1]["event"] == LogEvent.STOPPED

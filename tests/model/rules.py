@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from databus import pipe
-from databus.events import Begin
+from databus.events import Begin, Start
 from databus.pipe import Acceptance, Entry
 from databus.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
@@ -39,8 +39,9 @@ async def _no_abort(producer: MemoryProducer) -> None:
     """Leave the transaction open."""
 
 
-async def _no_begin(publication: Publication) -> None:
+async def _no_first_commit(self: Publication, event: Start) -> None:
     """Do not commit the first position before the first commit."""
+    self._tracker.start(event)
 
 
 def _without_lua(text: str, instead: str = "") -> Left:
@@ -62,7 +63,7 @@ LEFT_OUT: dict[str, Callable[[], Left]] = {
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),
     "take-over": lambda: patch.object(MemoryKafka, "aborts", False),
-    "first start": lambda: patch.object(Publication, "_commit_first_position", _no_begin),
+    "first start": lambda: patch.object(Publication, "_commit_first_position", _no_first_commit),
     "silent open": lambda: patch.object(MemoryKafkaWithoutTransactions, "commits_to_open", True),
 }
 

@@ -87,6 +87,10 @@ def test_the_environment_can_give_all_of_it(files: Path, monkeypatch: pytest.Mon
             f"{{sasl: {{{SCRAM}, password: x, oauth: {{token_url: 'https://a/b', client_id: c}}}}}}",
             "kafka.sasl: oauth is for mechanism OAUTHBEARER, not for SCRAM-SHA-512",
         ),
+        (
+            "{sasl: {mechanism: OAUTHBEARER, oauth: {token_url: 'https://c:s3cret@a/b', client_id: c}}}",
+            "kafka.sasl.oauth.token_url: the URL must not contain a login",
+        ),
         ("{tls: {ca_file: FOLDER/none.pem}}", "kafka.tls: FOLDER/none.pem: No such file"),
         ("{tls: {key_file: FOLDER/client.pem}}", "kafka.tls: key_file needs a cert_file"),
         ("{tls: {cert_file: FOLDER/ca.pem}}", "kafka.tls: FOLDER/ca.pem: no PEM certificate with its unencrypted key"),

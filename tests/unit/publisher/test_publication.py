@@ -6,8 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from databus.errors import FatalError, GenerationLost
-from databus.events import Action, Begin, Column, Commit, End, Event, RowsEvent, Start, Table, TableDefinition
+from databus.errors import FatalError, GenerationLost, KafkaUnavailable
+from databus.events import (
+    Action,
+    Begin,
+    Column,
+    Commit,
+    End,
+    Event,
+    Heartbeat,
+    RowsEvent,
+    Start,
+    Table,
+    TableDefinition,
+)
 from databus.progress import Progress
 from databus.settings import Settings
 from databus_binlog import Position
@@ -27,6 +39,7 @@ class Producer:
 
     def __init__(self) -> None:
         self.takes = True
+        self.failure: Exception | None = None
         self.commits: list[Progress] = []
 
     def set_limit(self, topic: str, limit: Limit) -> None: ...
@@ -38,6 +51,8 @@ class Producer:
         return 0
 
     async def send(self, partition: Partition, record: Record) -> bool:
+        if self.failure:
+            raise self.failure
         return self.takes
 
     async def relieve(self) -> None: ...
@@ -62,8 +77,8 @@ class Topics:
 
 @pytest.fixture
 def publish() -> Callable[..., Any]:
-    def make(message_format: str) -> tuple[Publication, Producer]:
-        routes = [{"match": ["*.*"], "format": message_format, "topic": "t"}]
+    def make(message_format: str, **options: object) -> tuple[Publication, Producer]:
+        routes = [{"match": ["*.*"], "format": message_format, "topic": "t", "options": options}]
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": "stop"}})
         producer: Any = Producer()
         topics: Any = Topics()
@@ -89,6 +104,23 @@ async def test_a_transaction_that_was_not_sent_completely_cannot_be_committed(pu
     producer.takes = False
     with pytest.raises(FatalError, match="accepts batches of 10"):
         await add(publication, begin(2), ROW, COMMIT)
+    assert not publication.committable
+
+
+async def test_the_first_position_is_not_committed_without_the_head_of_the_history(publish):
+    publication, producer = publish("databus")
+    producer.failure = KafkaUnavailable("away")
+    with pytest.raises(KafkaUnavailable):
+        await add(publication, *START)
+    assert not publication.committable
+
+
+async def test_a_heartbeat_that_was_not_sent_does_not_move_the_progress(publish):
+    publication, producer = publish("debezium-json", heartbeat_interval_ms=1)
+    await add(publication, *START)
+    producer.takes = False
+    with pytest.raises(FatalError):
+        await add(publication, Heartbeat("", "binlog.1", 40, 5_000))
     assert not publication.committable
 
 

@@ -71,7 +71,10 @@ class Publication:
         return self._tracker.in_transaction
 
     async def add(self, events: list[Event], size: int) -> None:
-        """Publish an entry's events, in order; `size` is the entry's size in bytes."""
+        """Publish an entry's events, in order; `size` is the entry's size in bytes.
+
+        The progress moves only after an event's records were sent: a stop in between may commit the progress.
+        """
         self._size += size
         for event in events:
             match event:
@@ -85,9 +88,12 @@ class Publication:
                 case Commit():
                     if messages := self._encoder.commit(event):
                         await self._sender.send(messages)
-                    self._tracker.commit(event)  # last: before, a stop would commit a transaction that is not complete
+                    self._tracker.commit(event)
                     if self._size >= COMMIT_BYTES:
                         await self.commit()
+                case Heartbeat():
+                    await self._sender.send(self._encoder.messages(event))
+                    self._tracker.skip(event)
                 case _:
                     await self._prepare(event)
                     await self._sender.send(self._encoder.messages(event))
@@ -98,8 +104,6 @@ class Publication:
         match event:
             case Start():
                 await self._start(event)
-            case Heartbeat():
-                self._tracker.skip(event)
             case TableDefinition():
                 await self._history.table(event.table)
             case SchemaDefinition():
@@ -135,13 +139,15 @@ class Publication:
                 await self._topics.ensure(topic, partitions=1)
                 self._producer.set_limit(topic, await self._topics.limit(topic))
             await asyncio.to_thread(self._encoder.open)
-        self._tracker.start(event)
         if self.committed.position is None:
-            await self._commit_first_position()
+            await self._commit_first_position(event)
+        else:
+            self._tracker.start(event)
 
-    async def _commit_first_position(self) -> None:
+    async def _commit_first_position(self, event: Start) -> None:
         """Commit a new pipeline's position and tables before its first row, so that they are never resolved again."""
         await self._history.complete_first()
+        self._tracker.start(event)
         await self.commit()
 
     async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> None:

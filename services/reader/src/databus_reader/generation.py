@@ -110,7 +110,7 @@ async def _forward(
 
 
 async def _end(translator: Translator, entries: EntryWriter) -> None:
-    """Send the end, and wait until the publisher has taken everything.
+    """Send the end, and wait until the publisher has committed everything.
 
     If the generation is lost before that, the reader has to claim the next one.
     """

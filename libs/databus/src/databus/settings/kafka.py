@@ -2,17 +2,25 @@
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from databus.settings.tls import ClientTls
 from databus.settings.values import HostPort, HttpUrl, Section
 
 
+def _require_no_login(url: str) -> str:
+    """Refuse a login in a URL that errors and logs name."""
+    if "@" in urlsplit(url).netloc:
+        raise ValueError("the URL must not contain a login: set client_id and client_secret")
+    return url
+
+
 class KafkaOAuth(Section):
     """Where tokens come from: OAuth's client credentials grant (RFC 6749, 4.4)."""
 
-    token_url: HttpUrl
+    token_url: Annotated[HttpUrl, AfterValidator(_require_no_login)]
     """URL of the token endpoint; a new token is fetched before the old one expires."""
     client_id: str
     """Id of this client at the token service."""

@@ -47,8 +47,7 @@ HostPort = Annotated[
     Field(title="`host:port`"),
 ]
 TopicSetting = Annotated[str, BeforeValidator(_read_topic_setting)]
-#: without a login: errors and logs name it
-HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@]+(/\S*)?$"), Field(title="URL")]
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$"), Field(title="URL")]
 FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///"), Field(title="`file:///` URL")]
 
 
