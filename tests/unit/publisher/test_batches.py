@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka.errors import IllegalOperation, ProducerFenced
 from aiokafka.record.default_records import DefaultRecordBatch
 
 from databus.errors import KafkaUnavailable
@@ -35,6 +36,31 @@ class TakingKafka:
     async def send_batch(self, batch: RecordBatch, *_: Any, **__: Any) -> "asyncio.Future[None]":
         self.taken.append(batch)
         return asyncio.Future()
+
+
+class FencedKafka:
+    """Fails its first batch, and refuses the second one before that is reported."""
+
+    def __init__(self) -> None:
+        self._first: asyncio.Future[None] | None = None
+
+    async def send_batch(self, *_: Any, **__: Any) -> "asyncio.Future[None]":
+        if self._first is None:
+            self._first = asyncio.Future()
+            return self._first
+        self._first.set_exception(ProducerFenced())
+        raise IllegalOperation("Can't send messages while not in transaction")
+
+
+async def test_a_refused_batch_raises_what_made_the_one_before_fail() -> None:
+    kafka: Any = FencedKafka()
+    batches = Batches(kafka, transactional=True)
+    batches.set_limit("t", Limit(1000))
+    with pytest.raises(ProducerFenced):
+        for _ in range(3):
+            await batches.send(T0, Record(b"key", b"x" * 800))
+    with pytest.raises(ProducerFenced):
+        await batches.flush()
 
 
 async def test_a_record_that_its_topic_refuses_leaves_the_batch_open_to_others() -> None:

@@ -12,7 +12,7 @@ from time import time_ns
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import MessageSizeTooLargeError, RecordListTooLargeError
+from aiokafka.errors import IllegalOperation, MessageSizeTooLargeError, RecordListTooLargeError
 
 from databus.errors import KafkaUnavailable, RecordTooLarge
 from databus_messages.formats.base import KeyValueRecords, Record
@@ -140,7 +140,7 @@ class Batches:
         size, records = batch.size(), batch.record_count()
         try:
             await self.begin()
-            delivery = await self._kafka.send_batch(batch, topic, partition=number)
+            delivery = await self._hand_over(batch, topic, number)
         except BaseException as error:  # also a cancellation: without these records nothing may be committed
             self._failure = self._failure or KafkaUnavailable(
                 f"records for {topic} were not sent: {str(error) or type(error).__name__}"
@@ -151,6 +151,17 @@ class Batches:
         self._records[topic] += records
         delivery.add_done_callback(partial(self._done, topic, records))
         await self.delivered(_IN_FLIGHT_BYTES)
+
+    async def _hand_over(self, batch: RecordBatch, topic: str, number: int) -> "asyncio.Future[object]":
+        """Give a batch to aiokafka. Raises what made the transaction fail, if it has failed."""
+        try:
+            delivery: asyncio.Future[object] = await self._kafka.send_batch(batch, topic, partition=number)
+        except IllegalOperation as error:
+            # aiokafka knows that the transaction has failed; the batches in flight are about to say why.
+            await self.delivered()
+            self.raise_failure()
+            raise KafkaUnavailable("the Kafka transaction has failed") from error
+        return delivery
 
     def _done(self, topic: str, records: int, delivery: "asyncio.Future[object]") -> None:
         size = self._in_flight.pop(delivery)
