@@ -285,9 +285,26 @@ async def test_work_that_swallows_its_cancellation_is_cancelled_again(
     assert task and not task.cancelling()
 
 
+class Slow(Severed):
+    """A lease whose storage executes each request at once, but answers later than the lease may be held."""
+
+    async def take(self) -> str:
+        holder = await super().take()
+        await asyncio.sleep(2.1 * RENEW)
+        return holder
+
+
+async def test_a_lease_that_was_acquired_too_late_is_released_before_work_begins(keeper: Keeper, start: Start) -> None:
+    first = start(Slow(keeper.lease("first")))
+    with pytest.raises(LeadershipLost, match=r"took 1\.\d s to answer, longer than the 1\.6 s"):
+        await first.task
+    assert not first.works.is_set()
+    assert await keeper.lease("").holder() is None
+
+
 async def test_an_error_of_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
     """Kafka fences it and the database closes its connection, both because of a successor that the lease names."""
-    with pytest.raises(LeadershipLost, match="another replica is active now"):
+    with pytest.raises(LeadershipLost, match="another replica may be active now"):
         async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
             await keeper.forget()
             await keeper.lease("thief").take()
@@ -340,7 +357,7 @@ async def test_the_token_is_read_for_each_request_and_a_missing_right_is_named(
 ) -> None:
     lease = kubernetes_keeper.lease("first")
     kubernetes_keeper.server.token = "second"
-    with pytest.raises(InvalidSettings, match="allow the service account get, create and update of leases"):
+    with pytest.raises(InvalidSettings, match="grant the service account get, create and update of leases"):
         await lease.take()
     (account / "token").write_text("second\n")
     assert await lease.take() == "first"

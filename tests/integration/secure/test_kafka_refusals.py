@@ -52,13 +52,13 @@ WRONG: dict[str, tuple[str, Callable[[Section, Authority], Section], str]] = {
         "scram",
         lambda section, _: at_localhost(section),
         "has a certificate that cannot be trusted: Hostname mismatch, certificate is not valid for 'localhost' "
-        "(connect to a name that is in it, or set kafka.tls.verify_hostname to false)",
+        "(connect to a name that the certificate contains, or set kafka.tls.verify_hostname to false)",
     ),
     "host-mtls": (
         "mtls",
         lambda section, _: at_localhost(section),
         "has a certificate that cannot be trusted: Hostname mismatch, certificate is not valid for 'localhost' "
-        "(connect to a name that is in it, or set kafka.tls.verify_hostname to false)",
+        "(connect to a name that the certificate contains, or set kafka.tls.verify_hostname to false)",
     ),
     "certificate": (
         "mtls",

@@ -66,8 +66,8 @@ async def test_each_wrong_setting_is_one_line(section: dict[str, Any], tmp_path:
         ),
         (
             {"url": f"rediss://localhost:{port}/0"},
-            "Redis has a certificate that cannot be trusted: .* (connect to a name that is in it, or set "
-            "redis.tls.verify_hostname to false)",
+            "Redis has a certificate that cannot be trusted: .* (connect to a name that the certificate contains, or "
+            "set redis.tls.verify_hostname to false)",
         ),
         ({"tls": {"ca_file": tls["ca_file"]}}, "Redis does not accept this client's certificate"),
         ({"tls": tls | {"cert_file": stranger.issue("client")}}, "Redis does not accept this client's certificate"),

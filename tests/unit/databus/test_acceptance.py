@@ -1,4 +1,8 @@
-"""Which entries of the stream the publisher accepts, and which end its generation."""
+"""Which entries of the Redis stream the publisher accepts.
+
+A generation is one use of the stream: the publisher opens it with a token, a reader claims it with a token of its own
+and numbers its entries. Any entry but the next one ends the generation.
+"""
 
 import pytest
 
@@ -10,7 +14,7 @@ def entry(token: bytes = b"g1", claim: bytes = b"r1", number: int = 0) -> Entry:
     return Entry(token, claim, number, b"")
 
 
-def test_entries_of_the_first_claim_are_taken_in_order() -> None:
+def test_entries_of_the_first_claim_are_accepted_in_order() -> None:
     acceptance = Acceptance(b"g1")
     for number in range(3):
         acceptance.accept(entry(number=number))
@@ -18,17 +22,17 @@ def test_entries_of_the_first_claim_are_taken_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "stranger",
+    "unexpected",
     [entry(token=b"g2", number=1), entry(claim=b"r2", number=1), entry(number=2), entry(number=0)],
-    ids=["another generation", "another claim", "a hole", "a repetition"],
+    ids=["another generation", "another claim", "a gap", "a duplicate"],
 )
-def test_anything_else_ends_the_generation(stranger: Entry) -> None:
+def test_an_unexpected_entry_ends_the_generation(unexpected: Entry) -> None:
     acceptance = Acceptance(b"g1")
     acceptance.accept(entry())
     with pytest.raises(GenerationLost):
-        acceptance.accept(stranger)
+        acceptance.accept(unexpected)
 
 
-def test_a_generation_cannot_begin_in_the_middle() -> None:
+def test_a_first_entry_with_another_number_than_0_ends_the_generation() -> None:
     with pytest.raises(GenerationLost):
         Acceptance(b"g1").accept(entry(number=1))

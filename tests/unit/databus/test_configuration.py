@@ -1,4 +1,4 @@
-"""The models describe the settings; the reference, the chart and the compose file agree with them."""
+"""The models of the settings agree with the reference, the chart, and the compose file."""
 
 import copy
 import json
@@ -39,8 +39,8 @@ _SETTINGS = {setting.key: setting.field for setting in reference.settings_of(Set
 _RULE = {setting.key: setting.field for setting in reference.settings_of(Rule)}
 _CONDITION = {setting.key: setting.field for setting in reference.settings_of(Condition)}
 
-#: a minimal valid configuration, with everything that a tested setting requires
 _OAUTH = {"token_url": "https://idp.example/token", "client_id": "databus"}
+#: a minimal valid configuration, with everything that a tested setting requires
 _BASE = {
     "name": "shop",
     "kafka": {"security_protocol": "SASL_SSL", "sasl": {"mechanism": "OAUTHBEARER", "oauth": _OAUTH}},
@@ -60,10 +60,11 @@ _SAMPLES: dict[str, list[Any]] = {
 
 
 def in_chart(schema: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Walk through an object of the chart's schema as `settings_of` does through a model."""
+    """List the settings in an object of the chart's schema, as `settings_of` lists those in a model."""
     for name, each in schema["properties"].items():
         part = resolved(each)
-        if "properties" not in part or name in ("tls", "sasl", "oauth", "columns"):  # sections that may be left out
+        # A section that may be left out is a setting itself, in addition to its own settings.
+        if "properties" not in part or name in ("tls", "sasl", "oauth", "columns"):
             yield f"{prefix}{name}", part
         if "properties" in part:
             yield from in_chart(part, f"{prefix}{name}.")
@@ -91,7 +92,7 @@ def set_by_chart() -> set[str]:
 
 
 @pytest.mark.parametrize(("path", "text"), reference.pages(), ids=lambda value: getattr(value, "name", ""))
-def test_the_reference_is_made_from_the_models(path: Path, text: str) -> None:
+def test_the_reference_is_generated_from_the_models(path: Path, text: str) -> None:
     assert path.read_text() == text, "run `make docs`"
 
 
@@ -106,7 +107,7 @@ def test_the_reference_links_settings_to_pages_that_exist() -> None:
     assert all((_ROOT / "docs" / "reference" / page).exists() for page in pages)
 
 
-def test_the_chart_takes_every_setting_that_it_does_not_set_itself() -> None:
+def test_the_chart_accepts_every_setting_that_it_does_not_set_itself() -> None:
     own = set_by_chart()
     assert "spark.lake" in own
     assert own <= _SETTINGS.keys()
@@ -116,7 +117,9 @@ def test_the_chart_takes_every_setting_that_it_does_not_set_itself() -> None:
 
 
 @pytest.mark.parametrize(("chart", "fields"), [(_CHART_SETTINGS, _SETTINGS), (_CHART_RULE, _RULE)], ids=["all", "rule"])
-def test_the_chart_takes_the_same_choices(chart: dict[str, Mapping[str, Any]], fields: dict[str, Any]) -> None:
+def test_the_chart_accepts_the_choices_of_the_models(
+    chart: dict[str, Mapping[str, Any]], fields: dict[str, Any]
+) -> None:
     choices = {key: set(get_args(field.annotation)) for key, field in fields.items() if is_choice(field.annotation)}
     choices.get("publisher.oversize", set()).discard("claim_check")  # the pod keeps no files
     assert {key: set(schema["enum"]) for key, schema in chart.items() if "enum" in schema} == choices
@@ -128,7 +131,7 @@ def is_choice(annotation: Any) -> bool:
 
 
 @pytest.mark.parametrize("key", [key for key in _CHART_SETTINGS if kind_of(key) in _SAMPLES])
-def test_the_chart_takes_the_same_values(key: str, tmp_path: Path) -> None:
+def test_the_chart_accepts_the_values_that_the_models_accept(key: str, tmp_path: Path) -> None:
     for value in _SAMPLES[kind_of(key)]:
         assert accepts(_CHART_SETTINGS[key], value) is valid(tmp_path, key, value), value
 
@@ -171,7 +174,7 @@ def loaded(folder: Path, settings: object) -> Settings:
 def test_the_charts_values_are_valid_settings(file: str, tmp_path: Path) -> None:
     config = yaml.safe_load((_CHART / file).read_text())["config"]
     for section in ("source", "redis", "kafka"):
-        config[section].pop("tls", None)  # its files are in the pod only
+        config[section].pop("tls", None)  # the files of `tls` are in the pod only
     if sasl := config["kafka"].get("sasl"):
         sasl["password"] = "from a Secret"
     config["publisher"]["salt"] = "from a Secret"

@@ -1,4 +1,4 @@
-"""The form of dead letters."""
+"""The headers and keys of dead letters."""
 
 import pytest
 
@@ -25,18 +25,18 @@ LETTER = DeadLetter(
 )
 
 
-def test_headers_describe_the_letter_completely() -> None:
+def test_a_dead_letter_is_read_from_its_headers() -> None:
     assert read_headers(LETTER.headers()) == LETTER
     headers = dict(LETTER.headers())
     assert headers.keys() >= {"error", "topic", "partition", "key", "schema", "table", "action", "gtid", "file"}
     assert (headers["bytes"], headers["row"], headers["key"]) == (b"2000000", b"5", b"\x00\xff")
 
 
-def test_the_letters_of_one_event_have_different_keys() -> None:
+def test_the_key_contains_what_distinguishes_the_dead_letters_of_one_event() -> None:
     assert LETTER.id == '[12,4,5,"insert","shop.größe",3,"p.shop.gr__e",0]'.encode()
 
 
 @pytest.mark.parametrize("headers", [[], LETTER.headers()[1:], [*LETTER.headers(), ("row", b"x"), ("gtid", b"\xff")]])
-def test_another_record_in_the_topic_is_refused(headers: list[tuple[str, bytes]]) -> None:
+def test_headers_that_are_missing_or_invalid_are_refused(headers: list[tuple[str, bytes]]) -> None:
     with pytest.raises(PoisonError, match="cannot be read"):
         read_headers(headers)

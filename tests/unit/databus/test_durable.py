@@ -1,4 +1,4 @@
-"""Files that survive a crash of the machine: content and names are synced, in that order."""
+"""Files that survive a crash of the machine: a file's content is synced first, then its name."""
 
 import os
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from databus_dump_api.store import DumpStore
 
 _ROOT = Path(__file__).parents[3]
 
-#: which file was synced, and whether the target's name existed by then
+#: inode of each file that was synced, and whether the target's name existed at that time
 Synced = list[tuple[int, bool]]
 
 
@@ -23,7 +23,7 @@ def target(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def synced(target: Path, monkeypatch: pytest.MonkeyPatch) -> Synced:
-    """Inodes in the order in which they are synced."""
+    """The files in the order in which they are synced."""
     found: Synced = []
     fsync = os.fsync
 
@@ -39,7 +39,7 @@ def inode(path: Path) -> int:
     return path.stat().st_ino
 
 
-def test_content_is_synced_before_the_name_appears_and_the_name_after(target: Path, synced: Synced) -> None:
+def test_content_is_synced_before_the_name_appears_and_the_folder_afterwards(target: Path, synced: Synced) -> None:
     with durable.replacing(target) as file:
         file.write(b"new")
     assert target.read_bytes() == b"new"
@@ -56,7 +56,7 @@ def test_a_failure_leaves_the_older_file(target: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_new_folders_are_synced_in_the_folders_above_them(target: Path, synced: Synced) -> None:
+def test_the_parent_of_each_new_folder_is_synced(target: Path, synced: Synced) -> None:
     durable.make_folder(target / "a" / "b")
     assert [number for number, _ in synced] == [inode(target.parent), inode(target), inode(target / "a")]
     synced.clear()
@@ -64,7 +64,7 @@ def test_new_folders_are_synced_in_the_folders_above_them(target: Path, synced: 
     assert not synced
 
 
-async def test_a_manifest_is_durable_with_its_folder(target: Path, synced: Synced) -> None:
+async def test_a_new_manifest_and_its_folder_are_synced(target: Path, synced: Synced) -> None:
     store = DumpStore(target)
     store.open()
     await store.save(Manifest(id="d", pipeline="p", state=State.PENDING, created=datetime.now(UTC)))

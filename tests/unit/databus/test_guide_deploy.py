@@ -1,4 +1,4 @@
-"""The examples of docs/guide/deploy.md are configurations that work."""
+"""The examples of docs/guide/deploy.md are valid configurations."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """The files that the examples have in /run/secrets."""
+    """A folder with the files that the examples expect in /run/secrets."""
     authority = Authority(tmp_path)
     pem = authority.issue("client").read_bytes()
     for folder in ("kafka-tls", "redis-tls"):
@@ -30,6 +30,7 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def example(word: str, secrets: Path) -> dict[str, Any]:
+    """Parse the only example that contains a word."""
     (text,) = (block for block in BLOCKS if word in block)
     return yaml.safe_load(text.replace("/run/secrets", str(secrets)))
 
@@ -40,28 +41,30 @@ def load_text(folder: Path, values: dict[str, Any]) -> Any:
     return load(path)
 
 
-def test_a_login_with_a_password(secrets: Path) -> None:
+def test_the_example_of_a_login_with_a_password_is_valid(secrets: Path) -> None:
     kafka = load_text(secrets, example("SCRAM-SHA-512        #", secrets)).kafka
     assert (kafka.security_protocol, kafka.sasl.password.get_secret_value()) == ("SASL_SSL", "hunter2")
 
 
-def test_a_login_with_a_token(secrets: Path) -> None:
+def test_the_example_of_a_login_with_a_token_is_valid(secrets: Path) -> None:
     section = example("OAUTHBEARER", secrets)
     kafka = load_text(secrets, {"kafka": {"security_protocol": "SASL_SSL"} | section}).kafka
     assert kafka.sasl.oauth.client_secret.get_secret_value() == "hunter2"
 
 
-def test_a_client_certificate(secrets: Path) -> None:
+def test_the_example_of_a_client_certificate_is_valid(secrets: Path) -> None:
     kafka = load_text(secrets, example("tls.crt", secrets)).kafka
     assert (kafka.security_protocol, kafka.tls.key_file.name) == ("SSL", "tls.key")
 
 
-def test_redis(secrets: Path) -> None:
+def test_the_example_of_redis_is_valid(secrets: Path) -> None:
     redis = load_text(secrets, example("rediss://", secrets)).redis
     assert (redis.username, redis.password.get_secret_value()) == ("databus", "hunter2")
 
 
-def test_compose(secrets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compose_example_overrides_settings_and_passes_all_secrets(
+    secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compose = example("services:", secrets)
     assert compose["services"]["reader"]["secrets"] == list(compose["secrets"])
     for variable, value in compose["services"]["reader"]["environment"].items():

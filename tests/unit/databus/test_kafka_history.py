@@ -1,4 +1,4 @@
-"""The records of the schema history."""
+"""The records of the schema history, and which topics are ours."""
 
 import re
 
@@ -18,7 +18,7 @@ TABLE = Table(
 )
 
 
-def test_what_is_written_is_read() -> None:
+def test_encoded_records_are_decoded_to_the_same_history() -> None:
     history = decode_history(
         [
             (names.schema_key("a.b", "c"), encode_table(TABLE)),
@@ -30,7 +30,7 @@ def test_what_is_written_is_read() -> None:
     assert not decode_history([]).complete
 
 
-def test_names_with_dots_have_keys_of_their_own() -> None:
+def test_tables_with_dots_in_their_names_have_different_keys() -> None:
     assert names.schema_key("a.b", "c") != names.schema_key("a", "b.c")
 
 
@@ -49,7 +49,7 @@ def test_t30_a_record_that_cannot_be_read_is_an_error(key: bytes, value: bytes) 
         decode_history([(key, value)])
 
 
-def test_consumers_of_tables_do_not_subscribe_to_topics_of_our_own() -> None:
+def test_the_pattern_of_table_topics_does_not_match_our_internal_topics() -> None:
     pattern = re.compile(names.table_topics(["{name}.{schema}.{table}"], "databus", ["*.*"]))
     assert pattern.fullmatch("databus.shop.t")
     assert not pattern.fullmatch(names.schema_topic("p"))

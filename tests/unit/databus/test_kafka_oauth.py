@@ -23,13 +23,13 @@ async def endpoint() -> AsyncIterator[TokenEndpoint]:
         yield endpoint
 
 
-def provider(endpoint: TokenEndpoint, **otherwise: Any) -> Tokens:
+def provider(endpoint: TokenEndpoint, **overrides: Any) -> Tokens:
     values = {"token_url": endpoint.url, "client_id": "databus", "client_secret": "s3cret", "scope": "kafka"}
-    return Tokens(KafkaOAuth(**(values | otherwise)))
+    return Tokens(KafkaOAuth(**(values | overrides)))
 
 
 async def failure(tokens: Tokens) -> DatabusError:
-    """Require an error that aiokafka expects, with our error as its cause."""
+    """Request a token in vain, and return our error, which is the cause of the one that aiokafka gets."""
     with pytest.raises(KafkaConnectionError) as caught:
         await tokens.token()
     assert isinstance(caught.value.__cause__, DatabusError)
@@ -56,7 +56,7 @@ async def test_a_token_is_fetched_again_before_it_expires(
         assert len(endpoint.requests) == fetched
 
 
-async def test_a_refused_client_is_a_wrong_setting(endpoint: TokenEndpoint) -> None:
+async def test_a_refused_client_is_reported_as_a_wrong_setting(endpoint: TokenEndpoint) -> None:
     error = await failure(provider(endpoint, client_secret=SecretStr("wrong")))
     assert isinstance(error, InvalidSettings)
     assert str(error) == (
@@ -64,18 +64,18 @@ async def test_a_refused_client_is_a_wrong_setting(endpoint: TokenEndpoint) -> N
     )
 
 
-async def test_a_url_without_tokens_is_not_a_token_endpoint(endpoint: TokenEndpoint) -> None:
+async def test_an_answer_without_a_token_is_reported_as_a_wrong_token_url(endpoint: TokenEndpoint) -> None:
     endpoint.answer = {"hello": "world"}
     error = await failure(provider(endpoint))
     assert isinstance(error, InvalidSettings)
     assert "kafka.sasl.oauth.token_url" in str(error)
 
 
-async def test_an_unavailable_endpoint_is_retried(endpoint: TokenEndpoint) -> None:
+async def test_an_unavailable_endpoint_is_an_error_that_is_retried(endpoint: TokenEndpoint) -> None:
     endpoint.status = 503
     assert isinstance(await failure(provider(endpoint)), KafkaUnavailable)
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    with closing(socket.create_server(("127.0.0.1", 0))) as closed:
+        port = closed.getsockname()[1]
     error = await failure(provider(endpoint, token_url=f"http://127.0.0.1:{port}/token"))
     assert isinstance(error, KafkaUnavailable)
     assert "kafka.sasl.oauth.token_url" in str(error)

@@ -1,4 +1,4 @@
-"""Security of Kafka's clients in the configuration: refused settings are one line each; secrets are never shown."""
+"""Security settings of Kafka's clients: each invalid setting is one error line, and secrets are never shown."""
 
 from pathlib import Path
 
@@ -19,6 +19,7 @@ def write(folder: Path, kafka: str) -> Path:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
+    """A folder with certificates and a password."""
     authority = Authority(tmp_path)
     authority.issue("client")
     authority.issue("locked", password="open sesame")
@@ -42,7 +43,7 @@ def test_a_login_over_tls_is_read(files: Path) -> None:
     assert "sesame" not in repr(settings)
 
 
-def test_the_environment_can_give_all_of_it(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_security_settings_can_come_from_the_environment(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value in {
         "SECURITY_PROTOCOL": "SASL_SSL",
         "SASL__MECHANISM": "OAUTHBEARER",
@@ -59,7 +60,7 @@ def test_the_environment_can_give_all_of_it(files: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("kafka", "said"),
+    ("kafka", "message"),
     [
         ("{security_protocol: TLS}", "kafka.security_protocol: Input should be 'PLAINTEXT', 'SSL', "),
         ("{security_protocol: SASL_SSL}", "kafka: security_protocol SASL_SSL needs sasl"),
@@ -101,8 +102,8 @@ def test_the_environment_can_give_all_of_it(files: Path, monkeypatch: pytest.Mon
         ),
     ],
 )
-def test_settings_that_cannot_work_are_one_line(files: Path, kafka: str, said: str) -> None:
+def test_an_invalid_setting_is_reported_in_one_line(files: Path, kafka: str, message: str) -> None:
     with pytest.raises(InvalidSettings) as caught:
         load_kafka(files, kafka)
     (line,) = str(caught.value).splitlines()
-    assert line.startswith(f"{files}/databus.yaml: {said}".replace("FOLDER", str(files)))
+    assert line.startswith(f"{files}/databus.yaml: {message}".replace("FOLDER", str(files)))

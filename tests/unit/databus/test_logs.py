@@ -1,4 +1,4 @@
-"""The log: lines in two formats, fields that are bound, levels, and nothing that may quote a row."""
+"""The log: lines in two formats, bound fields, levels, and no messages that may quote a row."""
 
 import asyncio
 import gc
@@ -26,8 +26,8 @@ log = get_logger("databus_reader.service")
 
 
 @pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """Restore pytest's own logging."""
+def restored_logging() -> Iterator[None]:
+    """Restore pytest's own logging after a test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers[:] = []
@@ -38,25 +38,25 @@ def restored() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def written(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def json_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
-def test_the_reference_is_made_from_the_list() -> None:
+def test_the_reference_is_generated_from_the_list_of_events() -> None:
     path, text = reference.page()
     assert path.read_text() == text, "run `make docs`"
 
 
-def test_every_event_has_a_name_and_a_sentence() -> None:
+def test_every_event_has_a_name_in_snake_case_and_a_sentence() -> None:
     for event in LogEvent:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", event)
         assert re.fullmatch(r"[A-Zd].*\.", event.meaning)
 
 
-def test_a_line_of_json_has_event_text_and_fields(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_json_line_has_event_message_and_fields(capsys: pytest.CaptureFixture[str]) -> None:
     configure("reader", Log(format="json"), pipeline="shop")
     log.info(LogEvent.READING, "reading db:3306", host="db:3306", rows=7)
-    (line,) = written(capsys)
+    (line,) = json_lines(capsys)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
     assert line == {
         "level": "info",
@@ -70,7 +70,7 @@ def test_a_line_of_json_has_event_text_and_fields(capsys: pytest.CaptureFixture[
     }
 
 
-def test_a_line_on_the_console_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_console_line_quotes_values_and_has_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     configure("reader", Log(), pipeline="shop")
     log.warning(LogEvent.HOST_REFUSED, "too\nold\x1b[31m", host="db:3306", table='shop."odd" name', rows=0)
     (line,) = capsys.readouterr().err.splitlines()
@@ -88,7 +88,7 @@ def test_an_error_keeps_the_fields_of_the_blocks_it_leaves() -> None:
     assert SchemaMismatch.fields == {}
 
 
-async def test_bound_fields_reach_what_the_block_starts_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_bound_fields_apply_to_the_block_and_what_it_starts(capsys: pytest.CaptureFixture[str]) -> None:
     configure("reader", Log(format="json"))
 
     async def task() -> None:
@@ -98,13 +98,13 @@ async def test_bound_fields_reach_what_the_block_starts_and_nothing_else(capsys:
     with bound(generation="a1", host="db:1"):
         with bound(host="db:2"):
             await asyncio.create_task(task())
-        log.info(LogEvent.READING, "behind the inner block", host="db:3")
+        log.info(LogEvent.READING, "after the inner block", host="db:3")
     log.info(LogEvent.READING, "outside")
-    fields = [(line.get("generation"), line.get("host")) for line in written(capsys)]
+    fields = [(line.get("generation"), line.get("host")) for line in json_lines(capsys)]
     assert fields == [("a1", "db:2"), ("a1", "db:2"), ("a1", "db:3"), (None, None)]
 
 
-def test_levels_are_set_for_all_and_for_single_loggers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_loggers_can_have_levels_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     levels: dict[str, LogLevel] = {"databus.reader": "debug", "httpx": "info"}
     configure("reader", Log(format="json", level="warning", levels=levels))
     log.debug(LogEvent.READING, "1")
@@ -115,17 +115,17 @@ def test_levels_are_set_for_all_and_for_single_loggers(capsys: pytest.CaptureFix
     logging.getLogger("uvicorn.error").error("no")
     logging.getLogger("another").info("no")
     logging.getLogger("another").warning("4")
-    assert [line["message"] for line in written(capsys)] == ["1", "2", "3", "4"]
+    assert [line["message"] for line in json_lines(capsys)] == ["1", "2", "3", "4"]
 
 
-def test_lines_of_libraries_and_warnings_have_an_event_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_libraries_and_warnings_of_python_have_the_event_library(capsys: pytest.CaptureFixture[str]) -> None:
     configure("reader", Log(format="json"))
     logging.getLogger("library").warning("%d of %d", 1, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         logging.captureWarnings(capture=True)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
-    first, second = written(capsys)
+    first, second = json_lines(capsys)
     assert (first["event"], first["logger"], first["message"]) == ("library", "library", "1 of 2")
     assert (second["event"], second["logger"]) == ("library", "py.warnings")
 
@@ -160,10 +160,10 @@ def test_an_unknown_error_is_written_without_its_message(
 def test_a_long_gtid_set_is_cut() -> None:
     assert position_fields(Position("0-1-9", "binlog.1", 4)) == {"gtid": "0-1-9", "position": "binlog.1:4"}
     assert position_fields(Position()) == position_fields(None) == {}
-    assert len(position_fields(Position("x" * 5000))["gtid"]) == 301
+    assert len(position_fields(Position("x" * 5000))["gtid"]) == 301  # with an ellipsis
 
 
-async def test_what_nothing_waited_for_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_that_nothing_waited_for_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
     async def broken() -> None:
         raise ValueError("secret row")
 

@@ -1,4 +1,4 @@
-"""Clients of Kafka and Redis are made in one module each, so that security settings apply to all."""
+"""Clients of Kafka and Redis are created in few modules, so that security settings apply to all clients."""
 
 import ast
 from pathlib import Path
@@ -7,13 +7,12 @@ ROOT = Path(__file__).parents[3]
 
 
 def clients(file: Path) -> set[str]:
-    """List the clients of aiokafka and redis-py, and the connectors of Spark, that a module makes."""
-    return {
-        client for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call) for client in made(node)
-    }
+    """List the clients of aiokafka and redis-py, and the Kafka connectors of Spark, that a module creates."""
+    calls = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    return {client for call in calls for client in created_by(call)}
 
 
-def made(call: ast.Call) -> set[str]:
+def created_by(call: ast.Call) -> set[str]:
     *owners, called = ast.unparse(call.func).split(".")
     if called.startswith("AIOKafka") or called == "create_conn":
         return {called}
@@ -22,15 +21,15 @@ def made(call: ast.Call) -> set[str]:
     return {"Redis"} if {*owners, called} & {"Redis", "from_url"} else set()
 
 
-def test_clients_are_made_in_one_place() -> None:
-    makers = {
+def test_clients_are_created_only_in_the_modules_that_apply_the_settings() -> None:
+    modules = {
         str(file.relative_to(ROOT)): names
         for folder in ("libs", "services")
         for file in sorted((ROOT / folder).glob("*/src/**/*.py"))
-        if file.relative_to(ROOT).parts[1] != "devstack"  # it starts servers, and knows nothing of configurations
+        if file.relative_to(ROOT).parts[1] != "devstack"  # the local servers, which have no configuration
         if (names := clients(file))
     }
-    assert makers == {
+    assert modules == {
         "libs/databus/src/databus/kafka_client.py": {"AIOKafkaAdminClient", "AIOKafkaConsumer", "AIOKafkaProducer"},
         "libs/databus/src/databus/kafka_errors.py": {"create_conn"},
         "libs/databus/src/databus/redis_connection.py": {"Redis"},

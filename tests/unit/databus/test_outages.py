@@ -17,7 +17,7 @@ def outages(caplog: pytest.LogCaptureFixture) -> Outages:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> Lines:
-    """Take the lines logged since the last call: event, dependency and host."""
+    """Return the lines logged since the last call: event, dependency and host of each."""
     lines = [(str(r.event), r.fields["dependency"], r.fields.get("host", "")) for r in caplog.records]
     caplog.clear()
     return lines
@@ -46,7 +46,9 @@ def test_retries_are_logged_at_level_debug(outages: Outages, caplog: pytest.LogC
     assert [event for event, *_ in logged(caplog)] == ["dependency_lost", "dependency_retried", "dependency_retried"]
 
 
-def test_of_several_hosts_only_the_one_that_is_read_is_back(outages: Outages, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_host_that_is_back_does_not_end_the_outages_of_other_hosts(
+    outages: Outages, caplog: pytest.LogCaptureFixture
+) -> None:
     for host in ("a:1", "b:1"):
         outages.lost(SourceUnavailable("the host does not answer", host))
     outages.lost(SourceUnavailable("no host answers"))
@@ -60,9 +62,7 @@ def test_of_several_hosts_only_the_one_that_is_read_is_back(outages: Outages, ca
     ]
 
 
-def test_a_standby_knows_only_that_the_storage_of_the_lease_is_back(
-    outages: Outages, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_only_the_given_dependencies_are_back(outages: Outages, caplog: pytest.LogCaptureFixture) -> None:
     outages.lost(KafkaUnavailable("no broker answers"))
     outages.lost(RedisUnavailable("Redis does not answer"))
     logged(caplog)

@@ -1,4 +1,4 @@
-"""The publisher's own record of its progress in a generation."""
+"""The progress that the publisher tracks in a generation."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def begin(transaction: int) -> Begin:
     return Begin(transaction=transaction, gtid="", file="log.2", server_id=1, thread_id=7, time_us=20)
 
 
-def test_the_gtid_set_grows_by_what_the_reader_passed_and_published() -> None:
+def test_the_gtid_set_grows_by_skipped_and_by_committed_transactions() -> None:
     tracker = ProgressTracker(Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a"))
     tracker.start(Start(Position(f"{UUID}:1-4", "log.1", 100), "a", "mysql", 10, in_order=True))
     assert tracker.take() == Progress(Position(f"{UUID}:1-4", "log.1", 100), 7, 10, "a", in_order=True)
@@ -27,7 +27,7 @@ def test_the_gtid_set_grows_by_what_the_reader_passed_and_published() -> None:
     assert not tracker.moved
 
 
-def test_a_mariadb_domain_moves_on_to_its_last_transaction() -> None:
+def test_the_gtid_of_a_mariadb_domain_is_replaced_by_its_next_one() -> None:
     tracker = ProgressTracker(Progress())
     tracker.start(Start(Position("0-1-5,1-1-9", "log.1", 100), "a", "mariadb", 10, in_order=False))
     tracker.skip(Heartbeat("0-2-7", "log.2", 300, 15))

@@ -1,4 +1,4 @@
-"""Which settings make a server unfit, and that all of them are named at once."""
+"""Which settings of a server are refused, and that all faults are reported at once."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_each_fault_names_its_setting(variable: str, value: str) -> None:
         require_ready(server(**{variable: value}), "db:1")
 
 
-def test_all_faults_come_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(SourceNotReady) as caught:
         require_ready(server(log_bin="OFF", binlog_format="STATEMENT"), "db:1")
     assert len(str(caught.value).splitlines()) == 2

@@ -1,4 +1,4 @@
-"""Answers of Redis, as redis-py reads them, and what becomes of them: a retry, or a line for the operator."""
+"""Error answers of Redis: which are retried, and which are reported to the operator."""
 
 import pytest
 from redis._parsers.base import BaseParser
@@ -9,7 +9,7 @@ from databus.redis_connection import redis_error
 
 
 def answered(text: str) -> RedisError:
-    """Read an error as redis-py reads it from the socket."""
+    """Parse an error answer as redis-py does."""
     error: RedisError = BaseParser.parse_error(text)
     return error
 
@@ -29,7 +29,7 @@ def answered(text: str) -> RedisError:
         "BUSY Redis is busy running a script.",
     ],
 )
-def test_what_passes_by_itself_is_retried(text):
+def test_an_error_that_may_pass_by_itself_is_retried(text):
     assert isinstance(redis_error(answered(text)), RedisUnavailable)
 
 
@@ -41,7 +41,7 @@ def test_what_passes_by_itself_is_retried(text):
         ("NOPERM User shop has no permissions to run the 'fcall' command", "grant the account this right"),
     ],
 )
-def test_a_refused_account_names_what_to_change(text, advice):
+def test_the_error_of_a_refused_account_says_what_to_change(text, advice):
     error = redis_error(answered(text))
     assert isinstance(error, InvalidSettings)
     assert advice in str(error)

@@ -14,21 +14,21 @@ from databus.runtime import Health, health_routes, uninterrupted
 from databus.settings import Settings
 
 
-async def test_a_service_is_alive_until_its_work_makes_no_progress() -> None:
+async def test_a_service_is_alive_while_its_work_takes_steps() -> None:
     health = Health()
     app = httpx.ASGITransport(Starlette(routes=health_routes(health)))
     async with httpx.AsyncClient(transport=app, base_url="http://service") as client:
         assert (await client.get("/healthz")).status_code == 200
-        health.down("Kafka is away")
+        health.down("Kafka is unavailable")
         health.beat()
         assert (await client.get("/healthz")).status_code == 200
-        assert (await client.get("/readyz")).text == "Kafka is away\n"
+        assert (await client.get("/readyz")).text == "Kafka is unavailable\n"
         health.step = time.monotonic() - 3600
         answer = await client.get("/healthz")
     assert (answer.status_code, answer.text) == (503, "stuck\n")
 
 
-async def test_a_step_is_finished_before_its_task_stops() -> None:
+async def test_a_cancelled_task_finishes_its_step_first() -> None:
     begun, go_on, finished = asyncio.Event(), asyncio.Event(), False
 
     async def step() -> None:
@@ -63,7 +63,9 @@ async def test_a_second_cancellation_interrupts_a_step() -> None:
         await task
 
 
-async def test_an_unknown_error_at_the_stop_is_logged_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unknown_error_of_the_last_step_is_logged_without_its_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def step() -> None:
         await asyncio.sleep(0)
         raise ValueError("secret row")
@@ -76,7 +78,7 @@ async def test_an_unknown_error_at_the_stop_is_logged_without_its_message(caplog
     assert caplog.messages == ["the last step failed while stopping: ValueError"]
 
 
-async def test_a_step_that_fails_does_not_keep_its_task_from_stopping(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_cancelled_task_ends_even_if_its_last_step_fails(caplog: pytest.LogCaptureFixture) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def step() -> None:
@@ -95,10 +97,12 @@ async def test_a_step_that_fails_does_not_keep_its_task_from_stopping(caplog: py
 
 
 @pytest.mark.parametrize(
-    ("served", "pauses"), [(0.0, [0.5, 1.0, 2.0, 4.0]), (3600.0, [0.5, 0.5, 0.5, 0.5])], ids=["a moment", "an hour"]
+    ("ready_seconds", "pauses"),
+    [(0.0, [0.5, 1.0, 2.0, 4.0]), (3600.0, [0.5, 0.5, 0.5, 0.5])],
+    ids=["ready for a moment", "ready for an hour"],
 )
-async def test_pauses_grow_until_the_work_was_ready_for_longer(
-    served: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_than_the_last_pause(
+    ready_seconds: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
 
@@ -109,7 +113,7 @@ async def test_pauses_grow_until_the_work_was_ready_for_longer(
         if len(slept) == len(pauses):
             return
         health.up()
-        health.since -= served
+        health.since -= ready_seconds
         raise KafkaUnavailable("no broker answers")
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
@@ -117,7 +121,7 @@ async def test_pauses_grow_until_the_work_was_ready_for_longer(
     assert slept == pauses
 
 
-async def test_a_dependency_is_logged_once_for_all_tries_until_it_is_back(
+async def test_an_outage_is_logged_once_however_often_the_work_is_retried(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -127,7 +131,7 @@ async def test_a_dependency_is_logged_once_for_all_tries_until_it_is_back(
         nonlocal tries
         tries += 1
         if tries == 3:
-            health.stand_by("standby")  # which says nothing of Kafka
+            health.stand_by("standby")  # needs no Kafka, so Kafka may still be unavailable
         if tries < 5:
             raise KafkaUnavailable(f"no broker answers at try {tries}")
         health.up()
@@ -139,7 +143,7 @@ async def test_a_dependency_is_logged_once_for_all_tries_until_it_is_back(
     assert "at try 1" in caplog.messages[0]
 
 
-async def test_a_lost_leadership_is_no_outage(
+async def test_a_lost_leadership_is_not_logged_as_an_outage(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tries = 0

@@ -1,4 +1,4 @@
-"""The configuration file: units, overrides, secrets, and every error at once."""
+"""The configuration file: units, overrides, secrets, and errors, all of which are reported at once."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.
     assert (settings.source.user, settings.source.hosts) == ("from-env", ["db1:1"])
 
 
-def test_the_log_is_set_by_the_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_overrides_single_settings_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(write(tmp_path, "name: shop")).log == Log(format="console", level="info", levels={})
     path = write(tmp_path, "name: shop\nlog: {level: debug, levels: {databus.reader: warning}}")
     monkeypatch.setenv("DATABUS__LOG__FORMAT", "json")
@@ -66,14 +66,14 @@ def test_the_log_is_set_by_the_file_and_the_environment(tmp_path: Path, monkeypa
     assert load(path).log.levels == {"databus.reader": "warning", "aiokafka": "info"}
 
 
-def test_an_election_is_set_for_each_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_service_has_its_own_election_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABUS__PUBLISHER__ELECTION__RENEW", "500ms")
     settings = load(write(tmp_path, "name: shop\nreader: {election: {by: kubernetes}}"))
     assert (settings.reader.election.by, settings.reader.election.renew) == ("kubernetes", 2)
     assert (settings.publisher.election.by, settings.publisher.election.renew) == ("redis", 0.5)
 
 
-def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_or_the_environment_enables_tls_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(write(tmp_path, "name: shop")).source.tls is None
     tls = load(write(tmp_path, "name: shop\nsource: {tls: {}}")).source.tls
     assert tls and tls.verify == "full"
@@ -83,7 +83,7 @@ def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("tls", "said"),
+    ("tls", "message"),
     [
         ("{ca_file: FOLDER/none.pem}", "source.tls: FOLDER/none.pem: No such file"),
         ("{ca_file: FOLDER/databus.yaml}", "source.tls: FOLDER/databus.yaml: no PEM certificates"),
@@ -92,13 +92,13 @@ def test_tls_is_asked_for_by_the_file_or_the_environment(tmp_path: Path, monkeyp
         ("{ca: x}", "source.tls.ca: "),
     ],
 )
-def test_tls_that_cannot_work_is_reported_at_the_start(tmp_path: Path, tls: str, said: str) -> None:
+def test_invalid_tls_settings_are_refused(tmp_path: Path, tls: str, message: str) -> None:
     folder = str(tmp_path)
-    with pytest.raises(InvalidSettings, match=said.replace("FOLDER", folder)):
+    with pytest.raises(InvalidSettings, match=message.replace("FOLDER", folder)):
         load(write(tmp_path, f"name: shop\nsource: {{tls: {tls.replace('FOLDER', folder)}}}"))
 
 
-def test_all_errors_come_at_once_each_with_its_path(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once_each_with_the_path_of_its_key(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         """
@@ -119,7 +119,7 @@ def test_all_errors_come_at_once_each_with_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["- a list", "name: [unclosed", ""])
-def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_yaml_mapping_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match=r"databus\.yaml"):
         load(write(tmp_path, text))
 
@@ -127,7 +127,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path, text: str) -
 @pytest.mark.parametrize(
     "text", ['"hunter2', "hunter2: x", "!hunter2 x", "*hunter2", "[hunter2", "{hunter2: [}", "@hunter2"]
 )
-def test_an_error_in_the_file_does_not_quote_it(tmp_path: Path, text: str) -> None:
+def test_the_error_for_invalid_yaml_does_not_quote_the_file(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match=r"not valid YAML at line \d+, column \d+") as caught:
         load(write(tmp_path, f"name: shop\nsource:\n  password: {text}\n  user: x\n"))
     assert "hunter2" not in str(caught.value)
@@ -139,7 +139,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "message"),
     [
         ("DATABUS__SOURCES__USER", "x", "DATABUS__SOURCES__USER overrides nothing"),
         ("DATABUS__SOURCE__HOST", "x", "there is no source.host"),
@@ -147,28 +147,28 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         ("DATABUS__SOURCE__HOSTS", "db1:3306", "JSON"),
     ],
 )
-def test_an_override_that_cannot_be_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+def test_an_invalid_override_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(InvalidSettings, match=said):
+    with pytest.raises(InvalidSettings, match=message):
         load(write(tmp_path, "name: shop"))
 
 
 @pytest.mark.parametrize("text", ["1: x", 'name: shop\nkafka: {bootstrap_servers: ["k:99999"]}'])
-def test_odd_values_are_one_clear_line(tmp_path: Path, text: str) -> None:
+def test_one_invalid_key_or_value_is_reported_in_one_line(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings) as caught:
         load(write(tmp_path, text))
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_each_pipeline_is_a_replica_of_its_own(tmp_path: Path) -> None:
+def test_each_pipeline_has_its_own_server_id(tmp_path: Path) -> None:
     ids = {load(write(tmp_path, f"name: {name}")).server_id for name in ("shop", "stock")}
     assert len(ids) == 2
     assert load(write(tmp_path, "name: shop\nreader: {server_id: 7}")).server_id == 7
 
 
-def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> None:
+def test_topic_settings_become_text_as_kafka_expects_it(tmp_path: Path) -> None:
     text = "name: shop\npublisher: {topic_settings: {retention.ms: 1000, preallocate: true, cleanup.policy: compact}}"
     settings = load(write(tmp_path, text)).publisher.topic_settings
     assert settings == {"retention.ms": "1000", "preallocate": "true", "cleanup.policy": "compact"}
@@ -176,7 +176,7 @@ def test_settings_of_topics_are_written_as_kafka_reads_them(tmp_path: Path) -> N
         load(write(tmp_path, "name: shop\npublisher: {topic_settings: {retention.ms: [1]}}"))
 
 
-SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
+GTID_SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
         ("latest", StartLatest()),
         ("earliest", StartEarliest()),
         ("mysql-bin.000007:4", StartAt("mysql-bin.000007", 4)),
-        (f"gtid:{SET}", StartAfterGtids(SET)),
+        (f"gtid:{GTID_SET}", StartAfterGtids(GTID_SET)),
         ("gtid:0-1-9", StartAfterGtids("0-1-9")),
         ("dump:d-1", StartAfterDump("d-1")),
     ],
@@ -200,7 +200,7 @@ def test_a_start_position_has_one_of_five_forms(
 
 
 @pytest.mark.parametrize(
-    ("start", "said"),
+    ("start", "message"),
     [
         ("newest", "expected latest, earliest, FILE:OFFSET"),
         ("mysql-bin.000007", "expected latest, earliest, FILE:OFFSET"),
@@ -209,11 +209,11 @@ def test_a_start_position_has_one_of_five_forms(
         ("gtid:1-2", "'1-2' is not a GTID set of MySQL or MariaDB"),
     ],
 )
-def test_an_invalid_start_position_is_refused(tmp_path: Path, start: str, said: str) -> None:
-    with pytest.raises(InvalidSettings, match=f"reader.start: {said}"):
+def test_an_invalid_start_position_is_refused(tmp_path: Path, start: str, message: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"reader.start: {message}"):
         load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}'))
 
 
-def test_a_host_is_named_once(tmp_path: Path) -> None:
+def test_a_host_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match=r"source\.hosts: db1:1 is listed twice"):
         load(write(tmp_path, 'name: shop\nsource: {hosts: ["db1:1", "db2:1", "db1:1"]}'))

@@ -1,4 +1,4 @@
-"""Which tables match `schema.table` patterns, and which schemas may have such tables."""
+"""Which tables are selected by `schema.table` patterns, and which schemas may have such tables."""
 
 import pytest
 
@@ -8,7 +8,7 @@ FILTER = TableFilter(["shop.*", "stock_?.item*"], ["shop.tmp_*", "shop.audit", "
 
 
 @pytest.mark.parametrize(
-    ("table", "meant"),
+    ("table", "selected"),
     [
         (("shop", "orders"), True),
         (("shop", "tmp_1"), False),
@@ -20,21 +20,21 @@ FILTER = TableFilter(["shop.*", "stock_?.item*"], ["shop.tmp_*", "shop.audit", "
         (("stock_x", "items"), False),
     ],
 )
-def test_a_table_matches_if_it_is_included_and_not_excluded(table: tuple[str, str], meant: bool) -> None:
-    assert FILTER.matches(*table) is meant
+def test_a_table_is_selected_if_it_is_included_and_not_excluded(table: tuple[str, str], selected: bool) -> None:
+    assert FILTER.matches(*table) is selected
 
 
-def test_a_schema_is_left_out_only_where_all_its_tables_are() -> None:
+def test_a_schema_may_have_selected_tables_unless_all_are_excluded_or_none_is_included() -> None:
     schemas = ["shop", "stock_1", "stock_x", "stock", "other"]
     assert [schema for schema in schemas if FILTER.may_match_in(schema)] == ["shop", "stock_1"]
 
 
-def test_a_statement_that_contains_a_schemas_name_may_be_about_it() -> None:
+def test_a_text_may_name_a_schema_if_it_contains_a_name_that_matches() -> None:
     texts = ["ALTER TABLE `shop`.orders", "DROP TABLE stock_7.x", "DROP TABLE orders"]
     assert [FILTER.may_be_named_in(text) for text in texts] == [True, True, False]
 
 
-def test_patterns_without_a_table_are_listed() -> None:
+def test_patterns_that_match_no_table_are_listed() -> None:
     patterns = TableFilter(["shop.*", "shop.orders", "stock.*"])
     assert patterns.unmatched([("shop", "orders"), ("other", "t")]) == ["stock.*"]
     assert patterns.unmatched([]) == ["shop.*", "shop.orders", "stock.*"]

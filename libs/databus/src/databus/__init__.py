@@ -1,1 +1,1 @@
-"""Change events, positions, the stream contract, wire formats and the runtime of the services."""
+"""What every service needs: events, progress, the pipe, settings, names, errors, metrics, runtime and clients."""

@@ -1,6 +1,6 @@
 """TLS of the clients of Kafka and Redis, and why a handshake failed.
 
-`section` is the section of their settings: `kafka` or `redis`.
+The parameter `section` is the section of a client's settings: `kafka` or `redis`.
 """
 
 import asyncio
@@ -13,13 +13,14 @@ from databus_binlog import TlsFailed
 
 #: OpenSSL's error codes for a certificate that is valid, but issued for another host name or IP address
 _OTHER_HOST = (62, 64)
-#: alerts that a server sends when it refuses this client's certificate, or got none
+#: TLS alerts of a server that refuses this client's certificate, or requires one and got none
 _CLIENT_ALERT = re.compile("ALERT_(.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)")
+#: how long to wait for the server's alert
 _ALERT_SECONDS = 2
 
 
 def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
-    """Read the files; without settings, trust the system's authorities. Raises InvalidSettings."""
+    """Read the certificate files; without settings, trust the system's authorities. Raises InvalidSettings."""
     try:
         return (tls or ClientTls()).context()
     except TlsFailed as error:
@@ -27,10 +28,10 @@ def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
 
 
 async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLError | None:
-    """Connect, send nothing and return the error that the server answers with, or None.
+    """Connect, send nothing, and return the TLS alert that the server sends; None if it sends none.
 
     With TLS 1.3 a server refuses a client's certificate after the handshake. A client that has sent a request by then
-    may see a closed connection only.
+    may see only that the connection was closed.
     """
     try:
         async with asyncio.timeout(_ALERT_SECONDS):
@@ -41,18 +42,18 @@ async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLErr
                 writer.close()
     except ssl.SSLError as error:
         return error
-    except OSError:  # TimeoutError is one: a server that accepts the client waits for its request
+    except OSError:  # also a TimeoutError: a server that accepts the client waits for its request
         pass
     return None
 
 
 def tls_refusal(server: str, section: str, error: BaseException | None) -> InvalidSettings | None:
-    """Say which setting to change after a failed handshake; None for an error that may pass by itself."""
+    """Return an error that names the setting to change after a failed handshake; None if no certificate was refused."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         advice = f"check {section}.tls.ca_file"
         if error.verify_code in _OTHER_HOST:
-            advice = f"connect to a name that is in it, or set {section}.tls.verify_hostname to false"
+            advice = f"connect to a name that the certificate contains, or set {section}.tls.verify_hostname to false"
         return InvalidSettings(f"{server} has a certificate that cannot be trusted: {reason} ({advice})")
     if isinstance(error, ssl.SSLError) and (alert := _CLIENT_ALERT.search(error.reason or "")):
         reason = alert[1].replace("_", " ").lower()

@@ -1,7 +1,8 @@
 """Dead letters: records of the pipeline's dead-letter topic, each of which describes a record that was not published.
 
-The key identifies the change. The value is that of the original record; it is empty if the value could not be encoded,
-or is too large for this topic as well. Everything else is in headers, as text. A tombstone means that it was replayed.
+The key of a dead letter identifies the change. Its value is the value of the original record, or empty if that could
+not be encoded or is too large for this topic as well. Everything else is in headers: the original key as it is, the
+rest as text. A tombstone means that the dead letter was replayed.
 """
 
 from collections.abc import Iterable
@@ -20,10 +21,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
     #: the error's message
     error: str
-    #: where the record belongs
+    #: topic of the original record
     topic: str
-    #: -1 if it depends on the row, which was not read
+    #: its partition in that topic; -1 if the partition depends on the row's key, and the row was not read
     partition: int
+    #: its message format
     format: str = "databus"
     #: key of the original record
     key: bytes | None = None
@@ -33,15 +35,17 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     gtid: str
     #: binlog file of the transaction
     file: str
-    #: offsets of the binlog event in `file`
+    #: offset at which the binlog event starts in `file`
     start: int
+    #: offset at which it ends
     end: int
-    #: ordinal of the transaction in the pipeline, and of the (first) row in the transaction
+    #: ordinal of the transaction in the pipeline
     transaction: int
+    #: ordinal of the record's first row in the transaction, from 0
     row: int
-    #: number of the record among those of the same rows, from 0
+    #: number of the record among the records that its format makes of the same rows, from 0
     record: int = 0
-    #: size of the original value, or of the binlog event if the row was not read
+    #: size in bytes of the original value, or of the binlog event if the row was not read; 0 if there is no value
     size: int = msgspec.field(name="bytes")
     #: time of the commit at the source, in µs since the epoch
     time: int
@@ -53,7 +57,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> bytes:
-        """Key of the dead letter; it is the same when the same change fails again."""
+        """Key of the dead letter. When the same change fails again, its dead letter has the same key."""
         change = (self.transaction, self.start, self.row, self.action, f"{self.schema}.{self.table}")
         return msgspec.json.encode((*change, self.partition, self.topic, self.record))
 

@@ -29,7 +29,7 @@ class DumpApi:
     """A connection to dump-api. Every method raises DumpApiUnavailable or DumpUnusable."""
 
     def __init__(self, url: str, poll: float = 1.0) -> None:
-        """Connect when used. `poll` is the pause in seconds between two checks of a dump that is being taken."""
+        """Connect on first use. `poll` is the pause in seconds between two checks of a dump that is being taken."""
         self._http = httpx.AsyncClient(base_url=url, timeout=30)
         self._url = _without_login(httpx.URL(url))
         self._poll = poll
@@ -65,7 +65,7 @@ class DumpApi:
 
     @asynccontextmanager
     async def leased(self, dump: str) -> AsyncIterator[None]:
-        """Hold a lease, so that the dump is not deleted during the block."""
+        """Hold a lease of the dump, so that dump-api does not delete it during the block."""
         answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
         lease = self._read(answer, DumpLease)
         path = f"/v1/dumps/{dump}/leases/{lease.lease}"
@@ -74,7 +74,7 @@ class DumpApi:
             yield
         finally:
             renewing.cancel()
-            # A lease that cannot be released expires.
+            # A lease that cannot be released expires by itself.
             with suppress(asyncio.CancelledError, DumpApiUnavailable, DumpUnusable):
                 await renewing
             with suppress(DumpApiUnavailable, DumpUnusable):
@@ -82,15 +82,16 @@ class DumpApi:
 
     async def download(self, dump: str, file: DumpFile, path: Path) -> None:
         """Download a file, or the rest of it, and verify its SHA-256. A damaged file is removed."""
-        if (have := await asyncio.to_thread(_size, path)) < file.bytes:
-            await self._append(f"/v1/dumps/{dump}/files/{quote(file.name)}", path, have)
+        if (size := await asyncio.to_thread(_size, path)) < file.bytes:
+            await self._download_from(size, f"/v1/dumps/{dump}/files/{quote(file.name)}", path)
         if await asyncio.to_thread(_sha256, path) != file.sha256:
             await asyncio.to_thread(path.unlink)
             raise DumpUnusable(f"dump {dump}: {file.name} differs from its manifest (SHA-256): request a new dump")
 
-    async def _append(self, url: str, path: Path, have: int) -> None:
+    async def _download_from(self, offset: int, url: str, path: Path) -> None:
+        """Append the bytes from this offset to a file, or replace the file if the server sends all bytes."""
         try:
-            async with self._http.stream("GET", url, headers={"Range": f"bytes={have}-"}) as answer:
+            async with self._http.stream("GET", url, headers={"Range": f"bytes={offset}-"}) as answer:
                 await self._require_success(answer)
                 with path.open("ab" if answer.status_code == HTTPStatus.PARTIAL_CONTENT else "wb") as part:
                     async for chunk in answer.aiter_raw(_CHUNK):
@@ -106,7 +107,8 @@ class DumpApi:
                 await self._request("PUT", path)
             except DumpApiUnavailable as error:
                 if not failed:
-                    log.warning(LogEvent.LEASE_NOT_RENEWED, f"the lease is not renewed: {error}; retrying", dump=dump)
+                    text = f"the lease of the dump could not be renewed: {error}; retrying"
+                    log.warning(LogEvent.LEASE_NOT_RENEWED, text, dump=dump)
                 failed = True
 
     async def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:

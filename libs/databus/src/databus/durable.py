@@ -1,6 +1,6 @@
 """Durable files: what these functions have written survives a crash of the machine. All of them block.
 
-A file's content and its name are stored apart. The content is synced through the file, the name through its folder.
+A file's content and its name are stored separately: syncing the file stores its content, syncing the folder its name.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a complete file at the end of the block, in place of an older one, which remains if an error occurs."""
+    """Yield a new file, which replaces `path` at the end of the block; if an error occurs, `path` is not changed."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:
@@ -27,14 +27,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def close(file: BinaryIO) -> None:
-    """Sync a file's content and close it; for a new file's name, sync its folder."""
+    """Sync a file's content and close it. The name of a new file is durable only after `sync_folder`."""
     file.flush()
     os.fsync(file.fileno())
     file.close()
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its missing parents."""
+    """Create a folder and its missing parents, durably."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)

@@ -1,10 +1,15 @@
-"""Leader election: one replica of a service is active, the others stand by. The active one renews a lease.
+"""Leader election: one replica of a service is active, the others stand by. The active replica renews a lease.
 
-A lease is valid for 2.5 times `renew`. Its holder stops working after 2 times `renew` without a renewal, before another
-replica can acquire it. A standby tries every fifth of `renew`, so it takes over within 3 times `renew`.
+A lease is valid for 2.5 times `renew`. If the active replica has not renewed it for 2 times `renew`, its work is
+cancelled. If the current step does not end within another 0.5 times `renew`, it may overlap with the work of the next
+active replica.
 
-The election keeps two readers from taking turns. The data is safe without it: a replica may continue without the lease,
-because its process was suspended or the storage lost the lease, but the pipe refuses it and Kafka fences it.
+A standby tries to acquire the lease every 0.2 times `renew`, so one takes over within 3 times `renew` after the last
+renewal. The duration of a Kubernetes lease is rounded up to full seconds, so there it may take up to 1 s longer.
+
+Without the election several readers would keep ending one another's generations of the pipe. With `exactly_once`,
+safety does not depend on the election: two replicas may work at once, because a process was suspended or the storage
+lost the lease, but a generation accepts the entries of one reader only, and Kafka fences all publishers but the newest.
 """
 
 import asyncio
@@ -31,22 +36,27 @@ log = get_logger(__name__)
 
 Role = Literal["reader", "publisher"]
 
-#: in units of `renew`: validity of a lease, deadline of its holder, timeout of one renewal, a standby's interval
+#: how long a lease is valid, in units of `renew`
 _DURATION = 2.5
+#: time without a renewal after which the work is cancelled, in units of `renew`
 _DEADLINE = 2.0
+#: timeout of one renewal, in units of `renew`
 _ATTEMPT = 0.5
+#: pause of a standby between its attempts, and of the holder after a failed renewal, in units of `renew`
 _POLL = 0.2
 
+#: timeout for reading or releasing the lease after the work has ended
 _RELEASE_SECONDS = 2.0
-#: pause between cancellations of the work: longer than a client takes to disconnect, which may swallow the first one
+#: pause until the work is cancelled again: a client may swallow a cancellation while it disconnects, which takes less
 _LEAVE_SECONDS = 8.0
-_SUSPENDED = "this process was not running"
+#: why a lease was lost before the next renewal was tried
+_SUSPENDED = "this process was suspended or blocked"
 
 
 class LeaderLease(Protocol):
     """A lock that expires. Every method raises a RetryableError while its storage cannot be reached."""
 
-    #: identifies this candidate, also to operators
+    #: name of this candidate, by which operators can find its process
     me: str
 
     async def take(self) -> str:
@@ -54,7 +64,7 @@ class LeaderLease(Protocol):
         ...
 
     async def holder(self) -> str | None:
-        """Return the current holder."""
+        """Return the current holder, or None if there is none."""
         ...
 
     async def release(self) -> None:
@@ -66,7 +76,7 @@ class LeaderLease(Protocol):
 async def leading(election: Election, pipeline: str, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
     """Stand by until no other replica is active, then run the block.
 
-    If the lease is lost meanwhile, the block is cancelled and LeadershipLost is raised.
+    If the lease is lost during the block, the block is cancelled and LeadershipLost is raised.
     """
     async with open_lease(election, pipeline, role, redis) as lease, holding(lease, role, election.renew, health):
         yield
@@ -86,13 +96,13 @@ async def open_lease(election: Election, pipeline: str, role: Role, redis: Redis
 
 @asynccontextmanager
 async def holding(lease: LeaderLease, role: Role, renew: float, health: Health) -> AsyncIterator[None]:
-    """Do what `leading` does with a given lease, which is valid for 2.5 times `renew` seconds."""
+    """Do what `leading` does, with this lease. It is renewed every `renew` seconds, and valid for 2.5 times as long."""
     leader = metrics.LEADER.labels(role)
     try:
-        until = await _acquire(lease, role, renew, health)
+        deadline = await _acquire(lease, role, renew, health)
         health.down(f"becoming the active {role}")
         leader.set(1)
-        async with _Term(lease, renew, until):
+        async with _Term(lease, renew, deadline):
             yield
     finally:
         leader.set(0)
@@ -102,15 +112,24 @@ async def holding(lease: LeaderLease, role: Role, renew: float, health: Health) 
 
 
 async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health) -> float:
-    """Wait until we hold the lease. Returns the loop time until which we certainly do."""
+    """Stand by until we hold the lease. Returns the deadline for the next renewal, on the event loop's clock.
+
+    Raises LeadershipLost if that deadline has passed before the storage answers.
+    """
     clock = asyncio.get_running_loop().time
     leader = None
     while True:
         requested = clock()
         holder = await lease.take()
         if holder == lease.me:
+            deadline = requested + _DEADLINE * renew
+            if (answered := clock()) >= deadline:
+                raise LeadershipLost(
+                    f"the storage of the lease took {answered - requested:.1f} s to answer, longer than the "
+                    f"{_DEADLINE * renew:g} s for which the lease may be held (raise {role}.election.renew)"
+                )
             log.info(LogEvent.LEADERSHIP_ACQUIRED, f"this replica is the active {role} now", role=role)
-            return requested + _DEADLINE * renew
+            return deadline
         health.stand_by(f"standby: {holder} is the active {role}")
         health.beat()
         if holder != leader:
@@ -120,38 +139,43 @@ async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health)
 
 
 class _Term:
-    """The time while we hold the lease: it is renewed, and the work is cancelled when it is lost."""
+    """The time while we hold the lease. Renews the lease, and cancels the work when the lease is lost."""
 
+    #: the task that runs the block
     _work: "asyncio.Task[object]"
-    _keeping: "asyncio.Task[None]"
+    _renewals: "asyncio.Task[None]"
 
-    def __init__(self, lease: LeaderLease, renew: float, until: float) -> None:
+    def __init__(self, lease: LeaderLease, renew: float, deadline: float) -> None:
         self._lease = lease
         self._renew = renew
-        self._until = until
+        #: when the work is cancelled unless the lease is renewed before, on the event loop's clock
+        self._deadline = deadline
         self._clock = asyncio.get_running_loop().time
+        #: how often we have cancelled the work
         self._cancels = 0
+        #: the error to raise instead of the work's, once the lease is lost
         self._lost: Exception | None = None
 
     async def __aenter__(self) -> None:
         self._work = cast("asyncio.Task[object]", asyncio.current_task())
-        self._keeping = asyncio.create_task(self._keep())
+        self._renewals = asyncio.create_task(self._renew_then_cancel())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._keeping.cancel()
+        self._renewals.cancel()
         for _ in range(self._cancels):
             self._work.uncancel()
-        await asyncio.wait({self._keeping})
+        await asyncio.wait({self._renewals})
         if isinstance(error, asyncio.CancelledError) and self._work.cancelling():
-            return  # it was also cancelled from elsewhere
-        if isinstance(error, FatalError) and not self._lost and await self._deposed():
-            self._lost = LeadershipLost(f"another replica is active now: {error}")
+            return  # other code has cancelled the work, too, and expects this CancelledError
+        # A new active replica makes our work fail: Kafka fences our producer, or the database closes our connection.
+        if isinstance(error, FatalError) and not self._lost and await self._another_may_be_active():
+            self._lost = LeadershipLost(f"another replica may be active now: {error}")
         if self._lost and isinstance(error, asyncio.CancelledError | DatabusError | None):
             raise self._lost from error
 
-    async def _keep(self) -> None:
+    async def _renew_then_cancel(self) -> None:
         """Renew the lease until it is lost; then cancel the work, repeatedly until it ends."""
         try:
             await self._renew_until_lost()
@@ -163,27 +187,27 @@ class _Term:
             await asyncio.sleep(_LEAVE_SECONDS)
 
     async def _renew_until_lost(self) -> None:
-        """Renew the lease in time. Raises LeadershipLost."""
+        """Renew the lease every `renew` seconds, and sooner after a failure. Raises LeadershipLost when it is lost."""
         pause, reason = self._renew, _SUSPENDED
         while True:
-            await asyncio.sleep(min(pause, self._until - self._clock()))
+            await asyncio.sleep(min(pause, self._deadline - self._clock()))
             requested = self._clock()
-            if requested >= self._until:
+            if requested >= self._deadline:
                 raise LeadershipLost(f"the lease was not renewed for {_DEADLINE * self._renew:g} s: {reason}")
             try:
-                async with asyncio.timeout_at(min(self._until, requested + _ATTEMPT * self._renew)):
+                async with asyncio.timeout_at(min(self._deadline, requested + _ATTEMPT * self._renew)):
                     holder = await self._lease.take()
             except (DatabusError, TimeoutError) as error:
                 pause, reason = _POLL * self._renew, str(error) or "no answer"
                 continue
             if holder != self._lease.me:
                 raise LeadershipLost(f"{holder} has acquired the lease")
-            self._until = requested + _DEADLINE * self._renew
+            self._deadline = requested + _DEADLINE * self._renew
             pause, reason = self._renew, _SUSPENDED
 
-    async def _deposed(self) -> bool:
-        """Say whether another replica is active: then Kafka fences us, and the database closes our connection."""
+    async def _another_may_be_active(self) -> bool:
+        """Return whether the deadline has passed or another replica holds the lease; False if the storage is silent."""
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
-                return self._clock() >= self._until or await self._lease.holder() not in (None, self._lease.me)
+                return self._clock() >= self._deadline or await self._lease.holder() not in (None, self._lease.me)
         return False

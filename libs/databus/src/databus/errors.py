@@ -1,4 +1,4 @@
-"""All our errors, except HTTP responses. An error's branch in this tree decides how it is handled.
+"""All our errors, except those of dump-api's HTTP responses. An error's branch in this tree decides how it is handled.
 
 DatabusError
 ├── RetryableError            retry with growing pauses: the dependency may come back
@@ -14,8 +14,8 @@ DatabusError
 ├── FatalError                stop and exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
-│   │   └── SourceRefused         a host does not have what the progress needs
-│   ├── StatementFormat         a captured table was changed by a statement that was not logged as rows
+│   │   └── SourceRefused         the reader cannot continue at a host
+│   ├── StatementFormat         a statement changed a captured table, and the binlog does not contain the changed rows
 │   ├── SchemaMismatch          a row does not fit the known schema of its table
 │   ├── ProgressCorrupt         the progress record in Kafka cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
@@ -31,7 +31,7 @@ from enum import StrEnum
 
 from databus.log_events import Fields
 
-#: What an operator can do when the binlog does not contain what happened.
+#: advice to an operator when the pipeline cannot continue from its progress without missing changes
 START_OVER = (
     "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
     "(databus.progress.NAME), start them with reader.start=latest and take a new dump"
@@ -42,7 +42,7 @@ class DatabusError(Exception):
     """The base class of all our errors. The message is one line: what happened, where, what to do."""
 
     exit_code = 1
-    #: fields of the error's log line; `logs.bound` adds those of each block that the error leaves
+    #: fields of the error's log line; each `logs.bound` block that the error leaves adds its own
     fields = Fields()
 
 
@@ -97,11 +97,11 @@ class RegistryUnavailable(RetryableError):
 
 
 class LeadershipLost(RetryableError):
-    """Another replica has the lease of the active one, or we could not renew it in time."""
+    """Another replica has acquired our lease, or we did not renew the lease in time."""
 
 
 class GenerationLost(DatabusError):
-    """The generation has ended, is claimed by another reader, or lacks an entry."""
+    """The pipe's generation has ended, is claimed by another reader, or lacks an entry."""
 
 
 class CannotApply(DatabusError):
@@ -127,22 +127,22 @@ class SourceNotReady(FatalError):
 class Refusal(StrEnum):
     """Why the reader does not read from a host."""
 
-    #: it has purged changes that are still to be read
+    #: the host has purged changes that are still to be read
     PURGED = "purged"
-    #: it has not replicated everything that was published yet
+    #: the host has not replicated everything that was published yet
     BEHIND = "behind"
-    #: it lacks transactions that were published, and has others
+    #: the host lacks transactions that were published, and has others
     OTHER_HISTORY = "other_history"
-    #: it is the server that was read before, and its binlog was reset or lost its end
+    #: the host is the server that was read before, and its binlog was reset or lost its end
     RESET = "reset"
-    #: the progress has no GTIDs, only a position in the files of another server
+    #: the progress has no GTIDs, only a position in the binlog files of another server
     NO_GTIDS = "no_gtids"
-    #: its settings, or those of the connection, are wrong
+    #: settings of the host, or of the connection to it, are wrong
     NOT_READY = "not_ready"
 
 
 class SourceRefused(SourceNotReady):
-    """A host does not have what the progress needs."""
+    """The reader cannot continue from its progress at this host, for this reason."""
 
     def __init__(self, reason: Refusal, text: str) -> None:
         super().__init__(text)

@@ -5,8 +5,8 @@ is a map, sent once per generation; events refer to it by its fingerprint. A gen
 SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow |
 QueryEvent)* Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
 
-GTID sets can be long: only `Start` contains the full set. The other events contain what was executed since the previous
-one.
+GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
+executed since the last `Start`, `Commit` or `Heartbeat`.
 """
 
 from enum import StrEnum
@@ -86,7 +86,7 @@ _fingerprint_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
-    """A table's schema from here on, for later events and the schema history. Without columns: it was dropped."""
+    """A table's schema from here on, for later events and the schema history. A table without columns was dropped."""
 
     table: Table
 
@@ -100,8 +100,9 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     gtid: str
     #: binlog file of the transaction
     file: str
-    #: server that executed it, and its thread there
+    #: id of the server that executed the transaction
     server_id: int
+    #: id of the connection's thread on that server
     thread_id: int
     #: commit time in µs since the epoch, in the precision that the server logs
     time_us: int
@@ -113,14 +114,15 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     #: fingerprint of the `Table`
     table: str
     action: Action
-    #: ordinal of the first row in its transaction, from 0
+    #: ordinal in the transaction, from 0, of this event's first row
     row: int
-    #: offsets of the binlog event in the transaction's file
+    #: offset at which the binlog event starts in the transaction's file
     start: int
+    #: offset at which it ends
     end: int
     #: msgpack array of `Row` (see databus_wire.packed_rows); before and after images alternate in updates
     rows: msgspec.Raw
-    #: the SQL statement, if the server logs it, on the first of its events
+    #: the SQL statement, if the server logs it and this is the first event of the statement
     query: bytes | None = None
 
 
@@ -130,12 +132,13 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     #: fingerprint of the `Table` after the statement
     table: str
     action: Action
-    #: the SQL statement in UTF-8, with the table's name qualified
+    #: the SQL statement in UTF-8; the table's name is qualified with its schema
     query: bytes
-    #: offsets of the binlog event in the transaction's file
+    #: offset at which the binlog event starts in the transaction's file
     start: int
+    #: offset at which it ends
     end: int
-    #: fingerprint of the table before the statement; empty if it did not exist or is not known
+    #: fingerprint of the table before the statement; empty if the table did not exist or was not known
     before: str = ""
 
 
@@ -144,19 +147,22 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
 
     #: GTID set executed since the last `Start`, `Commit` or `Heartbeat`, including transactions that are not captured
     executed: str
-    #: the position: binlog file and offset
+    #: binlog file in which the transaction ends
     file: str
+    #: offset at which it ends in that file
     end: int
     #: the transaction's id in the storage engine, if it is logged
     xid: int | None
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
-    """No captured changes up to this position, which is one to resume from."""
+    """A position to resume from. There are no captured changes between the last event and this position."""
 
-    #: as in `Commit`
+    #: GTID set executed since the last `Start`, `Commit` or `Heartbeat`
     executed: str
+    #: binlog file of the position
     file: str
+    #: offset of the position in that file
     end: int
     #: commit time of the last captured transaction, in µs since the epoch
     time_us: int
@@ -171,7 +177,7 @@ class Start(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=7):
     flavor: Flavor
     #: commit time of the last published transaction, in µs since the epoch; the present if there is none
     time_us: int
-    #: as in `Progress`; it holds for all later positions, too
+    #: as in `Progress`, for this position and those of all later events
     in_order: bool
 
 
@@ -188,10 +194,11 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9
     #: fingerprint of the `Table`
     table: str
     action: Action
-    #: ordinal of the row in its transaction
+    #: ordinal of the row in its transaction, from 0
     row: int
-    #: offsets of the binlog event in the transaction's file
+    #: offset at which the binlog event starts in the transaction's file
     start: int
+    #: offset at which it ends
     end: int
     #: size of the binlog event in bytes
     size: int

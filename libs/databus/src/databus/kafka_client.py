@@ -1,7 +1,7 @@
 """All clients of Kafka are made here, so that security and errors are the same for all.
 
-Each is a context manager that starts a client and always stops it. aiokafka's errors leave the block as ours; after a
-failed connection the error says why it failed.
+`consumer`, `admin` and `producer` start a client before their block and always stop it afterwards. Errors of aiokafka
+leave the block as errors of ours; the error of a failed connection contains the reason.
 """
 
 import asyncio
@@ -21,10 +21,11 @@ from databus.settings import Kafka
 
 Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
-#: aiokafka retries for ever while there is no transaction coordinator
+#: timeout for the start of a client; without a transaction coordinator aiokafka would retry for ever
 _START_SECONDS = 30
+#: how long a producer that is stopped may deliver what was sent
 _STOP_SECONDS = 5
-#: timeout for the next records of a partition; without a leader aiokafka would wait for ever
+#: timeout for the next records of a partition; without a partition leader aiokafka would wait for ever
 _READ_SECONDS = 60
 
 
@@ -65,7 +66,10 @@ async def producer(
 async def records(
     reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Yield the records between two offsets of an assigned partition. Raises KafkaTimeoutError if they are late."""
+    """Yield the records of an assigned partition from offset `begin` up to `end`, which is not included.
+
+    Raises KafkaTimeoutError after 60 s without records.
+    """
     if begin == end:
         return
     reading.seek(partition, begin)
@@ -110,14 +114,14 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
                 await client.start()
         except TimeoutError as error:
             raise KafkaTimeoutError(f"no answer within {_START_SECONDS} s") from error
-        except AssertionError as error:  # from a producer: a broker that refuses a token names no brokers
-            raise KafkaConnectionError("the broker named no brokers") from error
+        except AssertionError as error:  # a producer asserts that there are brokers; after a refused token it gets none
+            raise KafkaConnectionError("the broker's answer lists no brokers") from error
         yield
     except KafkaError as error:
         raise await explain(error, kafka, _brokers(client), _connection(kafka)) from error
     finally:
-        # While stopping, aiokafka confuses our cancellation with that of its own tasks, and raises theirs, which would
-        # hide the error that leaves the block.
+        # aiokafka confuses a cancellation of our task with those of its own tasks while it stops. It may raise the
+        # CancelledError of its own, which would hide the error that leaves the block, and it may swallow ours.
         with suppress(asyncio.CancelledError):
             await _stop(client)
         task = asyncio.current_task()
@@ -135,6 +139,6 @@ async def _stop(client: Any) -> None:
 
 
 def _brokers(client: Any) -> set[str]:
-    """List the brokers that the cluster has named."""
+    """List the brokers of the cluster that the client knows, as `host:port`."""
     cluster = (client.client if isinstance(client, AIOKafkaProducer) else client._client).cluster
     return {f"{broker.host}:{broker.port}" for broker in cluster.brokers()}

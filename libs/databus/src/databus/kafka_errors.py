@@ -32,7 +32,7 @@ from databus.settings import Kafka
 
 #: the account lacks a right
 _DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
-#: trying again cannot help
+#: the request is wrong, so trying again cannot help
 _REFUSALS = (IllegalArgumentError, InvalidTopicError)
 #: aiokafka could not connect, or lost the connection; it only logs the cause
 _CONNECTION_ERRORS = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError)
@@ -42,11 +42,12 @@ _PROBE_SECONDS = 5
 
 
 async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection: dict[str, Any]) -> DatabusError:
-    """Turn an error of aiokafka into ours. After a failed connection, make one more to each broker to find out why.
+    """Turn an error of aiokafka into ours. After a failed connection, connect to each broker to find out why.
 
-    `brokers` are those that the cluster has named; `connection` holds aiokafka's options for a connection.
+    `brokers` are the brokers that the client knows, as `host:port`; `connection` holds aiokafka's options for a
+    connection.
     """
-    # aiokafka raises KafkaError itself, not a subclass, when no broker could be asked.
+    # When no broker could be asked, aiokafka raises KafkaError itself, not a subclass.
     if not (isinstance(error, _CONNECTION_ERRORS) or type(error) is KafkaError):
         return _translate(error)
     addresses = sorted({*kafka.bootstrap_servers, *brokers})
@@ -60,7 +61,7 @@ async def explain(error: KafkaError, kafka: Kafka, brokers: set[str], connection
 
 
 async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> DatabusError | None:
-    """Log in to one broker; return the reason if that fails."""
+    """Log in to one broker. Returns the reason if the login fails, else None."""
     name, _, number = address.rpartition(":")
     host, port = name.strip("[]"), int(number)
     try:
@@ -79,11 +80,12 @@ async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> Databus
 
 
 async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> None:
-    """Send one request: a port that speaks another protocol may accept the connection and fail only then."""
+    """Send a request, because a port that speaks another protocol may accept the connection and fail only then."""
     answer = await connection.send(MetadataRequest([]))
     if answer.brokers or not with_token:
         return
-    # A broker that refuses the token names no brokers and then closes the connection; a starting one keeps it open.
+    # A broker that refuses the token lists no brokers and then closes the connection; a broker that is still starting
+    # lists none either, but keeps the connection open.
     try:
         await connection.send(MetadataRequest([]))
     except KafkaConnectionError as error:
@@ -94,23 +96,23 @@ def _translate(error: KafkaError) -> DatabusError:
     """Turn an error that is not about connections into ours."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(
-            "another process took over this transactional id: run one publisher, and one `databus deadletter replay`, "
-            "for each pipeline"
+            "another process took over this transactional id: run only one publisher, and only one "
+            "`databus deadletter replay`, for each pipeline"
         )
     if isinstance(error, InvalidTransactionTimeout):
         return InvalidSettings(
-            "publisher.transaction_timeout: longer than the broker allows (lower it, or raise the broker's "
+            "publisher.transaction_timeout is longer than the broker allows (lower it, or raise the broker's "
             "transaction.max.timeout.ms)"
         )
     if isinstance(error, _DENIALS):
         return FatalError(f"Kafka denies access: {error} (grant the account this right)")
     if isinstance(error, _REFUSALS):
-        return FatalError(f"Kafka refuses: {error}")
+        return FatalError(f"Kafka refuses the request: {error}")
     return KafkaUnavailable(f"Kafka is unavailable: {error} (check kafka.bootstrap_servers)")
 
 
 def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
-    """Say why a broker cannot be connected to: InvalidSettings if trying again cannot help, else KafkaUnavailable."""
+    """Explain a failed login to a broker: InvalidSettings if trying again cannot help, else KafkaUnavailable."""
     server, cause = f"Kafka at {address}", error.__cause__
     if isinstance(cause, DatabusError):  # from the token endpoint
         return cause
@@ -123,10 +125,11 @@ def _refusal(kafka: Kafka, address: str, error: Exception) -> DatabusError:
         mechanism = kafka.sasl.mechanism if kafka.sasl else ""
         advice = "check kafka.sasl.mechanism and kafka.security_protocol"
         return InvalidSettings(f"{server} does not offer SASL mechanism {mechanism} ({advice})")
-    return KafkaUnavailable(f"{server} {_absence(kafka, error)}")
+    return KafkaUnavailable(f"{server} {_failed_connection(kafka, error)}")
 
 
-def _absence(kafka: Kafka, error: Exception) -> str:
+def _failed_connection(kafka: Kafka, error: Exception) -> str:
+    """Describe why there is no connection to a broker, and what to check."""
     if isinstance(error, (*_CLOSED, ssl.SSLError)):
         return f"closed the connection: does this port speak {kafka.security_protocol} (kafka.security_protocol)?"
     reason = "does not answer" if isinstance(error, TimeoutError) else f"cannot be reached: {_reason(error)}"
@@ -134,7 +137,7 @@ def _absence(kafka: Kafka, error: Exception) -> str:
 
 
 def _account(kafka: Kafka) -> tuple[str, str]:
-    """Name the account, and the settings that it comes from."""
+    """Return a description of the account, and the names of the settings to check."""
     sasl = kafka.sasl
     if sasl and sasl.oauth:
         return f"OAuth client {sasl.oauth.client_id!r}", "kafka.sasl.oauth"

@@ -1,6 +1,6 @@
-"""The schema history in Kafka: each table of the captured schemas as it is at the pipeline's progress.
+"""The schema history in Kafka: each table of the captured schemas as it is defined at the pipeline's progress.
 
-The topic is compacted. It is written in the same transactions as the progress, and the first of them also writes the
+The topic is compacted. It is written in the same transactions as the progress. The first transaction also writes the
 head record, which shows that the history was started with the pipeline. The history starts with all tables of the
 captured schemas, or with none if the binlog names columns and `reader.start` is not `latest`. The reader stops at rows
 whose columns are named neither in the binlog nor in the history.

@@ -1,7 +1,7 @@
 """Turn the section `kafka` into the settings of Kafka's Java clients, which Spark uses.
 
-Certificates and keys are passed as text. In files Java expects both in one, and it cannot read keys that OpenSSL
-encrypted, or formats older than PKCS#8.
+The client's certificate and key are passed as text. From a file Java reads them only if both are in it, and if the key
+is not encrypted by OpenSSL or in a format older than PKCS#8.
 """
 
 import re
@@ -14,17 +14,17 @@ from databus.settings import Kafka
 from databus.settings.kafka import KafkaSasl
 from databus.settings.tls import ClientTls
 
-#: names of settings whose values are secret, as a regular expression of Java
+#: regular expression, as Java writes it, of the names of settings whose values are secret
 SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
 
 _MODULES = "org.apache.kafka.common.security"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-#: characters to escape in a quoted value of JAAS
+#: character in a quoted JAAS value → its escape sequence
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def java_settings(kafka: Kafka) -> dict[str, str]:
-    """Return the settings of a client. Raises InvalidSettings where files cannot be read."""
+    """Return the settings of a Java client. Raises InvalidSettings if a file cannot be read."""
     settings = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
         "security.protocol": kafka.security_protocol,
@@ -52,7 +52,7 @@ def _tls(tls: ClientTls) -> dict[str, str]:
 
 
 def _key(file: Path, password: str) -> str:
-    """Read a private key, as PKCS#8 that is not encrypted."""
+    """Read a private key, and return it as unencrypted PKCS#8 text."""
     try:
         key = load_pem_private_key(_read(file), password.encode() or None)
     except (TypeError, ValueError) as error:  # TypeError: a password for a key that needs none

@@ -13,17 +13,19 @@ from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable
 from databus.settings.kafka import KafkaOAuth
 
 _TIMEOUT_SECONDS = 10
-#: a new token is fetched after this part of the old one's life, as Java's clients do
+#: fraction of a token's lifetime after which a new token is fetched; the same as in Java's clients
 _REFRESH = 0.8
 
 
 class _Token(msgspec.Struct):
     access_token: str
-    #: seconds
+    #: lifetime in seconds; with 0, each login fetches a new token
     expires_in: float = 0
 
 
 class _Problem(msgspec.Struct):
+    """An error response (RFC 6749, 5.2)."""
+
     error: str = ""
     error_description: str = ""
 
@@ -72,7 +74,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
         try:
             return msgspec.json.decode(answer.content, type=_Token, strict=False)
         except msgspec.DecodeError as error:
-            raise InvalidSettings(f"{server} gives no token: {error} (check kafka.sasl.oauth.token_url)") from error
+            raise InvalidSettings(f"{server} returned no token: {error} (check kafka.sasl.oauth.token_url)") from error
 
 
 def _reason(answer: httpx.Response) -> str:
@@ -85,5 +87,5 @@ def _reason(answer: httpx.Response) -> str:
 
 @cache
 def tokens(oauth: KafkaOAuth) -> Tokens:
-    """Return the provider for these settings; short-lived clients share its token."""
+    """Return the token provider of these settings, which all clients with these settings share."""
     return Tokens(oauth)

@@ -1,4 +1,7 @@
-"""Read a pipeline's progress from Kafka: backwards, because every commit has left a record."""
+"""Read a pipeline's progress from Kafka.
+
+Each commit appends a record to the topic and only the last one counts, so the topic is read backwards.
+"""
 
 from aiokafka import ConsumerRecord, TopicPartition
 
@@ -9,8 +12,9 @@ from databus.kafka_topics import offsets_of
 from databus.progress import Progress, decode_progress
 from databus.settings import Settings
 
-#: number of offsets that are read first; transaction markers have offsets, too
+#: number of offsets in the first step backwards; transaction markers have offsets, too
 _FIRST_STEP = 32
+#: factor by which each further step is longer
 _GROWTH = 8
 
 
@@ -18,7 +22,8 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     """Read the last committed progress; None if there never was one. The topic is not created.
 
     Reading stops at the last stable offset, before any open transaction. With `to_end` it continues to the high
-    watermark and waits until open transactions have ended: for a producer that has just fenced its predecessor.
+    watermark and waits until open transactions have ended. A producer that has just fenced its predecessor needs this.
+
     Raises KafkaUnavailable, FatalError if Kafka refuses access, and ProgressCorrupt for a record that cannot be read.
     """
     partition = TopicPartition(names.progress_topic(settings.name), 0)
@@ -26,7 +31,7 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     async with consumer(settings.kafka, isolation) as reading:
         bounds = await offsets_of(reading, partition)
     if bounds is None and to_end:
-        # The producer has just created the topic: a broker that does not know it yet must not mean "start over".
+        # The producer has just created the topic. A broker that does not know it yet must not make us start over.
         raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
     begin, end = bounds or (0, 0)
     if record := await _last_committed(settings, partition, begin, end):
@@ -48,7 +53,7 @@ async def _last_committed(
         while start > begin:
             start, step = max(begin, end - step), step * _GROWTH
             last = None
-            async for record in records(reading, partition, start, end):  # not markers and aborted ones
+            async for record in records(reading, partition, start, end):  # skips markers and aborted records
                 last = record
             if last is not None:
                 return last

@@ -15,6 +15,7 @@ from aiokafka.errors import (
 
 #: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+#: how often the settings of a topic are requested, every 0.1 s, until the broker knows the topic
 _TRIES = 20
 
 
@@ -29,15 +30,17 @@ async def partition_counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
 async def partitions_of(admin: AIOKafkaAdminClient, wanted: Callable[[str], bool]) -> list[TopicPartition]:
     """List the partitions of the existing topics whose name is wanted."""
     counts = await partition_counts(admin)
-    return [TopicPartition(topic, at) for topic, count in counts.items() if wanted(topic) for at in range(count)]
+    return [
+        TopicPartition(topic, number) for topic, count in counts.items() if wanted(topic) for number in range(count)
+    ]
 
 
 async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> tuple[int, int] | None:
     """Return the first offset of a partition and the one after its last record; None if the topic does not exist.
 
-    The end is the last stable offset or the high watermark, by the consumer's isolation level.
+    The end is the last stable offset for a `read_committed` consumer, else the high watermark.
     """
-    if partition.topic not in await consumer.topics():  # asks for all, as `partition_counts` does
+    if partition.topic not in await consumer.topics():  # a request for one topic would make many brokers create it
         return None
     begin = await consumer.beginning_offsets([partition])
     end = await consumer.end_offsets([partition])
@@ -45,7 +48,7 @@ async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> t
 
 
 async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, str]:
-    """Read the effective settings of a topic that exists; a broker may not know a new one yet."""
+    """Read the effective settings of an existing topic. Retries for 2 s, because a broker may not know it yet."""
     error: type[Exception] = UnknownTopicOrPartitionError
     for _ in range(_TRIES):
         (answer,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
@@ -60,7 +63,7 @@ async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, st
 
 
 async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
-    """Read the size in bytes of the largest batch that a topic takes; Kafka's default without the right to read it."""
+    """Read how many bytes a batch in this topic may have; without the right to read that, return Kafka's default."""
     try:
         settings = await topic_settings(admin, topic)
     except (ClusterAuthorizationFailedError, TopicAuthorizationFailedError):

@@ -1,6 +1,6 @@
 """What the services log: the names of all events, and the fields that a line can have.
 
-`make docs` writes both into docs/reference/logs.md. No field holds a row's values or a secret, and no text may.
+`make docs` writes both into docs/reference/logs.md. Neither a field nor a text may contain a row's values or a secret.
 """
 
 from enum import StrEnum
@@ -8,12 +8,12 @@ from typing import Annotated, Self, TypedDict
 
 
 class LogEvent(StrEnum):
-    """What happened. Alerts match the name, so it stays; the text of a line may change."""
+    """What happened. Alerts match the names, so they must not change; the text of a line may."""
 
     meaning: str
 
     def __new__(cls, name: str, meaning: str) -> Self:
-        """Make a member whose value is its name, with a sentence for the reference."""
+        """Make a member whose value is `name`, with a sentence for the reference."""
         member = str.__new__(cls, name)
         member._value_ = name
         member.meaning = meaning
@@ -28,30 +28,27 @@ class LogEvent(StrEnum):
     STEP_FAILED = "step_failed", "The step that was running when the service was stopped failed; it is repeated later."
     DEPENDENCY_LOST = "dependency_lost", "A dependency is unavailable. The service retries until it is back."
     DEPENDENCY_RETRIED = "dependency_retried", "The dependency is still unavailable (level debug, for each retry)."
-    DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is how long it was away."
+    DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is the length of the outage."
     LIBRARY = "library", "A line of a library or a warning of Python; `logger` names its source."
 
     # --- replicas of reader and publisher
     LEADERSHIP_ACQUIRED = "leadership_acquired", "This replica is the active one from now on."
-    STANDBY = "standby", "Another replica is active; this one takes over when that ends."
+    STANDBY = "standby", "Another replica is active; this one takes over when the other one stops."
     LEADERSHIP_LOST = "leadership_lost", "This replica stops working, because another one may be active."
     GENERATION_LOST = "generation_lost", "Reader and publisher lost their common generation; a new one follows."
 
     # --- reader
     READING = "reading", "The reader starts to read the binlog of a host at a position."
     HOST_REFUSED = "host_refused", "A host of the source lacks the next changes, or is not set up for capture."
-    SOURCE_SWITCHED = "source_switched", "The reader is at the host that `databus source switch` asked for."
-    SOURCE_NOT_SWITCHED = (
-        "source_not_switched",
-        "The reader cannot use the host that `databus source switch` asked for.",
-    )
+    SOURCE_SWITCHED = "source_switched", "The reader has switched to the host of `databus source switch`."
+    SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host of `databus source switch`."
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
-    COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history does."
-    TABLE_READ_AGAIN = "table_read_again", "The effect of DDL is not clear from its text; the table's schema is read."
+    COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
+    TABLE_READ_AGAIN = "table_read_again", "A DDL statement's effect is not clear; the table's schema is read again."
 
     # --- publisher
     GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."
-    TRANSACTION_LEFT_OPEN = "transaction_left_open", "A Kafka transaction was not aborted; the next publisher does it."
+    TRANSACTION_LEFT_OPEN = "transaction_left_open", "A Kafka transaction is still open; the next publisher aborts it."
     DEAD_LETTER = "dead_letter", "A record went to the dead-letter topic (logged once per table and generation)."
     RECORD_LIMIT_LOWERED = "record_limit_lowered", "Kafka refused a batch; smaller ones are sent to this topic."
     PARTITIONS_MISSING = "partitions_missing", "A topic has fewer partitions than `publisher.partitions`."
@@ -61,7 +58,7 @@ class LogEvent(StrEnum):
     DUMP_STARTED = "dump_started", "dump-api starts to take a dump."
     DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
     DUMP_FAILED = "dump_failed", "A dump failed; the text says why."
-    DUMP_BLOCKS_DDL = "dump_blocks_ddl", "DDL on a dumped table waits until the dump ends, for lack of a privilege."
+    DUMP_BLOCKS_DDL = "dump_blocks_ddl", "A privilege is missing, so DDL on a dumped table waits until the dump ends."
     LEASE_NOT_RENEWED = "lease_not_renewed", "A lease was not renewed; its dump may be deleted during the download."
     LEASE_NOT_RELEASED = "lease_not_released", "A lease was not released after a download; it expires by itself."
     REQUEST_FAILED = "request_failed", "An HTTP request failed with an unknown error: a bug, please report it."
@@ -86,18 +83,18 @@ class Fields(PositionFields, total=False):
     """The fields of a line in addition to event and text; each is present where it applies."""
 
     pipeline: Annotated[str, "name of the pipeline"]
-    generation: Annotated[str, "what reader and publisher share until one of them restarts, in hex digits"]
+    generation: Annotated[str, "id of the generation (one use of the stream by publisher and reader), in hex digits"]
     role: Annotated[str, "`reader` or `publisher`"]
     holder: Annotated[str, "the active replica: host, process id and a random number"]
     listen: Annotated[str, "address of `/healthz`, `/readyz` and `/metrics`"]
     version: Annotated[str, "version of Databus"]
     dependency: Annotated[str, "`source`, `redis`, `kafka`, `dump-api`, `kubernetes` or `schema-registry`"]
-    seconds: Annotated[float, "how long the dependency was away"]
+    seconds: Annotated[float, "length of the outage"]
     host: Annotated[str, "host of the source, `host:port`"]
     transaction: Annotated[int, "ordinal of a source transaction in the pipeline"]
     topic: Annotated[str, "Kafka topic"]
     partitions: Annotated[int, "number of the topic's partitions"]
-    limit: Annotated[int, "size of the largest batch that is sent to the topic, in bytes"]
+    limit: Annotated[int, "size in bytes of the largest batch that is sent to the topic"]
     table: Annotated[str, "`schema.table`"]
     tables: Annotated[int, "number of tables"]
     rows: Annotated[int, "number of rows or row images"]

@@ -1,6 +1,6 @@
 """The lines of the log, as JSON or for the console.
 
-Errors that are not ours are written without their message, which may quote a row: type and stack say where the bug is.
+An error that is not ours is written without its message, which may quote a row; its type and stack locate the bug.
 """
 
 import json
@@ -14,12 +14,13 @@ from typing import Literal, TypeAlias
 from databus.errors import DatabusError
 from databus.log_events import Fields, LogEvent
 
+#: control characters, each of which becomes a space on the console
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 
 #: fields of the current block, see `databus.logs.bound`
 bound_fields: ContextVar[Fields] = ContextVar("bound_fields", default=Fields())  # noqa: B039  # never changed in place
 
-#: (time, level, service, event and text; fields; stack) → line
+#: makes a line of its head (time, level, service, event and message), its fields and its stack
 _Writer: TypeAlias = Callable[[Mapping[str, str], Mapping[str, object], str], str]
 
 
@@ -33,7 +34,7 @@ class LineFormatter(logging.Formatter):
         self._write: _Writer = _console if style == "console" else _json
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record as a line; one for the console is followed by the lines of its stack."""
+        """Write a record as a line; on the console the lines of its stack follow."""
         event: LogEvent = getattr(record, "event", LogEvent.LIBRARY)
         fields: dict[str, object] = {**self._own, **bound_fields.get(), **getattr(record, "fields", {})}
         if event is LogEvent.LIBRARY or self._write is _json:
@@ -66,7 +67,7 @@ def _word(value: object) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Describe where an error was raised, and those that caused it; only errors of ours keep their message."""
+    """Describe an error and its causes, each with its type and stack; only errors of ours keep their message."""
     message = f": {error}" if isinstance(error, DatabusError) else ""
     lines = [f"{type(error).__module__}.{type(error).__qualname__}{message}"]
     lines += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]

@@ -3,7 +3,7 @@
     log = get_logger(__name__)
     log.info(LogEvent.GENERATION_OPENED, "the reader can continue", transaction=progress.transaction)
 
-A program that calls `configure` writes them to stderr; others leave it to Python's logging.
+After a call of `configure` the lines are written to stderr; without one they go where Python's logging sends them.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from databus_binlog import Position
 
 #: These libraries also raise the errors that they log; we log each once, in our words.
 _QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
+#: number of characters after which a GTID set is cut
 _MAX_GTID = 300
 
 
@@ -45,7 +46,7 @@ class Logger:
     def error(
         self, event: LogEvent, text: str, *, cause: BaseException | None = None, **fields: Unpack[Fields]
     ) -> None:
-        """Log what an operator has to act on; of a `cause` its type and stack are written, too."""
+        """Log what an operator has to act on, with the type and stack of its `cause`."""
         self._log(logging.ERROR, event, text, fields, cause)
 
     def _log(self, level: int, event: LogEvent, text: str, fields: Fields, cause: BaseException | None = None) -> None:
@@ -53,7 +54,7 @@ class Logger:
 
 
 def get_logger(module: str) -> Logger:
-    """Return the logger of a module of ours. They are all below `databus`, as in `databus.reader.source.hosts`."""
+    """Return the logger of a module: `databus.reader.service` for module `databus_reader.service`."""
     return Logger(logging.getLogger(module.replace("databus_", "databus.", 1)))
 
 
@@ -64,7 +65,7 @@ _log = get_logger(__name__)
 def bound(**fields: Unpack[Fields]) -> Iterator[None]:
     """Add these fields to every line of the block and of the tasks and threads that it starts.
 
-    An error of ours that leaves the block takes them along.
+    An error of ours that leaves the block gets the fields, too.
     """
     token = bound_fields.set(bound_fields.get() | fields)
     try:
@@ -106,6 +107,6 @@ def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any
     if isinstance(future, asyncio.Task):
         task = future
     elif isinstance(error, OSError):
-        return  # of a connection: whoever used it got the same error
+        return  # the error of a connection; the code that used the connection got it, too
     name = getattr(task.get_coro(), "__qualname__", "") if task else ""
     _log.error(LogEvent.BACKGROUND_ERROR, context["message"].partition("(")[0], cause=error, task=name)

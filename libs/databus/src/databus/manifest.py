@@ -1,4 +1,4 @@
-"""The description of a dump, which dump-api writes and serves and its clients read; and the other bodies it serves."""
+"""The manifest of a dump and the other bodies of dump-api's answers: dump-api writes them, its clients read them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ class State(StrEnum):
     COMPLETE = "complete"
     #: ended without a result; `error` is the reason
     FAILED = "failed"
-    #: its files are being removed, or gone
+    #: its files have been or are being removed
     DELETED = "deleted"
 
 
@@ -36,9 +36,9 @@ class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     #: size of the compressed file
     bytes: int
-    #: of the compressed file, in hexadecimal
+    #: SHA-256 of the compressed file, in hexadecimal
     sha256: str
-    #: the values are the texts of `compat: strict`, which lose information
+    #: whether the values were written with the option `compat: strict`, whose texts lose information
     strict: bool = False
 
 
@@ -52,14 +52,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: when the dump was requested
     created: datetime
     format: str = "databus.jsonl.zst"
-    #: when it was complete or failed
+    #: when the dump was completed or failed
     completed: datetime | None = None
     #: the server that was read, as `flavor version identity`
     source: str = ""
     #: the snapshot contains exactly the transactions up to this position
     position: Position | None = None
-    #: topic → partition → offset from which to read Kafka after loading the dump, taken before the position; a topic
-    #: that is missing did not exist yet and is read from its beginning
+    #: topic → partition → offset from which to read Kafka after loading the dump. The offsets were read before the
+    #: position. A topic that is missing did not exist yet and is read from its beginning.
     kafka_offsets: dict[str, dict[int, int]] = {}
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()
@@ -67,7 +67,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
     def files_of(self, tables: Iterable[Table]) -> list[list[DumpFile]]:
-        """List the files of each table, in order.
+        """List the files of each of these tables, in the order of `tables`.
 
         Raises DumpUnusable for a name that two tables of the dump share: `a.b`.`c` and `a`.`b.c` are both `a.b.c`.
         """
@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def server(self) -> str:
-        """Identity of the server that was read, to whose binlog the position's file belongs."""
+        """Identity of the server that was read. The binlog file of the position is a file of this server."""
         return self.source.rpartition(" ")[2]
 
     @property
@@ -98,7 +98,9 @@ class DumpList(msgspec.Struct, frozen=True):
 
 
 class DumpLease(msgspec.Struct, frozen=True):
-    """A lease: the dump is not deleted for so many seconds from now."""
+    """A lease: until it expires, the dump is not deleted."""
 
+    #: id of the lease
     lease: str
+    #: seconds from now
     expires_in: float

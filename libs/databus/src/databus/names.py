@@ -13,7 +13,7 @@ from databus.events import Table
 
 
 def function_library(source: str) -> str:
-    """Redis function library of the pipe, named by a hash of its source: versions never call each other's functions."""
+    """Redis function library of the pipe. The name has a hash of its source, so versions never share functions."""
     return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
 
 
@@ -76,7 +76,7 @@ def schema_topic(pipeline: str) -> str:
 
 
 def schema_key(*name: str) -> bytes:
-    """Key in the schema topic: (schema, table), (schema,) or, for the head of the history, nothing."""
+    """Key in the schema topic: (schema, table), (schema,) for its character set, or () for the head record."""
     return msgspec.json.encode(name)
 
 
@@ -106,7 +106,7 @@ def debezium_heartbeat_topic(prefix: str) -> str:
 
 
 def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str]) -> str:
-    """Regular expression of the topics of all tables that match a `schema.table` pattern; it may match others, too."""
+    """Regular expression of the topics of all tables that match a `schema.table` pattern. It may match others, too."""
     parts = [pattern.split(".", 1) for pattern in patterns]
     names = (each.format(name=pipeline, schema=schema, table=table) for each in templates for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))

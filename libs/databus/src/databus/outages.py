@@ -18,7 +18,7 @@ class Outages:
         self._since: dict[tuple[str, str], float] = {}
 
     def lost(self, error: RetryableError) -> None:
-        """Log that a dependency is unavailable; at level debug if that is known."""
+        """Log that a dependency is unavailable, at level debug if that was logged before."""
         key = error.dependency, error.host
         fields = error.fields | _fields(*key)
         if key in self._since:
@@ -30,7 +30,7 @@ class Outages:
     def back(self, *, among: Container[str] | None = None, host: str = "") -> None:
         """Log that dependencies are available again: those with a name in `among`, by default all.
 
-        With a `host` of the source, its other hosts may still be unavailable.
+        If a `host` is given, it is the only one of the source's hosts that is available again.
         """
         for key, since in list(self._since.items()):
             dependency, its_host = key

@@ -1,54 +1,57 @@
 #!lua name=@LIBRARY@
 
 -- The pipe's state: KEYS[1] is the generation's hash, KEYS[2] the stream. pipe.py describes the protocol.
--- The id of an entry in the stream is its number plus one, so a missing entry shows as a gap.
+-- The id of an entry in the stream is its number plus one, because Redis has no id 0-0. A missing entry shows as a gap.
 
-local LOST = { err = 'LOST the generation is gone or claimed by another' }
+local LOST = { err = 'LOST the generation is gone, is claimed by another reader, or lacks an entry' }
 
-local function open(keys, args) -- token, start
+local function open(keys, args) -- args: token, start
   redis.call('DEL', keys[1], keys[2])
   redis.call('HSET', keys[1], 'token', args[1], 'start', args[2], 'next', 0, 'appended', 0, 'taken', 0, 'largest', 0)
   return redis.status_reply('OK')
 end
 
-local function claim(keys, args) -- claim
+local function claim(keys, args) -- args: claim
   local generation = redis.call('HMGET', keys[1], 'token', 'start', 'claim')
-  -- The same claim again is the client's retry after a lost answer.
+  -- The same claim arrives twice if the client did not get the first answer and sent the request again.
   if not generation[1] or (generation[3] and generation[3] ~= args[1]) then return false end
   redis.call('HSET', keys[1], 'claim', args[1])
   return { generation[1], generation[2] }
 end
 
-local function retire(keys, args) -- token, or nothing for whichever generation is open
+local function retire(keys, args) -- args: token, or '' for any open generation
   if args[1] == '' or redis.call('HGET', keys[1], 'token') == args[1] then redis.call('DEL', keys[1], keys[2]) end
   return redis.status_reply('OK')
 end
 
-local function append(keys, args) -- token, claim, number, payload
+local function append(keys, args) -- args: token, claim, number, payload
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'next', 'taken', 'appended', 'largest')
   if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end
   local following = tonumber(args[3]) + 1
   redis.call('XADD', keys[2], following .. '-0', 'token', args[1], 'claim', args[2], 'payload', args[4])
   local largest = #args[4]
-  if generation[5] ~= generation[4] then largest = math.max(largest, tonumber(generation[6])) end -- others are in the stream
+  if generation[5] ~= generation[4] then -- the stream had other entries
+    largest = math.max(largest, tonumber(generation[6]))
+  end
   redis.call('HSET', keys[1], 'next', following, 'largest', largest)
   return redis.call('HINCRBY', keys[1], 'appended', #args[4]) - tonumber(generation[4])
 end
 
-local function backlog(keys, args) -- token, claim
+local function backlog(keys, args) -- args: token, claim
   local generation = redis.call('HMGET', keys[1], 'token', 'claim', 'appended', 'taken')
   if generation[1] ~= args[1] or generation[2] ~= args[2] then return LOST end
   return tonumber(generation[3]) - tonumber(generation[4])
 end
 
-local function trim(keys, args) -- token, number of the first entry to keep, bytes before it
+local function trim(keys, args) -- args: token, number of the first entry to keep, bytes of all entries before it
   if redis.call('HGET', keys[1], 'token') ~= args[1] then return LOST end
   redis.call('XTRIM', keys[2], 'MINID', '=', (tonumber(args[2]) + 1) .. '-0')
   redis.call('HSET', keys[1], 'taken', args[3])
   return tonumber(redis.call('HGET', keys[1], 'largest'))
 end
 
--- All but `append` must work when Redis is out of memory: they free memory, or lead to its being freed, and need little.
+-- Redis runs these functions even when it is out of memory. They need little memory, and without them the publisher
+-- could not trim the stream. Only `append` is refused then.
 local function register(name, callback)
   redis.register_function { function_name = '@LIBRARY@_' .. name, callback = callback, flags = { 'allow-oom' } }
 end

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 class Acceptance:
-    """The receiver's check of the entries of one generation."""
+    """The publisher's check of the entries of one generation."""
 
     def __init__(self, token: bytes) -> None:
         self.token = token
@@ -46,7 +46,7 @@ class Acceptance:
         self.next = 0
 
     def accept(self, entry: Entry) -> None:
-        """Accept the next entry. Raises GenerationLost for any other: neither it nor a later entry may be used."""
+        """Accept the next entry. Raises GenerationLost for any other; then no further entry may be used."""
         if entry.token != self.token:
             raise GenerationLost("the stream contains an entry of another generation")
         if self.claim not in (None, entry.claim):
@@ -66,7 +66,7 @@ class _End:
         self._stream_key = names.stream_key(pipeline)
 
     async def probe(self) -> None:
-        """Call a function of the pipe, to verify that this Redis supports functions and permits them."""
+        """Call a function of the pipe, to verify that this Redis supports functions and permits their use."""
         with suppress(GenerationLost):
             await self._call("backlog", b"", b"")
 
@@ -109,8 +109,8 @@ class ReaderEnd(_End):
     async def give_up(self) -> None:
         """End the generation that refused this reader's call, if it is still open.
 
-        If Redis lost writes, it refuses a generation's entries although this reader's claim on the generation still
-        stands. Then nobody else would end it.
+        If Redis lost writes, it may refuse this reader's entries although the generation is still open and claimed by
+        this reader. No other process would end such a generation.
         """
         await self._call("retire", self._token)
 
@@ -139,9 +139,11 @@ class PublisherEnd(_End):
     """Opens generations, reads their entries, and trims those that are published."""
 
     _acceptance = Acceptance(b"")
-    #: number of trimmed entries, and their bytes
-    _trimmed = _bytes = 0
-    #: size of the largest entry in the stream at the last trim
+    #: number of trimmed entries
+    _trimmed = 0
+    #: sum of their sizes in bytes
+    _bytes = 0
+    #: size of the largest entry since the stream was last empty, in bytes, as of the last trim
     _largest = 0
     #: whether the last `take` emptied the stream
     drained = False
@@ -178,7 +180,7 @@ class PublisherEnd(_End):
             self._acceptance.accept(entry)
         self.drained = len(entries) < count
         if not entries and block_ms is not None:
-            await self.trim()
+            await self.trim()  # removes nothing, but raises GenerationLost if the generation has ended
         return entries
 
     async def trim(self, entries: Sequence[Entry] = ()) -> None:

@@ -13,7 +13,7 @@ class Progress(msgspec.Struct, frozen=True):
     position: Position | None = None
     #: number of captured transactions published so far
     transaction: int = 0
-    #: commit time of the last of them, in µs since the epoch
+    #: commit time of the last published transaction, in µs since the epoch
     time_us: int = 0
     #: identity of the server that the position's file and offset belong to; empty if it is not known
     server: str = ""
@@ -23,7 +23,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class _Required(msgspec.Struct):
-    """The fields of every record. Requiring them keeps an emptied record from being read as "not begun yet"."""
+    """The fields that every record has. They are required, so that `{}` is not read as "not begun yet"."""
 
     position: Position | None
     transaction: int

@@ -7,7 +7,7 @@ from databus_binlog import GtidSet, Position
 
 
 class ProgressTracker:
-    """Counts transactions, and collects GTIDs, which become a set only when a progress is taken."""
+    """Counts transactions and collects their GTIDs, which are merged into a set only when a progress is taken."""
 
     def __init__(self, progress: Progress) -> None:
         self._transaction = progress.transaction
@@ -38,10 +38,10 @@ class ProgressTracker:
         self._begin = event
 
     def commit(self, event: Commit) -> None:
-        """Move to the end of the open transaction. Raises GenerationLost if none is open."""
+        """Advance to the end of the open transaction. Raises GenerationLost if none is open."""
         begin, self._begin = self._begin, None
         if begin is None:
-            raise GenerationLost("a commit came outside of a transaction")
+            raise GenerationLost("the stream contains a commit outside of a transaction")
         self._transaction = begin.transaction
         if event.executed == begin.gtid:
             self._committed.append(begin.gtid)
@@ -50,7 +50,7 @@ class ProgressTracker:
         self._file, self._end, self._time_us, self.moved = event.file, event.end, begin.time_us, True
 
     def skip(self, event: Heartbeat) -> None:
-        """Move to a position between transactions, up to which nothing was captured."""
+        """Advance to a position between transactions; nothing was captured between the last position and this one."""
         self._merge(event.executed)
         self._move(event.file, event.end, event.time_us)
 
@@ -62,7 +62,7 @@ class ProgressTracker:
         return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
 
     def _merge(self, executed: str) -> None:
-        """Add what was executed to the GTID set, after all that was committed before it."""
+        """Add first the GTIDs of the transactions committed so far to the set, then the executed ones."""
         if self._gtids is None:
             raise GenerationLost("the generation has no start")
         self._gtids.add_all(self._committed)

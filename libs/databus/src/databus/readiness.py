@@ -3,7 +3,7 @@
 from databus.errors import SourceNotReady
 from databus_binlog import Server
 
-#: variable, required value, what is wrong with another one and what to do
+#: variable, its required value, and for other values the fault and what to do
 _REQUIRED = (
     ("log_bin", "ON", "the server writes no binlog: set log_bin and restart it"),
     ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
@@ -22,7 +22,7 @@ def faults(server: Server) -> list[str]:
 
 
 def names_columns(server: Server) -> bool:
-    """Say whether the server's binlog contains the names of columns."""
+    """Return whether the server's binlog contains the names of columns."""
     return server.variables.get("binlog_row_metadata", "").upper() == "FULL"
 
 

@@ -54,7 +54,7 @@ def _options(section: RedisSection) -> dict[str, Any]:
 
 @asynccontextmanager
 async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
-    """Connect to Redis. Its errors leave the block as RedisUnavailable, InvalidSettings or FatalError."""
+    """Connect to Redis. Errors of redis-py leave the block as RedisUnavailable, InvalidSettings or FatalError."""
     redis = redis_client(section)
     with redis_errors():
         async with redis:
@@ -69,7 +69,7 @@ async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
 
 
 async def _explained(error: RedisConnectionError, section: RedisSection) -> DatabusError:
-    """Turn an error into ours; a server that only closed the connection may have refused the certificate."""
+    """Turn an error into ours. A server that only closed the connection may have refused our certificate."""
     ours, address = redis_error(error), urlsplit(section.url)
     if isinstance(ours, RedisUnavailable) and address.scheme == "rediss":
         context = tls_context(section.tls, "redis")
@@ -90,9 +90,14 @@ def redis_errors() -> Iterator[None]:
 #: errors that pass by themselves: Redis is starting, failing over, full or busy. redis-py has classes for most of them
 #: (LOADING is a ConnectionError, MASTERDOWN a ClusterDownError) and removes the code from their text.
 _PASSING = (
-    *(RedisConnectionError, RedisTimeoutError, ReadOnlyError, OutOfMemoryError),
-    *(ClusterDownError, TryAgainError),
+    RedisConnectionError,
+    RedisTimeoutError,
+    ReadOnlyError,
+    OutOfMemoryError,
+    ClusterDownError,
+    TryAgainError,
 )
+#: codes of such errors without a class; redis-py leaves these codes in the text
 _PASSING_CODES = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED")
 
 

@@ -35,10 +35,10 @@ log = logs.get_logger(__name__)
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
-#: After this time a cancellation is repeated: the first one may be swallowed, or its step may hang. Well below
-#: Kubernetes' 30 s.
+#: pause until the work is cancelled again: a client may have swallowed the first cancellation, or a step may hang. The
+#: pause is well below the 30 s that Kubernetes waits.
 _STOP_SECONDS = 8.0
-#: All timeouts for dependencies are shorter, so work without a step for this long is stuck.
+#: time without a step after which the work is stuck: all timeouts for dependencies are shorter
 _STUCK_SECONDS = 300.0
 
 
@@ -59,12 +59,15 @@ class Health:
     outages: Outages = field(default_factory=Outages)
 
     def up(self, *, host: str = "") -> None:
-        """Report that the service works, so all dependencies are available; of the source's hosts only `host`."""
+        """Report that the service works, so all its dependencies are available.
+
+        If a `host` is given, the other hosts of the source may still be unavailable.
+        """
         self._set_ready("ok")
         self.outages.back(host=host)
 
     def stand_by(self, reason: str) -> None:
-        """Report that the service is ready to take over, for which it needs only the storage of the lease."""
+        """Report that the service is ready to take over. It has reached only the storage of the lease."""
         self._set_ready(reason)
         self.outages.back(among=("redis", "kubernetes"))
 
@@ -184,11 +187,11 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
             return await run(settings, health)
         except RetryableError as raised:
             error = raised
-        except asyncio.CancelledError:  # aiokafka cancels us if that happens while it connects
+        except asyncio.CancelledError:  # aiokafka cancels our task if a connection is closed while it is being opened
             error = KafkaUnavailable("Kafka is unavailable: it closed a connection (check kafka.bootstrap_servers)")
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
-        if health.ready and time.monotonic() - health.since > pause:  # an immediate failure is no recovery
+        if health.ready and time.monotonic() - health.since > pause:  # work that failed at once had not recovered
             pause = _FIRST_PAUSE
         health.down(str(error))
         health.beat()
@@ -216,12 +219,12 @@ async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what may be logged of an error: the message of one that is not ours may quote a row."""
+    """Return the message of an error of ours, but only the type of any other: its message may quote a row."""
     return str(error) if isinstance(error, DatabusError) else type(error).__name__
 
 
 def health_routes(health: Health) -> list[BaseRoute]:
-    """Liveness, readiness and metrics, for any Starlette application."""
+    """Return the routes of liveness, readiness and metrics, for any Starlette application."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n" if health.alive else "stuck\n", status_code=200 if health.alive else 503)

@@ -24,7 +24,7 @@ _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     DuplicateServerId: "reader.server_id",
 }
 
-#: what a server that lacks the requested position answers
+#: a server's answer to the request for a position that it lacks → the reason why the host is refused
 _REFUSALS: dict[type[BinlogError], Refusal] = {
     PositionPurged: Refusal.PURGED,
     PositionUnknown: Refusal.OTHER_HISTORY,

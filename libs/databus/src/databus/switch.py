@@ -1,6 +1,6 @@
 """Switch the reader to another host of the database: a request and its result, as expiring keys in Redis.
 
-Redis may lose either. The client then gets no result and has to repeat the request.
+Redis may lose the request or the result. The client then gets no result and has to repeat the request.
 """
 
 import secrets
@@ -12,20 +12,21 @@ from redis.asyncio import Redis
 
 from databus import names
 
-#: a request that no reader has read by then expires
+#: time after which a request that was not answered expires
 REQUEST_SECONDS = 30
+#: time after which a result that no client has read expires
 _RESULT_SECONDS = 600
 
 
 class SwitchRequest(msgspec.Struct, frozen=True):
-    """A request to switch to a host."""
+    """A request to switch to a host, as `host:port`."""
 
     id: str
     host: str
 
 
 class SwitchResult(msgspec.Struct, frozen=True):
-    """Whether the reader has switched, and a message for the operator."""
+    """Whether the reader now reads from the requested host, and a message for the operator."""
 
     done: bool
     text: str
@@ -36,14 +37,14 @@ _encode = msgspec.json.encode
 
 async def request(redis: Redis, pipeline: str, host: str) -> SwitchRequest:
     """Request that the reader of a pipeline switches to a host."""
-    made = SwitchRequest(secrets.token_hex(8), host)
-    await redis.set(names.switch_key(pipeline), _encode(made), ex=REQUEST_SECONDS)
-    return made
+    switch = SwitchRequest(secrets.token_hex(8), host)
+    await redis.set(names.switch_key(pipeline), _encode(switch), ex=REQUEST_SECONDS)
+    return switch
 
 
-async def result(redis: Redis, pipeline: str, made: SwitchRequest, seconds: int) -> SwitchResult | None:
-    """Wait some seconds, fewer than the client's timeout, for the result of a request; None if there is none yet."""
-    popped = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, made.id)], timeout=seconds))
+async def result(redis: Redis, pipeline: str, switch: SwitchRequest, seconds: int) -> SwitchResult | None:
+    """Wait for the result of a request for fewer seconds than the socket timeout; None if there is none yet."""
+    popped = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, switch.id)], timeout=seconds))
     return msgspec.json.decode(popped[1], type=SwitchResult) if popped else None
 
 
@@ -53,9 +54,9 @@ async def pending(redis: Redis, pipeline: str) -> SwitchRequest | None:
     return msgspec.json.decode(found, type=SwitchRequest) if found else None
 
 
-async def answer(redis: Redis, pipeline: str, made: SwitchRequest, outcome: SwitchResult) -> None:
+async def answer(redis: Redis, pipeline: str, switch: SwitchRequest, outcome: SwitchResult) -> None:
     """Publish the result of a request, and remove the request."""
-    key = names.switched_key(pipeline, made.id)
+    key = names.switched_key(pipeline, switch.id)
     await redis.rpush(key, _encode(outcome))
     await redis.expire(key, _RESULT_SECONDS)
     await redis.delete(names.switch_key(pipeline))

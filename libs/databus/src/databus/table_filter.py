@@ -1,4 +1,4 @@
-"""Which tables are meant: `schema.table` patterns with `*` and `?`."""
+"""Select tables by `schema.table` patterns with `*` and `?`."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -17,17 +17,17 @@ class TableFilter:
         self._exclude = exclude
 
     def matches(self, schema: str, table: str) -> bool:
-        """Say whether a table is meant."""
+        """Return whether a table is selected."""
         name = f"{schema}.{table}"
         return any(fnmatchcase(name, p) for p in self._include) and not any(fnmatchcase(name, p) for p in self._exclude)
 
     def may_match_in(self, schema: str) -> bool:
-        """Say whether tables of a schema may be meant."""
+        """Return whether tables of a schema may be selected."""
         included = any(fnmatchcase(schema, _schema_of(p)) for p in self._include)
         return included and not any(fnmatchcase(schema, _schema_of(p)) for p in self._exclude if p.endswith(".*"))
 
     def may_be_named_in(self, text: str) -> bool:
-        """Say whether a text may contain the name of a schema with tables that are meant."""
+        """Return whether a text may contain the name of a schema with selected tables."""
         return any(fnmatchcase(text, f"*{_schema_of(p)}*") for p in self._include)
 
     def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:

@@ -1,7 +1,8 @@
-"""A leader lease stored as a `Lease` of coordination.k8s.io/v1, with the rules of Kubernetes' own components.
+"""A leader lease stored as a `Lease` of coordination.k8s.io/v1, by the same rules as in Kubernetes' own components.
 
-The clocks of two machines are never compared: a candidate considers a lease expired when it has seen it unchanged for
-its duration, on its own monotonic clock. Each write names the version it replaces, so of two writers one is refused.
+The clocks of two machines are never compared: a candidate measures on its own monotonic clock how long a Lease has not
+changed. The Lease has expired when that is longer than its duration. Each write names the version that it replaces, so
+Kubernetes refuses one of two concurrent writes.
 """
 
 import math
@@ -18,12 +19,16 @@ import httpx
 
 from databus.errors import FatalError, InvalidSettings, KubernetesUnavailable
 
-#: address of the API and credentials in a pod: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+# https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+#: address of the API in a pod
 API = "https://kubernetes.default.svc"
+#: folder of the service account's credentials in a pod
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
-_SECONDS = 5
+_REQUEST_SECONDS = 5
+#: the service account lacks a right
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+#: client errors (4xx) after which a retry may succeed
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 Json = dict[str, Any]
@@ -43,7 +48,7 @@ class _Token(httpx.Auth):
 
 @asynccontextmanager
 async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIterator[httpx.AsyncClient]:
-    """Make a client for the namespace of this pod. Raises InvalidSettings outside of a pod."""
+    """Make a client whose requests are for the namespace of this pod. Raises InvalidSettings outside of a pod."""
     try:
         namespace = (account / "namespace").read_text().strip()
         context = ssl.create_default_context(cafile=account / "ca.crt")
@@ -55,10 +60,10 @@ async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIt
         base_url=f"{api}/apis/coordination.k8s.io/v1/namespaces/{namespace}",
         auth=_Token(account / "token"),
         verify=context,
-        timeout=_SECONDS,
+        timeout=_REQUEST_SECONDS,
         trust_env=False,
-    ) as namespaced:
-        yield namespaced
+    ) as client:
+        yield client
 
 
 class KubernetesLease:
@@ -69,7 +74,9 @@ class KubernetesLease:
         self._api = api
         self._name = name
         self._seconds = math.ceil(duration)
+        #: the `spec` of another holder that was read last
         self._seen: Json = {}
+        #: when it was read for the first time, on the monotonic clock
         self._since = 0.0
 
     async def take(self) -> str:
@@ -99,7 +106,7 @@ class KubernetesLease:
                 return
 
     def _expired(self, spec: Json) -> bool:
-        """Say whether we have seen this unchanged for as long as it is valid."""
+        """Return whether this `spec` has not changed for the Lease's duration since we first read it."""
         now = time.monotonic()
         if spec != self._seen:
             self._seen, self._since = spec, now
@@ -121,7 +128,7 @@ class KubernetesLease:
             return lease
 
     async def _write(self, lease: Json) -> bool:
-        """Create the Lease or replace the version we read. Returns False if it was changed meanwhile."""
+        """Create the Lease or replace the version we read. Returns False if it was changed or deleted meanwhile."""
         with _api_errors():
             if "resourceVersion" in lease["metadata"]:
                 answer = await self._api.put(f"/leases/{self._name}", json=lease)
@@ -135,7 +142,7 @@ class KubernetesLease:
 
 @contextmanager
 def _api_errors() -> Iterator[None]:
-    """Translate HTTP errors of the API into DatabusError."""
+    """Turn HTTP errors of the API into errors of ours."""
     try:
         yield
     except httpx.HTTPStatusError as error:
@@ -143,7 +150,7 @@ def _api_errors() -> Iterator[None]:
         answer = f"{status} to {error.request.method} {error.request.url}"
         if status in _REFUSALS:
             raise InvalidSettings(
-                f"election.by: Kubernetes answers {answer}: allow the service account get, create and update of leases"
+                f"election.by: Kubernetes answers {answer}: grant the service account get, create and update of leases"
             ) from error
         if status in _PASSING or error.response.is_server_error:
             raise KubernetesUnavailable(f"Kubernetes answers {answer}") from error

@@ -1,7 +1,7 @@
 """A leader lease stored as an expiring key in Redis.
 
-Redis may lose the key (flushed, failed over). The holder's next renewal sets it again, unless a standby was faster. So
-there may be two leaders until that renewal, and one after it.
+Redis may lose the key, when it is flushed or when a replica without the key is promoted. Then the holder's next renewal
+sets the key again. If a standby has set it before, both replicas are active until that renewal is refused.
 """
 
 from typing import cast
@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from databus.redis_connection import redis_errors
 
-# Both must work when Redis is out of memory: only the active replica can free some.
+# Redis runs both scripts even when it is out of memory: without active replicas the stream would never be trimmed.
 _TAKE = """#!lua flags=allow-oom
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return holder end
@@ -24,7 +24,7 @@ return redis.status_reply('OK')
 
 
 class RedisLease:
-    """A lease whose value names the holder. Raises the errors of `redis_errors`."""
+    """A lease whose key has the holder's name as its value. Raises the errors of `redis_errors`."""
 
     def __init__(self, redis: Redis, key: str, me: str, duration: float) -> None:
         self.me = me

@@ -53,14 +53,14 @@ def load(path: Path) -> Settings:
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
-    """Say where and why a file is not YAML, without quoting it: the text there may be a password."""
+    """Describe where and why a file is not YAML, without quoting it: it may contain a password."""
     mark = getattr(error, "problem_mark", None)
     problem = f": {error.problem}" if isinstance(error, ScannerError | ParserError) else ""
     return f" at line {mark.line + 1}, column {mark.column + 1}{problem}" if mark else ""
 
 
 def _refuse_unknown_variables() -> None:
-    """Raise InvalidSettings for a variable that looks like an override and overrides nothing."""
+    """Raise InvalidSettings for a variable that has the prefix of overrides but overrides nothing."""
     prefix = Settings.model_config["env_prefix"]
     for variable in os.environ:
         if not variable.startswith(prefix):
@@ -73,7 +73,7 @@ def _refuse_unknown_variables() -> None:
 
 
 def _key(location: tuple[int | str, ...]) -> str:
-    """Write the location of an error as the key's path in the file; rules are numbered from 1."""
+    """Return the key's path in the file for the location of an error. Rules are numbered from 1."""
     if location[:2] == ("publisher", "routes") and len(location) > 2:
         index, *inside = location[2:]
         return ": ".join(["publisher.routes", f"rule {int(index) + 1}", *([_key(tuple(inside))] if inside else [])])

@@ -11,7 +11,7 @@ from databus.settings.values import HostPort, HttpUrl, Section
 
 
 def _require_no_login(url: str) -> str:
-    """Refuse a login in a URL that errors and logs name."""
+    """Refuse a login in a URL, because errors and logs quote the URL."""
     if "@" in urlsplit(url).netloc:
         raise ValueError("the URL must not contain a login: set client_id and client_secret")
     return url

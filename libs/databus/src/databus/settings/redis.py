@@ -10,14 +10,14 @@ from databus.settings.tls import ClientTls
 from databus.settings.values import Section
 
 
-def _url(text: str) -> str:
-    """Take a URL of Redis; the message must not quote it, for it may hold a password."""
+def _require_redis_url(text: str) -> str:
+    """Validate a URL of Redis. The error must not quote the URL, which may contain a password."""
     try:
         parts = urlsplit(text)
-        known = parts.scheme == "unix" or (parts.scheme in {"redis", "rediss"} and parts.port != 0)
+        valid = parts.scheme == "unix" or (parts.scheme in {"redis", "rediss"} and parts.port != 0)
     except ValueError:  # a port that is no number
-        known = False
-    if not known:
+        valid = False
+    if not valid:
         raise ValueError("not a URL such as redis://host:6379/0 (special characters of a password are written as %XX)")
     return text
 
@@ -26,10 +26,10 @@ class RedisSection(Section):
     """The connection to Redis."""
 
     # A URL may contain a password, so it is not shown.
-    url: Annotated[str, Field(repr=False), AfterValidator(_url)] = "redis://127.0.0.1:6379/0"
+    url: Annotated[str, Field(repr=False), AfterValidator(_require_redis_url)] = "redis://127.0.0.1:6379/0"
     """Address of Redis 7 or newer; `rediss://` encrypts the connection. It may contain user name and password."""
     username: str = ""
-    """User name of an ACL; without it Redis' user `default`."""
+    """User name of an ACL; by default Redis' user `default`."""
     password: SecretStr = SecretStr("")
     """Password of the user."""
     password_file: Path | None = None
@@ -44,7 +44,7 @@ class RedisSection(Section):
         if self.tls is not None and parts.scheme != "rediss":
             raise ValueError(f"tls needs a url that begins with rediss://, not with {parts.scheme}://")
         if parts.password and self.password.get_secret_value():
-            raise ValueError("url has a password, and there is password or password_file: give one of them")
+            raise ValueError("url has a password, and password or password_file is set, too: remove one of them")
         if parts.username and self.username:
-            raise ValueError("url has a user name, and there is username: give one of them")
+            raise ValueError("url has a user name, and username is set, too: remove one of them")
         return self

@@ -23,7 +23,7 @@ PartitionBy: TypeAlias = Literal["table", "primary_key", "single"]
 Value: TypeAlias = StrictStr | StrictInt
 Names: TypeAlias = tuple[Annotated[str, StringConstraints(min_length=1), Field(title="name")], ...]
 
-#: the output that dumps and the lake follow
+#: the output whose rules apply to dumps and to the lake, too
 DEFAULT_OUTPUT = "default"
 
 
@@ -45,9 +45,9 @@ class Condition(_OneOf):
     in_: Annotated[list[Value], Field(alias="in", min_length=1)] = []
     """The value is one of these."""
     not_in: Annotated[list[Value], Field(min_length=1)] = []
-    """The value is none of these, or NULL."""
+    """The value is NULL, or none of these."""
     is_null: bool | None = None
-    """The value is NULL, or, if false, it is not."""
+    """True: the value is NULL; false: the value is not NULL."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -61,7 +61,7 @@ class Columns(_OneOf):
     """Which columns are published."""
 
     include: Names = ()
-    """Columns to publish, all others not."""
+    """Columns to publish; no others are published."""
     exclude: Names = ()
     """Columns not to publish."""
 
@@ -125,11 +125,11 @@ class Rule(Section):
         return TableFilter(self.match, self.exclude)
 
     def matches(self, schema: str, table: str) -> bool:
-        """Say whether the rule applies to a table."""
+        """Return whether the rule applies to a table."""
         return self._tables.matches(schema, table)
 
     def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
-        """Return the rule with its number and with defaults for what it leaves out; options belong to their format."""
+        """Return the rule with its number and defaults for what it leaves out; options are only for their format."""
         left_out = {"format", "topic", "partition_by"} - self.model_fields_set
         if not self.model_fields_set & {"format", "options"}:
             left_out.add("options")
@@ -139,7 +139,7 @@ class Rule(Section):
 
     @property
     def number(self) -> int:
-        """Its number in `publisher.routes`, from 1; 0 for the rule that applies without any."""
+        """The rule's number in `publisher.routes`, from 1; 0 for the rule that applies if there are no routes."""
         return self._number
 
     def __str__(self) -> str:
@@ -156,5 +156,5 @@ def first_matches(rules: Iterable[Rule], schema: str, table: str) -> Sequence[Ru
 
 
 def default_rule(rules: Iterable[Rule], schema: str, table: str) -> Rule | None:
-    """Find the rule of output `default` by which a table is published, which dumps and the lake follow, too."""
+    """Find the rule by which output `default` publishes a table. Dumps and the lake follow the rule, too."""
     return next((rule for rule in first_matches(rules, schema, table) if rule.output == DEFAULT_OUTPUT), None)

@@ -17,7 +17,7 @@ class Election(Section):
     by: Literal["redis", "kubernetes"] = "redis"
     """Where the lease of the active replica is stored: a key in `redis`, or a Lease object in `kubernetes`."""
     renew: Duration = 2.0
-    """How often the active replica renews its lease; if it vanishes, another takes over within three times as long."""
+    """How often the lease is renewed; a replica that vanishes is replaced within 3 x `renew` (`kubernetes`: + 1 s)."""
 
 
 class Reader(Section):

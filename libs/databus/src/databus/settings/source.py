@@ -44,7 +44,7 @@ class SourceTls(Section):
 
     @property
     def client(self) -> Tls:
-        """The same for the database's client."""
+        """The same settings for the database's client."""
         return Tls(ca=self.ca_file, certificate=self.cert_file, key=self.key_file, verify=self.verify)
 
 
@@ -90,13 +90,13 @@ class Source(Section):
         return TableFilter(self.include, self.exclude)
 
     def captures(self, schema: str, table: str) -> bool:
-        """Say whether the changes of a table are captured."""
+        """Return whether the changes of a table are captured."""
         return schema.lower() not in _SYSTEM_SCHEMAS and self._filter.matches(schema, table)
 
     def captures_some(self, schema: str) -> bool:
-        """Say whether some tables of a schema may be captured."""
+        """Return whether some tables of a schema may be captured."""
         return bool(schema) and schema.lower() not in _SYSTEM_SCHEMAS and self._filter.may_match_in(schema)
 
     def mentions_some(self, text: str) -> bool:
-        """Say whether a text may contain the name of a schema with captured tables."""
+        """Return whether a text may contain the name of a schema with captured tables."""
         return self._filter.may_be_named_in(text)

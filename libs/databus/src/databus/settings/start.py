@@ -1,7 +1,7 @@
 """Where a pipeline without progress begins: the values of `reader.start`.
 
-They are msgspec's and no dataclasses, because pydantic-settings would expect an environment variable of a dataclass to
-be JSON.
+The values are msgspec structs, not dataclasses, because pydantic-settings would expect JSON in an environment variable
+that sets a dataclass.
 """
 
 import re
@@ -39,7 +39,7 @@ class StartAt(msgspec.Struct, frozen=True):
 
 
 class StartAfterGtids(msgspec.Struct, frozen=True):
-    """After these transactions: the text of a GTID set, which is valid for at least one of MySQL and MariaDB."""
+    """After these transactions. The text is a valid GTID set of MySQL, of MariaDB, or of both."""
 
     gtid_set: str
 
@@ -60,7 +60,7 @@ AnyStart: TypeAlias = StartLatest | StartEarliest | StartAt | StartAfterGtids | 
 
 
 def parse_start(value: object) -> AnyStart:
-    """Parse the text of `reader.start`; a value that is parsed already stays as it is. Raises ValueError."""
+    """Parse the text of `reader.start`, or the text of a value that is parsed already. Raises ValueError."""
     text = str(value)
     if text == "latest":
         return StartLatest()
