@@ -60,7 +60,7 @@ class DumpApi:
             await asyncio.sleep(self._poll)
             manifest = await self.dump(manifest.id)
         if manifest.state is not State.COMPLETE:
-            raise DumpUnusable(f"dump {manifest.id} is {manifest.state}: {manifest.error}")
+            raise DumpUnusable(f"dump {manifest.id} is {manifest.state}: {manifest.error or 'request a new dump'}")
         return manifest
 
     @asynccontextmanager

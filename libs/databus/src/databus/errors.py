@@ -142,7 +142,7 @@ class Refusal(StrEnum):
 
 
 class SourceRefused(SourceNotReady):
-    """The reader cannot continue from its progress at this host, for this reason."""
+    """The reader cannot continue at a host, for the given reason."""
 
     def __init__(self, reason: Refusal, text: str) -> None:
         super().__init__(text)

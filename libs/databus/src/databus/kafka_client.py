@@ -49,7 +49,7 @@ async def admin(kafka: Kafka) -> AsyncIterator[AIOKafkaAdminClient]:
 async def producer(
     kafka: Kafka, transactional_id: str | None = None, transaction_timeout: float = 60.0
 ) -> AsyncIterator[AIOKafkaProducer]:
-    """Connect as an idempotent producer; with an id as a transactional one, which fences its predecessor.
+    """Connect as an idempotent producer. With a transactional id, it is a transactional one and fences its predecessor.
 
     `transaction_timeout` is in seconds.
     """
@@ -120,8 +120,8 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
     except KafkaError as error:
         raise await explain(error, kafka, _brokers(client), _connection(kafka)) from error
     finally:
-        # aiokafka confuses a cancellation of our task with those of its own tasks while it stops. It may raise the
-        # CancelledError of its own, which would hide the error that leaves the block, and it may swallow ours.
+        # While it stops, aiokafka cannot tell a cancellation of our task from those of its own tasks. It may swallow
+        # ours, or raise the CancelledError of one of its tasks, which would hide the error that leaves the block.
         with suppress(asyncio.CancelledError):
             await _stop(client)
         task = asyncio.current_task()

@@ -93,7 +93,7 @@ async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> No
 
 
 def _translate(error: KafkaError) -> DatabusError:
-    """Turn an error that is not about connections into ours."""
+    """Turn an error of aiokafka into ours, by its type only."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(
             "another process took over this transactional id: run only one publisher, and only one "

@@ -33,8 +33,9 @@ _decode_charset = msgspec.json.Decoder(str).decode
 class SchemaHistory:
     """The schemas at the pipeline's progress."""
 
+    #: (schema, table) → definition of the table
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
-    #: default character sets of schemas
+    #: schema → its default character set
     charsets: dict[str, str] = field(default_factory=dict)
     #: whether the history was started with the pipeline, so that no table is missing
     complete: bool = False

@@ -28,7 +28,7 @@ async def partition_counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
 
 
 async def partitions_of(admin: AIOKafkaAdminClient, wanted: Callable[[str], bool]) -> list[TopicPartition]:
-    """List the partitions of the existing topics whose name is wanted."""
+    """List the partitions of all existing topics for whose names `wanted` is true."""
     counts = await partition_counts(admin)
     return [
         TopicPartition(topic, number) for topic, count in counts.items() if wanted(topic) for number in range(count)
@@ -59,7 +59,7 @@ async def topic_settings(admin: AIOKafkaAdminClient, topic: str) -> dict[str, st
         if error is not UnknownTopicOrPartitionError:
             break
         await asyncio.sleep(0.1)
-    raise error(f"configuration of topic {topic}")
+    raise error(f"the settings of topic {topic} cannot be read")
 
 
 async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:

@@ -20,12 +20,12 @@ _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 #: fields of the current block, see `databus.logs.bound`
 bound_fields: ContextVar[Fields] = ContextVar("bound_fields", default=Fields())  # noqa: B039  # never changed in place
 
-#: makes a line of its head (time, level, service, event and message), its fields and its stack
+#: makes a line from a head (time, level, service, event and message), fields and a stack
 _Writer: TypeAlias = Callable[[Mapping[str, str], Mapping[str, object], str], str]
 
 
 class LineFormatter(logging.Formatter):
-    """Writes records in one of the two formats, also those of libraries."""
+    """Formats the log records of services and libraries as JSON or for the console."""
 
     def __init__(self, service: str, style: Literal["console", "json"], *, pipeline: str = "") -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class LineFormatter(logging.Formatter):
         self._write: _Writer = _console if style == "console" else _json
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record as a line; on the console the lines of its stack follow."""
+        """Format a record as one line; on the console the lines of its stack follow."""
         event: LogEvent = getattr(record, "event", LogEvent.LIBRARY)
         fields: dict[str, object] = {**self._own, **bound_fields.get(), **getattr(record, "fields", {})}
         if event is LogEvent.LIBRARY or self._write is _json:

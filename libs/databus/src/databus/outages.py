@@ -11,7 +11,7 @@ log = get_logger(__name__)
 
 
 class Outages:
-    """What this process cannot reach, and since when."""
+    """The dependencies that this process cannot reach at present."""
 
     def __init__(self) -> None:
         #: (dependency, host) → when it was lost, on the monotonic clock

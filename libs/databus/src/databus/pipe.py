@@ -139,9 +139,9 @@ class PublisherEnd(_End):
     """Opens generations, reads their entries, and trims those that are published."""
 
     _acceptance = Acceptance(b"")
-    #: number of trimmed entries
+    #: number of entries of this generation that were trimmed
     _trimmed = 0
-    #: sum of their sizes in bytes
+    #: sum of the sizes of those entries, in bytes
     _bytes = 0
     #: size of the largest entry since the stream was last empty, in bytes, as of the last trim
     _largest = 0
@@ -165,7 +165,7 @@ class PublisherEnd(_End):
 
         Raises GenerationLost if an entry is not the expected one or the generation is no longer open.
         """
-        position = f"{self._acceptance.next}-0"
+        position = f"{self._acceptance.next}-0"  # the id of the last accepted entry: its number plus one
         count = max(1, min(count, _TAKE_BYTES // (self._largest or 1)))
         try:
             answer = await self._redis.xread({self._stream_key: position}, count=count, block=block_ms)

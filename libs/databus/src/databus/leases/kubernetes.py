@@ -26,7 +26,7 @@ API = "https://kubernetes.default.svc"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _REQUEST_SECONDS = 5
-#: the service account lacks a right
+#: the service account's token is not valid, or the account lacks a right
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 #: client errors (4xx) after which a retry may succeed
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)

@@ -129,7 +129,7 @@ class Rule(Section):
         return self._tables.matches(schema, table)
 
     def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
-        """Return the rule with its number and defaults for what it leaves out; options are only for their format."""
+        """Return the rule with its number and with the defaults. A rule that sets `format` gets no default options."""
         left_out = {"format", "topic", "partition_by"} - self.model_fields_set
         if not self.model_fields_set & {"format", "options"}:
             left_out.add("options")

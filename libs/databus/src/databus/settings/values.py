@@ -25,7 +25,7 @@ def _read_duration(value: object) -> object:
 
 
 def _read_topic_setting(value: object) -> object:
-    """Write a YAML scalar as Kafka does."""
+    """Convert a number or boolean of YAML to text as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
