@@ -27,7 +27,7 @@ def test_the_gtid_set_grows_by_skipped_and_by_committed_transactions() -> None:
     assert not tracker.moved
 
 
-def test_the_gtid_of_a_mariadb_domain_is_replaced_by_its_next_one() -> None:
+def test_the_gtid_of_a_mariadb_domain_is_replaced_by_its_last_one() -> None:
     tracker = ProgressTracker(Progress())
     tracker.start(Start(Position("0-1-5,1-1-9", "log.1", 100), "a", "mariadb", 10, in_order=False))
     tracker.skip(Heartbeat("0-2-7", "log.2", 300, 15))

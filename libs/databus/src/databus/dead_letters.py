@@ -23,9 +23,9 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     #: topic of the original record
     topic: str
-    #: its partition in that topic; -1 if the partition depends on the row's key, and the row was not read
+    #: partition of the original record; -1 if it depends on the key of a row that was not read
     partition: int
-    #: its message format
+    #: message format of the original record
     format: str = "databus"
     #: key of the original record
     key: bytes | None = None
@@ -37,7 +37,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     #: offset at which the binlog event starts in `file`
     start: int
-    #: offset at which it ends
+    #: offset at which the binlog event ends
     end: int
     #: ordinal of the transaction in the pipeline
     transaction: int

@@ -118,7 +118,7 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     row: int
     #: offset at which the binlog event starts in the transaction's file
     start: int
-    #: offset at which it ends
+    #: offset at which the binlog event ends
     end: int
     #: msgpack array of `Row` (see databus_wire.packed_rows); before and after images alternate in updates
     rows: msgspec.Raw
@@ -136,7 +136,7 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     query: bytes
     #: offset at which the binlog event starts in the transaction's file
     start: int
-    #: offset at which it ends
+    #: offset at which the binlog event ends
     end: int
     #: fingerprint of the table before the statement; empty if the table did not exist or was not known
     before: str = ""
@@ -149,7 +149,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     executed: str
     #: binlog file in which the transaction ends
     file: str
-    #: offset at which it ends in that file
+    #: offset in that file at which the transaction ends
     end: int
     #: the transaction's id in the storage engine, if it is logged
     xid: int | None
@@ -198,7 +198,7 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9
     row: int
     #: offset at which the binlog event starts in the transaction's file
     start: int
-    #: offset at which it ends
+    #: offset at which the binlog event ends
     end: int
     #: size of the binlog event in bytes
     size: int

@@ -7,12 +7,12 @@ from databus_binlog import GtidSet, Position
 
 
 class ProgressTracker:
-    """Counts transactions and collects their GTIDs, which are merged into a set only when a progress is taken."""
+    """Counts transactions and collects their GTIDs, which are added to the GTID set many at a time."""
 
     def __init__(self, progress: Progress) -> None:
         self._transaction = progress.transaction
         self._gtids: GtidSet | None = None
-        #: GTIDs of transactions since the last progress
+        #: GTIDs of committed transactions that are not in `_gtids` yet
         self._committed: list[str] = []
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
         self._in_order = False
@@ -62,7 +62,7 @@ class ProgressTracker:
         return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
 
     def _merge(self, executed: str) -> None:
-        """Add first the GTIDs of the transactions committed so far to the set, then the executed ones."""
+        """Add the GTIDs of the committed transactions to the set, and then the `executed` ones."""
         if self._gtids is None:
             raise GenerationLost("the generation has no start")
         self._gtids.add_all(self._committed)

@@ -24,7 +24,7 @@ _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     DuplicateServerId: "reader.server_id",
 }
 
-#: a server's answer to the request for a position that it lacks → the reason why the host is refused
+#: error of a server that lacks the requested position → why the reader refuses the host
 _REFUSALS: dict[type[BinlogError], Refusal] = {
     PositionPurged: Refusal.PURGED,
     PositionUnknown: Refusal.OTHER_HISTORY,
