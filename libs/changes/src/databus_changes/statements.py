@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlglot.errors import TokenError
-
 from databus.events import Action
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.ddl.statement import Statement, TableChange, parse_statement
+from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
@@ -49,7 +48,7 @@ class StatementReader:
         """
         try:
             statement = parse_statement(text_of(event), event.schema)
-        except TokenError:
+        except UnreadableStatement:
             self._unreadable(event)
             return None
         if statement.changes_rows:

@@ -25,7 +25,6 @@ from redis.asyncio import Redis
 
 from databus import metrics, names
 from databus.errors import DatabusError, FatalError, LeadershipLost
-from databus.leases.kubernetes import KubernetesLease, connect_kubernetes
 from databus.leases.redis import RedisLease
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -90,6 +89,9 @@ async def open_lease(election: Election, pipeline: str, role: Role, redis: Redis
     if election.by == "redis":
         yield RedisLease(redis, names.leader_key(pipeline, role), me, duration)
     else:
+        # Importing httpx, which this needs, takes a sixth of a service's start.
+        from databus.leases.kubernetes import KubernetesLease, connect_kubernetes  # noqa: PLC0415
+
         async with connect_kubernetes() as api:
             yield KubernetesLease(api, names.leader_lease(pipeline, role), me, duration)
 

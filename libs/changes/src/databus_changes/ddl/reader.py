@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from sqlglot.tokens import TokenType
-
 from databus.errors import CannotApply
-from databus_changes.ddl.tokens import Token
+from databus_changes.ddl.token import Token
 from databus_changes.literals import unescaped
 from databus_changes.tables import TableName
 
@@ -92,7 +90,7 @@ class TokenReader:
     def string(self) -> str:
         """Read a string literal."""
         token = self._peek()
-        if token is None or token.kind != TokenType.STRING:
+        if token is None or not token.is_string:
             raise self.unexpected()
         self._index += 1
         return unescaped(token.raw)

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from sqlglot import tokens as sqlglot
 from sqlglot.dialects.mysql import MySQL
+from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType
+
+from databus_changes.ddl.token import Token, UnreadableStatement
 
 # Atomic groups, not possessive quantifiers: Python 3.11.2 (Debian 12) matches the latter wrongly inside groups.
 _QUOTED = r"""'(?>(?:[^'\\]|\\.|'')*)'|"(?>(?:[^"\\]|\\.|"")*)"|`[^`]*`"""
@@ -14,33 +17,8 @@ _COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
 _EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
 _UNWRAP = re.compile(f"{_QUOTED}|{_COMMENT}|{_EXECUTED}", re.DOTALL)
 _LITERALS = {TokenType.STRING, TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.NATIONAL_STRING}
-_UNQUOTED = re.compile(r"[\w$]+")
+_UNQUOTED = re.compile(r"[\w$]")
 _WORD = re.compile(r"\S+")
-
-
-class Token(NamedTuple):
-    """A word, a name, a literal or a punctuation mark."""
-
-    #: upper case; "?" for what is quoted, and for literals
-    keyword: str
-    kind: TokenType
-    #: as the statement has it, with quotes
-    raw: str
-    #: offset in the statement
-    start: int
-
-    @property
-    def text(self) -> str:
-        """The text without quotes; a text in double quotes may be a name, too (ANSI_QUOTES)."""
-        quote = self.raw[0]
-        return self.raw[1:-1].replace(quote * 2, quote) if quote in {"`", '"'} else self.raw
-
-    @property
-    def is_name(self) -> bool:
-        """Whether the token can be an identifier."""
-        if self.kind == TokenType.IDENTIFIER or self.raw.startswith('"'):
-            return True
-        return self.keyword != "?" and _UNQUOTED.fullmatch(self.raw) is not None
 
 
 class _Tokenizer(MySQL.Tokenizer):
@@ -48,24 +26,28 @@ class _Tokenizer(MySQL.Tokenizer):
 
 
 def tokenize(statement: str) -> list[Token]:
-    """Split a statement, without semicolons at its end. Raises sqlglot's TokenError for text that cannot be split."""
+    """Split a statement, without semicolons at its end. Raises UnreadableStatement."""
     text = _UNWRAP.sub(_unwrapped, statement)
-    tokens = [token for found in _Tokenizer(dialect="mysql").tokenize(text) for token in _split(found, text)]
+    try:
+        found = _Tokenizer(dialect="mysql").tokenize(text)
+    except TokenError as error:
+        raise UnreadableStatement from error
+    tokens = [token for joined in found for token in _split(joined, text)]
     while tokens and tokens[-1].keyword == ";":
         tokens.pop()
     return tokens
 
 
-def _split(found: sqlglot.Token, text: str) -> Iterator[Token]:
+def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
     """Split what sqlglot joins (PRIMARY KEY, DOUBLE PRECISION)."""
-    raw = text[found.start : found.end + 1]
-    if found.token_type == TokenType.IDENTIFIER or found.token_type in _LITERALS:
-        yield Token("?", found.token_type, raw, found.start)
+    raw = text[joined.start : joined.end + 1]
+    if joined.token_type == TokenType.IDENTIFIER or joined.token_type in _LITERALS:
+        yield Token("?", raw, joined.start)
     elif _UNQUOTED.match(raw):
         for word in _WORD.finditer(raw):
-            yield Token(word[0].upper(), found.token_type, word[0], found.start + word.start())
+            yield Token(word[0].upper(), word[0], joined.start + word.start())
     else:
-        yield Token(found.text.upper(), found.token_type, raw, found.start)
+        yield Token(joined.text.upper(), raw, joined.start)
 
 
 def _unwrapped(found: re.Match[str]) -> str:
