@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from common.connections import Execute, connected
+from common.fork_server import ForkServer
 from common.pipelines import Changes, Consume, MakePipeline
 from common.service_logs import unexpected
 from devstack import Server
@@ -44,8 +45,16 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
         yield run
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as server:
+        yield server
+
+
 @pytest.fixture
-def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterator[MakePipeline]:
+def make_pipeline(
+    tmp_path: Path, redis_server: Server, kafka: Server, fork_server: ForkServer
+) -> Iterator[MakePipeline]:
     """Make pipelines of the test's own; their services end with it, and their logs are checked."""
     made: list[Pipeline] = []
 
@@ -59,6 +68,7 @@ def make_pipeline(tmp_path: Path, redis_server: Server, kafka: Server) -> Iterat
             name=name,
             include=(f"{schema}.{tables}",),
             overrides={"reader": {"server_id": secrets.randbelow(2**31) + 1000}} | overrides,
+            launch=fork_server.spawn,
         )
         made.append(pipeline)
         return pipeline

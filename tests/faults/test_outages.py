@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
 from common.connections import Execute
+from common.fork_server import ForkServer
 from common.pipelines import Changes, Consume
 from common.service_logs import lines, unexpected
 from common.waiting import eventually
@@ -39,8 +39,7 @@ class Rig:
         return [line for line in lines(self.pipeline.log(service)) if line["event"] in events]
 
     async def ready(self, service: Service) -> bool:
-        async with httpx.AsyncClient() as http:
-            return (await http.get(f"{self.pipeline.url(service)}/readyz")).is_success
+        return (await asyncio.to_thread(self.pipeline.get, service, "/readyz")).is_success
 
     async def until_tried(self, service: Service, dependency: str, times: int) -> None:
         """Wait until a service has failed to reach a dependency this many times."""
@@ -73,6 +72,7 @@ async def rig(
     schema: str,
     execute: Execute,
     changes: Consume,
+    fork_server: ForkServer,
 ) -> AsyncIterator[Rig]:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, text LONGTEXT)")
     *_, behind, front = own.ports("kafka")
@@ -96,6 +96,7 @@ async def rig(
             "log": {"format": "json", "level": "debug"},
             "reader": {"server_id": secrets.randbelow(2**31) + 1000},
         },
+        launch=fork_server.spawn,
     )
     await asyncio.to_thread(pipeline.start_all, *SERVICES)
     yield Rig(pipeline, proxies, await changes(f"{name}.{schema}.t"))

@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import httpx
 import pytest
 
 from common.connections import Execute, session_on
@@ -63,8 +62,7 @@ async def test_t28_an_answer_that_never_comes_is_noticed(proxy: Proxy, source: S
 
 async def is_held_back(pipeline: Pipeline) -> bool:
     """Say whether the reader waits for the publisher."""
-    async with httpx.AsyncClient() as client:
-        metrics = (await client.get(f"{pipeline.url('reader')}/metrics")).text.splitlines()
+    metrics = (await asyncio.to_thread(pipeline.get, "reader", "/metrics")).text.splitlines()
     (backlog,) = (float(line.split()[1]) for line in metrics if line.startswith("databus_reader_backlog_bytes"))
     return backlog > _BACKLOG
 

@@ -10,25 +10,25 @@ from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from redis.asyncio import Redis
 
+from common.fork_server import ForkServer
 from common.waiting import eventually
 from devstack import Kind, Stack
-from devstack.pipeline import Pipeline
+from devstack.pipeline import Pipeline, Service
 from devstack.replication import Pair, run
 
 _BACKLOG = 4 * 2**20
 _ROWS, _ROW_BYTES = 200, 300_000
 _MEMORY = 200 * 2**20
-_SERVICES = ("reader", "publisher")
+_SERVICES: tuple[Service, ...] = ("reader", "publisher")
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path, mariadb_pair: Pair, own: Stack) -> AsyncIterator[Pipeline]:
+async def pipeline(tmp_path: Path, mariadb_pair: Pair, own: Stack, fork_server: ForkServer) -> AsyncIterator[Pipeline]:
     """A pipeline over an empty table, on servers that may be killed."""
     name, source = f"t29_{secrets.token_hex(4)}", mariadb_pair.primary
     await run(source, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, text LONGTEXT)")
@@ -40,6 +40,7 @@ async def pipeline(tmp_path: Path, mariadb_pair: Pair, own: Stack) -> AsyncItera
         name=name,
         include=(f"{name}.*",),
         overrides={"reader": {"backlog_limit": _BACKLOG}},
+        launch=fork_server.spawn,
     )
     yield pipeline
     for service in _SERVICES:
@@ -54,19 +55,17 @@ def memory(pipeline: Pipeline) -> list[int]:
 
 
 async def alive(pipeline: Pipeline) -> bool:
-    async with httpx.AsyncClient() as client:
-        answers = [await client.get(f"{pipeline.url(service)}/healthz") for service in _SERVICES]
+    answers = [await asyncio.to_thread(pipeline.get, service, "/healthz") for service in _SERVICES]
     return all(answer.status_code == 200 for answer in answers)
 
 
-async def not_ready(pipeline: Pipeline, service: str) -> None:
+async def not_ready(pipeline: Pipeline, service: Service) -> None:
     """Wait until a service says that it cannot work."""
-    async with httpx.AsyncClient() as client:
 
-        async def refuses() -> bool:
-            return (await client.get(f"{pipeline.url(service)}/readyz")).status_code != 200
+    async def refuses() -> bool:
+        return (await asyncio.to_thread(pipeline.get, service, "/readyz")).status_code != 200
 
-        await eventually(refuses)
+    await eventually(refuses)
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:

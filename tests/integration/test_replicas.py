@@ -54,12 +54,11 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
 
 async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
     """Return the state of a replica: `active`, `standby`, or why it is not ready."""
-    async with httpx.AsyncClient() as http:
-        try:
-            answer = await http.get(f"{pipeline.url(service, replica)}/readyz")
-        except httpx.TransportError:
-            assert pipeline.pid(service, replica), pipeline.log(service, replica).read_text()
-            return ""
+    try:
+        answer = await asyncio.to_thread(pipeline.get, service, "/readyz", replica)
+    except httpx.TransportError:
+        assert pipeline.pid(service, replica), pipeline.log(service, replica).read_text()
+        return ""
     if answer.status_code != httpx.codes.OK:
         return ""
     return "standby" if answer.text.startswith("standby") else "active"

@@ -1,9 +1,10 @@
 """The four services as local processes with one configuration."""
 
 import json
+import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -21,7 +22,10 @@ _READY_SECONDS = 240  # Spark on two busy cores
 
 
 class Pipeline:
-    """A pipeline whose configuration, logs, dumps and lake are in the folder `home`. All methods block."""
+    """A pipeline whose configuration, logs, dumps and lake are in the folder `home`. All methods block.
+
+    `launch` starts a program, with its output appended to a log.
+    """
 
     def __init__(
         self,
@@ -33,12 +37,21 @@ class Pipeline:
         name: str = "shop",
         include: tuple[str, ...] = ("shop.*",),
         overrides: Mapping[str, Mapping[str, Any]] | None = None,
+        launch: Callable[[list[str], Path], Process] = spawn,
     ) -> None:
         self.home = home.resolve()
         self.name = name
         self.config = self.home / "databus.yaml"
         self.lake = self.home / "lake"
         self.source, self.redis, self.kafka = source, redis, kafka
+        self._launch = launch
+        # Services listen without TLS, and loading the CAs takes longer than hundreds of requests. No connection is
+        # kept, because the service may be killed before the next request.
+        self._http = httpx.Client(
+            timeout=5,
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
         self._write_config(include, overrides or {})
 
     def start_all(self, *services: Service) -> None:
@@ -53,7 +66,7 @@ class Pipeline:
         """Start a service, or another replica of it, without waiting for it."""
         program = Path(sys.executable).parent / f"databus-{service}"
         config = self._config_of(service, replica)
-        process = spawn([str(program), "--config", str(config), *arguments], self.log(service, replica))
+        process = self._launch([str(program), "--config", str(config), *arguments], self.log(service, replica))
         process.save(_pid_file(self.home, service, replica))
         return process
 
@@ -64,7 +77,7 @@ class Pipeline:
         log = self.log(service, replica)
         while (pid := self.pid(service, replica)) and time.monotonic() < until:
             try:
-                answer = httpx.get(f"{self.url(service, replica)}/readyz", timeout=5)
+                answer = self.get(service, "/readyz", replica)
                 if answer.status_code == httpx.codes.OK:
                     return
                 reason = answer.text.strip()
@@ -102,6 +115,10 @@ class Pipeline:
         """Return the URL of a service's HTTP server."""
         section = json.loads(self._config_of(service, replica).read_text())[_SECTIONS[service]]
         return f"http://{section['listen']}"
+
+    def get(self, service: Service, path: str, replica: int = 0) -> httpx.Response:
+        """Request a path of a service's HTTP server. Raises httpx.TransportError if it does not answer within 5 s."""
+        return self._http.get(f"{self.url(service, replica)}{path}")
 
     def log(self, service: Service, replica: int = 0) -> Path:
         """Return a service's log file."""

@@ -11,8 +11,8 @@ from typing import NamedTuple, Self
 
 from devstack.server import DevstackError
 
-#: The environment of every server: it must not depend on who starts it.
-_ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+#: The environment of every process that is started here: it must not depend on who starts it.
+ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def spawn(command: list[str], log: Path) -> Process:
     pid = os.posix_spawn(
         command[0],
         command,
-        _ENVIRONMENT,
+        ENVIRONMENT,
         setsid=True,
         file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), append, (os.POSIX_SPAWN_DUP2, 1, 2)],
     )
