@@ -1,4 +1,4 @@
-"""Reads the rows of a binlog, from a position to its end or to one of the rows."""
+"""Reads rows of a binlog."""
 
 import asyncio
 import secrets
@@ -12,7 +12,7 @@ from devstack import Server
 async def read_rows(
     server: Server, start: Position, schema: str, describe: Callable[[TableMap], TableMap] | None = None
 ) -> list[tuple[TableMap, Rows]]:
-    """Read the rows of a schema from a position to the end of the log."""
+    """Read the rows of a schema's tables from a position to the end of the log."""
     async with session_on(server) as session:
         stream = await session.dump(
             start,
@@ -30,12 +30,12 @@ async def read_rows(
 
 
 def ids(events: Iterable[Event]) -> list[Value]:
-    """Return the first value of each row image."""
+    """Return the first value of each row image, in most tests the primary key."""
     return [image[0] for event in events if isinstance(event, Rows) for image in event.images()]
 
 
 async def until(stream: EventStream, last: bytes) -> list[Event]:
-    """Read until the commit of the row with this id."""
+    """Read events up to a commit after the row whose first value is `last`; fail after 20 seconds."""
     seen: list[Event] = []
     async with asyncio.timeout(20):
         async for events in stream:

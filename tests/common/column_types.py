@@ -1,7 +1,7 @@
-"""Every column type of each kind of server with the values that matter, as SQL.
+"""The matrix: tables with a column of every type that a kind of server has, and the values that matter, as SQL.
 
-A table of the matrix has one column per type and puts the values of each below one another: row n has the n-th value of
-every column, in turn. An update gives two thirds of a row's columns their next value.
+Row n of a table has the n-th value of each column; a column with fewer values starts again with its first. The update
+of a row sets two thirds of its columns to their next value.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,33 +16,38 @@ GENERATED_KEY = "my_row_id"
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its definition, and its values as SQL literals, to which NULL is added."""
+    """A column of the matrix."""
 
+    #: the definition after the column's name
     type: str
-    values: Sequence[str] = ()  #: none for a column that the server fills
-    changes: Sequence[str] = ()  #: what an update sets instead of the next value; `{}` is the column
+    #: SQL expressions; NULL is one more value. A column that the server fills has none
+    values: Sequence[str] = ()
+    #: SQL expressions to which updates set the column, in turn, instead of its next value; `{}` is the column's name
+    changes: Sequence[str] = ()
 
     @property
     def generated(self) -> bool:
+        """Whether the server fills the column."""
         return not self.values
 
     @property
     def blob(self) -> bool:
-        """Whether an image without blobs may lack the column; it has JSON, VECTOR and geometries."""
+        """Whether binlog_row_image=NOBLOB leaves the column out; JSON, VECTOR and geometries stay in the image."""
         return "TEXT" in self.type or "BLOB" in self.type
 
     def value(self, row: int) -> str:
+        """Return the value in a row, which counts from 0."""
         return [*self.values, "NULL"][row % (len(self.values) + 1)]
 
     def text(self, name: str) -> str:
-        """Select the value's text."""
+        """Return the SQL expression whose text equals the decoder's for the column of this name."""
         kind = self.type.partition("(")[0].partition(" ")[0]
         if kind in {"BIT", "ENUM", "SET"}:
             return f"CAST({name} AS UNSIGNED)"
         if kind in {"UUID", "INET6", "INET4"}:
             return f"CAST({name} AS BINARY({4 if kind == 'INET4' else 16}))"
         if self.type.startswith(("FLOAT(", "DOUBLE(")):
-            return f"CAST({name} AS DOUBLE)"  # else it is padded
+            return f"CAST({name} AS DOUBLE)"  # without the cast the server adds zeros up to the declared scale
         if "ZEROFILL" in self.type:
             return f"{name} + 0"
         if self.type == "YEAR(2)":
@@ -52,63 +57,72 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns c0, c1, … and a primary key, which counts from 1."""
+    """A table of the matrix. Its primary key counts from 1, its other columns are named c0, c1, …."""
 
     name: str
     columns: Sequence[Column]
+    #: name of the primary key
     key: str = "id"
-    more: str = ""  #: its indexes
+    #: SQL of its other indexes
+    indexes: str = ""
 
     @property
     def rows(self) -> int:
+        """Return the number of rows."""
         return max(len(column.values) for column in self.columns) + 1
 
     @property
-    def given(self) -> list[int]:
-        """Return the indexes of the columns that statements set."""
-        return [place for place, column in enumerate(self.columns) if not column.generated]
+    def settable(self) -> list[int]:
+        """Return the numbers of the columns that statements can set."""
+        return [number for number, column in enumerate(self.columns) if not column.generated]
 
     @property
     def creation(self) -> list[str]:
         """Return the statements that create the table."""
-        parts = [f"c{place} {column.type}" for place, column in enumerate(self.columns)]
-        parts += [self.more] if self.more else []
+        parts = [f"c{number} {column.type}" for number, column in enumerate(self.columns)]
+        parts += [self.indexes] if self.indexes else []
         if self.key == GENERATED_KEY:
             return ["SET sql_generate_invisible_primary_key = ON", f"CREATE TABLE {self.name} ({', '.join(parts)})"]
         return [f"CREATE TABLE {self.name} ({', '.join([f'{self.key} INT PRIMARY KEY', *parts])})"]
 
     @property
     def insert(self) -> str:
-        rows = [[str(row + 1), *(self.columns[place].value(row) for place in self.given)] for row in range(self.rows)]
+        """Return the statement that inserts all rows."""
+        rows = [
+            [str(row + 1), *(self.columns[number].value(row) for number in self.settable)] for row in range(self.rows)
+        ]
         values = ", ".join(f"({', '.join(row)})" for row in rows)
-        return f"INSERT INTO {self.name} ({self.key}, {', '.join(f'c{place}' for place in self.given)}) VALUES {values}"
+        return f"INSERT INTO {self.name} ({self.key}, {', '.join(f'c{number}' for number in self.settable)}) VALUES {values}"
 
     def updated(self, row: int) -> list[int]:
-        """Return the indexes of the columns that the update of a row sets."""
-        return [place for place in self.given if (place + row) % 3] or self.given
+        """Return the numbers of the columns that the update of a row sets."""
+        return [number for number in self.settable if (number + row) % 3] or self.settable
 
     def update(self, row: int) -> str:
-        new = [f"c{place} = {self._new_value(place, row)}" for place in self.updated(row)]
+        """Return the statement that updates a row."""
+        new = [f"c{number} = {self._new_value(number, row)}" for number in self.updated(row)]
         return f"UPDATE {self.name} SET {', '.join(new)} WHERE {self.key} = {row + 1}"
 
-    def _new_value(self, place: int, row: int) -> str:
-        column = self.columns[place]
+    def _new_value(self, number: int, row: int) -> str:
+        column = self.columns[number]
         if column.changes:
-            return column.changes[row % len(column.changes)].format(f"c{place}")
+            return column.changes[row % len(column.changes)].format(f"c{number}")
         return column.value(row + 1)
 
     @property
     def select(self) -> str:
-        texts = [column.text(f"c{place}") for place, column in enumerate(self.columns)]
+        """Return the statement that selects the text of all values, as the decoder returns them."""
+        texts = [column.text(f"c{number}") for number, column in enumerate(self.columns)]
         return f"SELECT {', '.join([self.key, *texts])} FROM {self.name} ORDER BY {self.key}"
 
 
 def repeated(sizes: Iterable[int], text: str = "'x'") -> list[str]:
+    """Return a value of each size: the text so many times."""
     return [f"REPEAT({text}, {size})" for size in sizes]
 
 
 def with_digits(kind: str, suffix: str, values: Sequence[str]) -> list[Column]:
-    """Make a column for each number of fraction digits."""
+    """Return a column for each number of fraction digits."""
     return [Column(f"{kind}({digits}){suffix}", values) for digits in range(7)]
 
 
@@ -125,7 +139,7 @@ def integers() -> list[Column]:
 
 
 def decimals() -> list[Column]:
-    """Every number of digits around the groups of nine, on both sides of the point."""
+    """Return columns with every number of digits in an incomplete group of nine, on both sides of the point."""
     shapes = [(digits + scale, scale) for digits, scale in product((0, 1, 9, 10), range(10)) if digits + scale]
     shapes += [(65, 0), (65, 30), (30, 30), (18, 9), (20, 5)]
     columns = []
@@ -140,7 +154,7 @@ def decimals() -> list[Column]:
 
 NUMBERS = [
     *integers(),
-    # of no more digits than the server prints of a FLOAT
+    # FLOAT values have at most six digits, because the server prints no more
     Column("FLOAT", ["0.1", "-1.5", "3.25e10", "1e-30", "0", "3.40282e38", "-1.17549e-38"]),
     Column("FLOAT UNSIGNED", ["7.25"]),
     Column("FLOAT(7,3)", ["1.5", "-1234.125"]),
@@ -154,16 +168,16 @@ NUMBERS = [
 TIMES = [
     Column("DATE", ["'9999-12-31'", "'0000-00-00'", "'2021-00-00'", "'2024-02-29'", "'0001-01-01'"]),
     *with_digits("TIME", "", [
-        *("'838:59:59'", "'-838:59:59'", "'00:00:00'", "'-838:59:58.999999'", "'-00:00:00.1'", "'-01:00:00'"),
-        *("'00:00:00.000001'", "'-00:00:00.000001'", "'12:34:56.789012'", "'-12:34:56.780000'"),
+        "'838:59:59'", "'-838:59:59'", "'00:00:00'", "'-838:59:58.999999'", "'-00:00:00.1'", "'-01:00:00'",
+        "'00:00:00.000001'", "'-00:00:00.000001'", "'12:34:56.789012'", "'-12:34:56.780000'",
     ]),
     *with_digits("DATETIME", "", [
-        *("'9999-12-31 23:59:59'", "'0000-00-00 00:00:00'", "'2021-00-00 00:00:00.5'", "'2021-02-03 04:05:06.789012'"),
-        *("'1000-01-01 00:00:00.000001'", "'2021-12-00 23:00:00'"),
+        "'9999-12-31 23:59:59'", "'0000-00-00 00:00:00'", "'2021-00-00 00:00:00.5'", "'2021-02-03 04:05:06.789012'",
+        "'1000-01-01 00:00:00.000001'", "'2021-12-00 23:00:00'",
     ]),
     *with_digits("TIMESTAMP", " NULL", [
-        *("'2038-01-19 03:14:07'", "'1970-01-01 00:00:01'", "'0000-00-00 00:00:00'", "'2024-12-31 23:59:58.999999'"),
-        *("'2000-02-29 23:59:59.98'", "'1970-01-01 00:00:01.000001'"),
+        "'2038-01-19 03:14:07'", "'1970-01-01 00:00:01'", "'0000-00-00 00:00:00'", "'2024-12-31 23:59:58.999999'",
+        "'2000-02-29 23:59:59.98'", "'1970-01-01 00:00:01.000001'",
     ]),
 ]  # fmt: skip
 
@@ -240,10 +254,10 @@ GEOMETRIES = [
 
 MARIADB = [
     Column("JSON COMMENT 'a LONGTEXT'", ["""'{"b":1, "a":[1,2.50]}'""", "'[]'", "'\"é\"'", "REPEAT('1', 70000)"]),
-    Column("UUID", [f"'{text}'" for text in (
-        *("123e4567-e89b-12d3-a456-426655440000", "00000000-0000-0000-0000-000000000000"),
-        *("ffffffff-ffff-ffff-ffff-ffffffffffff", "123e4567-e89b-12d3-a456-426655442020"),
-    )]),
+    Column("UUID", [
+        "'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'",
+        "'ffffffff-ffff-ffff-ffff-ffffffffffff'", "'123e4567-e89b-12d3-a456-426655442020'",
+    ]),
     Column("INET4", ["'0.0.0.0'", "'1.0.0.0'", "'255.255.255.255'", "'192.168.0.32'"]),
     Column("INET6", ["'::'", "'ff00::'", "'::1'", "'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'", "'::ffff:1.2.3.4'"]),
     Column("YEAR(2)", ["'05'", "'69'", "'70'", "'00'"]),
@@ -259,13 +273,19 @@ MARIADB = [
     Column("LONGBLOB COMPRESSED", repeated([70000], "x'00'")),
 ]  # fmt: skip
 
-#: each with a change that may be logged as a diff
+#: JSON columns with changes that the server may log as diffs, and an INT column
 MYSQL_JSON = [
     Column(
         "JSON",
         [
             """'{"b": [1, 2.50, null, true, "q\\\\"é\\\\n"], "aa": {}}'""",
-            *("'[]'", "'{}'", "'1e20'", "'\"x\"'", "'null'", "'[[[[[]]]]]'", '\'{"": {"": 52.0}}\''),
+            "'[]'",
+            "'{}'",
+            "'1e20'",
+            "'\"x\"'",
+            "'null'",
+            "'[[[[[]]]]]'",
+            '\'{"": {"": 52.0}}\'',
             "JSON_OBJECT('d', CAST('2021-02-03' AS DATE), 't', CAST('-838:59:58.5' AS TIME(6)))",
             "JSON_ARRAY(CAST('2021-02-03 04:05:06.000007' AS DATETIME(6)), 1.50, CAST('-0.001' AS DECIMAL(10,3)))",
             "JSON_ARRAY(x'00ff', b'101', 18446744073709551615, -9223372036854775808, 65536, -32769, 32767, -1)",
@@ -299,7 +319,7 @@ MYSQL = [
     Column("VARCHAR(20) CHARACTER SET gb18030", ["'简😀'"]),
 ]
 
-#: columns with an index, an expression or an attribute
+#: columns with an index or an attribute, and generated ones
 DERIVED = [
     Column("INT", ["1", "-7"]),
     Column("VARCHAR(300)", ["'é'", "''", "REPEAT('x', 300)"]),
@@ -312,7 +332,7 @@ DERIVED = [
 
 
 def tables(kind: Kind) -> list[Table]:
-    """Return all tables of a kind of server."""
+    """Return the tables of the matrix for a kind of server."""
     common = [
         Table("numbers", NUMBERS),
         Table("decimals", decimals()),
@@ -325,13 +345,13 @@ def tables(kind: Kind) -> list[Table]:
         Table("geometries", GEOMETRIES),
     ]
     if kind == "mariadb":
-        return [*common, Table("own", MARIADB), Table("derived", DERIVED, more="UNIQUE (c5), UNIQUE (c6, c0)")]
-    many = Column("JSON", ["'[1, 2, 3]'", "'[]'"], changes=["JSON_SET({}, '$[0]', 9)"])
+        return [*common, Table("own", MARIADB), Table("derived", DERIVED, indexes="UNIQUE (c5), UNIQUE (c6, c0)")]
+    multi_valued = Column("JSON", ["'[1, 2, 3]'", "'[]'"], changes=["JSON_SET({}, '$[0]', 9)"])
     functional = "UNIQUE ((c0 + 1), id), INDEX ((LOWER(c1))), INDEX ((CAST(c7 AS UNSIGNED ARRAY)))"
     return [
         *common,
         Table("own", MYSQL),
         Table("json", MYSQL_JSON),
-        Table("derived", [*DERIVED, many], more=functional),
+        Table("derived", [*DERIVED, multi_valued], indexes=functional),
         Table("keyless", [Column("INT", ["1", "2"]), Column("TEXT", ["'x'"])], key=GENERATED_KEY),
     ]

@@ -1,6 +1,6 @@
-"""Feed the decoder damaged binlogs: no crash, no hang, no silent skip, no memory beyond what the input can need.
+"""Feed the decoder damaged binlogs: it must not crash, hang, lose an event silently or take too much memory.
 
-Every case has a number, and the number makes the case: `python tests/fuzz/decoder.py --only N` runs one again.
+A case is derived from its number only: `python tests/fuzz/decoder.py --only N` repeats it.
 """
 
 import argparse
@@ -15,13 +15,14 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from fuzz import damage
 
 BATCH = 2000
-#: An input has at most 20 KB; deflate makes at most 1032 times of it, zstd 32 MB of a piece.
+#: limit for the growth of a process: from an input of at most 20 KB deflate can make 20 MB, and zstd 16 MiB at once
 MEMORY_MIB = 96
+#: time after which a batch counts as hanging
 HANG_SECONDS = 60
 
 
 def run(first: int, count: int) -> None:
-    """Run cases, and print each before it might crash the process."""
+    """Run cases; end the process with a message at the first that fails."""
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in range(first, first + count):
         rng = random.Random(number)
@@ -49,20 +50,20 @@ def main() -> None:
     with Progress(TextColumn("{task.completed} damaged binlogs decoded"), TimeElapsedColumn()) as progress:
         cases = progress.add_task("", total=None)
         while time.monotonic() < end:
-            run_apart(first)
+            run_batch(first)
             first += BATCH
             progress.advance(cases, BATCH)
 
 
-def run_apart(first: int) -> None:
-    """Run a batch in a process of its own, which a crash or a timeout ends."""
+def run_batch(first: int) -> None:
+    """Run a batch in a process of its own, so that a crash or a hang of the decoder is reported."""
     batch = f"cases {first} to {first + BATCH - 1}"
     try:
         subprocess.run([sys.executable, __file__, "--batch", str(first)], check=True, timeout=HANG_SECONDS)
     except subprocess.TimeoutExpired as hang:
-        raise SystemExit(f"{batch}: one of them hangs") from hang
+        raise SystemExit(f"{batch} did not end within {HANG_SECONDS} s: one of them hangs") from hang
     except subprocess.CalledProcessError as failure:
-        raise SystemExit(f"{batch}: exit {failure.returncode}") from failure
+        raise SystemExit(f"{batch}: the process ended with status {failure.returncode}") from failure
 
 
 if __name__ == "__main__":

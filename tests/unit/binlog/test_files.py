@@ -1,6 +1,4 @@
-"""Binlog files that MariaDB 10.11 wrote."""
-
-import json
+"""Binlog files that MariaDB 10.11 wrote, and one of MySQL 9.7."""
 
 import msgspec
 import pytest
@@ -10,7 +8,7 @@ from fuzz.damage import events_of
 
 
 def describe(table: TableMap) -> TableMap:
-    """Add the metadata from the files' statements, which these servers did not log."""
+    """Add what the servers did not log: the columns are signed, and text is in Latin-1."""
     columns = tuple(
         msgspec.structs.replace(column, unsigned=bool(column.unsigned), charset=column.charset or "latin1")
         for column in table.columns
@@ -26,13 +24,16 @@ def rows_of(data: bytes, **options: object) -> list[Rows]:
     return found
 
 
-def test_tables_with_metadata_describe_themselves(binlog_file):
+def test_column_names_and_values_are_read_with_and_without_full_metadata(binlog_file):
     decoder = Decoder(describe=describe, wanted=lambda _, table: table.startswith("meta"))
     events = decoder.feed_file(binlog_file("x1.bin"))
     rows = [event for event in events if isinstance(event, Rows)]
     tables = [events.tables[each.table] for each in rows]
     assert [(table.name, table.has_names) for table in tables] == [
-        *(("meta", True), ("meta2", True), ("meta2", False), ("meta3", False)),
+        ("meta", True),
+        ("meta2", True),
+        ("meta2", False),
+        ("meta3", False),
     ]
     [image] = rows[0].images()
     named = {column.name: value for column, value in zip(tables[0].columns, image, strict=True)}
@@ -40,7 +41,7 @@ def test_tables_with_metadata_describe_themselves(binlog_file):
     assert rows[3].images() == [[b"a", b"b", b"c", b"d"]]
 
 
-def test_without_metadata_and_description_reading_stops(binlog_file):
+def test_rows_without_the_metadata_to_decode_them_are_an_error(binlog_file):
     decoder = Decoder(file="x1.bin")
     events = decoder.feed_file(binlog_file("x1.bin"))
     assert {type(event).__name__ for event in events} == {"FormatDescription", "Gtid", "Query", "RowsQuery"}
@@ -48,11 +49,11 @@ def test_without_metadata_and_description_reading_stops(binlog_file):
         decoder.feed_file(b"")
 
 
-def test_compressed_rows(binlog_file):
+def test_mariadbs_compressed_rows_are_inflated(binlog_file):
     rows = rows_of(binlog_file("x2.bin"), wanted=lambda _, table: table == "cz")
-    changes = [image for r in rows for image in r.images()]
-    assert changes[:2] == [[b"1", b"abc" * 300], [b"1", b"abc" * 300]]
-    assert changes[2] == [b"1", b"xyz" * 10]
+    images = [image for r in rows for image in r.images()]
+    assert images[:2] == [[b"1", b"abc" * 300], [b"1", b"abc" * 300]]
+    assert images[2] == [b"1", b"xyz" * 10]
 
 
 def test_minimal_images_leave_columns_absent(binlog_file):
@@ -65,14 +66,14 @@ def test_minimal_images_leave_columns_absent(binlog_file):
     assert all(rows.complete for rows in full)
 
 
-def test_transactions_of_other_domains_and_servers(binlog_file):
+def test_gtids_keep_their_domain_and_server(binlog_file):
     events = Decoder(describe=describe).feed_file(binlog_file("x4.bin"))
     gtids = [event.gtid for event in events if type(event).__name__ == "Gtid"]
     assert "5-777-68" in gtids
     assert "9-55-1000" in gtids
 
 
-def test_a_file_in_use_has_the_checksum_of_a_closed_one(binlog_file):
+def test_a_file_that_is_still_in_use_passes_its_checksum(binlog_file):
     [head] = Decoder().feed_file(binlog_file("x5.bin"))
     assert (head.checksum, head.server_version) == (True, "10.11.19-MariaDB-0+deb12u1-log")
 
@@ -93,9 +94,9 @@ def test_pieces_of_any_size_give_the_same_events(binlog_file, name):
 
 @pytest.mark.parametrize("semi_sync", [False, True])
 @pytest.mark.parametrize("name", ["x1.bin", "x3.bin", "x4.bin", "../mysql-binlog/m1.bin"])
-def test_any_cut_of_a_connections_bytes_gives_the_same_events(wire, binlog_file, cuts, name, semi_sync):
-    mark = b"\0\xef\0" if semi_sync else b"\0"
-    data = b"".join(wire.packet(mark + event) for event in events_of(binlog_file(name)))
+def test_packets_with_any_cut_give_the_same_events(wire, binlog_file, cuts, name, semi_sync):
+    status = b"\0\xef\0" if semi_sync else b"\0"
+    data = b"".join(wire.packet(status + event) for event in events_of(binlog_file(name)))
     expected = list(Decoder(describe=describe, semi_sync=semi_sync).feed(data))
     assert expected
     for at in cuts(len(data)):
@@ -104,20 +105,20 @@ def test_any_cut_of_a_connections_bytes_gives_the_same_events(wire, binlog_file,
 
 
 @pytest.mark.parametrize("at", [30, 300, 450, -1])
-def test_one_changed_bit_stops(binlog_file, at):
+def test_a_changed_bit_is_an_error(binlog_file, at):
     data = bytearray(binlog_file("x4.bin"))
     data[at] ^= 1
     with pytest.raises(CorruptEvent, match="wrong checksum"):
         rows_of(bytes(data))
 
 
-def test_a_file_that_is_not_a_binlog_is_refused():
+def test_a_file_that_is_encrypted_or_not_a_binlog_is_refused():
     for content in (b"PK\3\4....", b"\xfdbin...."):
         with pytest.raises(CorruptEvent, match="binlog file"):
             Decoder().feed_file(content)
 
 
-def test_rows_are_plain_msgpack(binlog_file):
+def test_row_images_are_msgpack_of_byte_strings(binlog_file):
     [rows, *_] = rows_of(binlog_file("x3.bin"), wanted=lambda _, table: table == "ctas")
     assert bytes(rows.rows) == b"\xdd\0\0\0\x02\x91\xc4\x011\x91\xc4\x012"
-    assert json.loads(msgspec.json.encode(rows.images())) == [["MQ=="], ["Mg=="]]
+    assert rows.images() == [[b"1"], [b"2"]]

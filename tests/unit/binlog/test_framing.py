@@ -1,4 +1,4 @@
-"""Events in a dump's packets, and their positions in the file."""
+"""The decoder cuts events out of a dump's packets and computes their positions in the file."""
 
 import pytest
 
@@ -16,8 +16,8 @@ from databus_binlog import (
 )
 
 
-def xid(wire, number, **place):
-    return wire.event(16, number.to_bytes(8, "little"), **place)
+def xid(wire, number, **header):
+    return wire.event(16, number.to_bytes(8, "little"), **header)
 
 
 def test_pieces_of_any_size_give_the_same_events(wire):
@@ -31,7 +31,7 @@ def test_pieces_of_any_size_give_the_same_events(wire):
         assert not decoder.pending
 
 
-def test_a_call_ends_after_a_statement_that_may_change_what_describe_returns(wire):
+def test_by_statement_ends_a_call_after_each_statement_that_may_be_ddl(wire):
     statement = wire.event(2, bytes(13) + b"\0" + b"ALTER TABLE t ADD a INT")
     stream = wire.packets(wire.head(), xid(wire, 1), statement, xid(wire, 2), statement)
     decoder = Decoder(by_statement=True)
@@ -47,7 +47,8 @@ def test_a_call_ends_after_a_statement_that_may_change_what_describe_returns(wir
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_an_event_may_span_packets(wire, excess):
-    size = 0xFFFFFF - 1 - 19 - 4 + excess  # with status, header and checksum: around one full packet
+    # Without `excess` the event, with its status, header and checksum, fills the longest packet.
+    size = 0xFFFFFF - 1 - 19 - 4 + excess
     stream = wire.packets(wire.head(), wire.event(160, b"x" * size), xid(wire, 7))
     decoder = Decoder()
     found = [event for at in range(0, len(stream), 1 << 20) for event in decoder.feed(stream[at : at + (1 << 20)])]
@@ -66,7 +67,8 @@ def test_a_reused_buffer_is_read_only_up_to_the_given_size(wire):
     assert event.xid == 2
 
 
-def test_t19_positions_continue_beyond_4_gib(wire):  # T19: an event has only 32 bits for its position
+# T19: an event's header has only 32 bits for its position
+def test_t19_positions_continue_beyond_4_gib(wire):
     decoder = Decoder(file="binlog.000001", offset=0xFFFFFF00)
     decoder.feed(wire.packets(wire.head()))
     size = len(xid(wire, 1))
@@ -76,7 +78,7 @@ def test_t19_positions_continue_beyond_4_gib(wire):  # T19: an event has only 32
     assert [event.start for event in events] == [end - size for end in ends]
 
 
-def test_events_without_a_position_follow_each_other(wire):
+def test_an_event_without_a_position_starts_where_the_previous_event_ended(wire):
     decoder = Decoder(file="binlog.000001", offset=400)
     decoder.feed(wire.packets(wire.head()))
     size = len(xid(wire, 1))
@@ -86,22 +88,21 @@ def test_events_without_a_position_follow_each_other(wire):
 
 def test_the_first_rotate_may_have_a_checksum_or_not(wire):
     rotate = wire.event(4, (4).to_bytes(8, "little") + b"binlog.000009", flags=0x20)
-    bare = rotate[:9] + (len(rotate) - 4).to_bytes(4, "little") + rotate[13:-4]
-    for event in (rotate, bare):
+    for event in (rotate, wire.bare(rotate)):
         decoder = Decoder()
         [found] = decoder.feed(wire.packets(event))
         assert (found.next_file, found.position, found.artificial) == ("binlog.000009", 4, True)
         assert (decoder.file, decoder.offset) == ("binlog.000009", 4)
 
 
-def test_the_end_of_the_log(wire):
+def test_the_packet_at_the_end_of_the_log_finishes_the_dump(wire):
     decoder = Decoder()
     decoder.feed(wire.packets(wire.head()) + wire.packet(b"\xfe\0\0\2\0"))
     assert decoder.finished
 
 
 @pytest.mark.parametrize(
-    ("code", "message", "kind"),
+    ("code", "message", "error"),
     [
         (1236, "Could not find first log file name in binary log index file", PositionPurged),
         (1236, "The source purged required binary logs. Replicate the missing transactions", PositionPurged),
@@ -119,17 +120,17 @@ def test_the_end_of_the_log(wire):
         (1927, "Connection was killed", Retryable),
     ],
 )
-def test_an_error_of_the_server_has_its_class(wire, code, message, kind):
+def test_an_error_packet_raises_the_error_for_its_code_and_message(wire, code, message, error):
     decoder = Decoder()
     stream = wire.packets(wire.head(), xid(wire, 1))
     stream += wire.packet(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + message.encode())
     events = decoder.feed(stream)
-    assert isinstance(list(events)[-1], Xid)  # the events before are not lost
-    with pytest.raises(kind, match=f"server error {code}"):
+    assert isinstance(list(events)[-1], Xid)  # the event before the error is not lost
+    with pytest.raises(error, match=f"server error {code}"):
         decoder.feed(b"")
 
 
-def test_a_changed_bit_stops(wire):
+def test_a_changed_bit_is_an_error(wire):
     event = bytearray(xid(wire, 1))
     event[20] ^= 4
     decoder = Decoder(file="binlog.000001")

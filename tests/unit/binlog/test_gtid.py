@@ -66,21 +66,20 @@ def test_a_mysql_set_grows_and_closes_its_gaps():
         ),
     ],
 )
-def test_a_mysql_set_reads_the_servers_bytes(encoded, text):
+def test_a_mysql_set_is_decoded_from_the_servers_bytes_and_encoded_again(encoded, text):
     executed = MySqlGtidSet.from_bytes(bytes.fromhex(encoded))
     assert str(executed) == text
     assert MySqlGtidSet.from_bytes(executed.to_bytes()) == executed
 
 
-def test_tags_are_sent_only_where_there_are_any():
-    plain = GtidSet.parse("mysql", f"{A}:1-3").to_bytes()
-    assert plain.hex() == (1).to_bytes(8, "little").hex() + A.replace("-", "") + "01" + "00" * 7 + "01" + "00" * 7 + (
-        "04" + "00" * 7
-    )
+def test_the_tagged_encoding_is_used_only_for_a_set_with_tags():
+    one_source, one_interval, first, end = (f"{number:02x}00000000000000" for number in (1, 1, 1, 4))
+    untagged = GtidSet.parse("mysql", f"{A}:1-3").to_bytes()
+    assert untagged.hex() == one_source + A.replace("-", "") + one_interval + first + end
     assert GtidSet.parse("mysql", f"{A}:1-4:aaaa:1").to_bytes().hex().startswith("0102000000000001")
 
 
-def test_a_mariadb_position_keeps_the_last_of_each_domain():
+def test_a_mariadb_position_is_the_last_transaction_of_each_domain():
     position = GtidSet.parse("mariadb", "5-777-20,0-1-100")
     position.add("0-2-101")
     position.add("")
@@ -107,7 +106,7 @@ def test_a_mariadb_position_keeps_the_last_of_each_domain():
         ),
     ],
 )
-def test_a_mysql_transaction_has_its_commit_time(wire, decode, body, gtid, committed):
+def test_a_mysql_transaction_has_its_gtid_and_commit_time(wire, decode, body, gtid, committed):
     [event] = decode(wire.event(33, bytes.fromhex(body)))
     assert isinstance(event, Gtid)
     assert (event.gtid, event.commit_time_us, event.standalone) == (gtid, committed, False)
@@ -124,12 +123,12 @@ TAGGED = bytes.fromhex(
 )
 
 
-def test_a_tagged_transaction(wire, decode):
+def test_a_tagged_transaction_has_its_gtid_and_commit_time(wire, decode):
     [event] = decode(wire.event(42, TAGGED))
     assert (event.gtid, event.commit_time_us) == (f"{B}:blue:7", 1700000000123456)
 
 
-def test_a_tag_that_is_cut_off_stops(wire, decode):
+def test_a_tag_that_is_cut_off_is_an_error(wire, decode):
     cut = TAGGED[: TAGGED.index(b"blue") + 2]
     with pytest.raises(CorruptEvent, match=r"GTID_TAGGED event at .*: 4 bytes wanted, 2 left"):
         decode(wire.event(42, b"\x02" + bytes([2 * len(cut)]) + cut[2:]))

@@ -1,4 +1,4 @@
-"""Subtraction and inclusion of GTID sets, against sets of single transactions."""
+"""GTID sets are added, subtracted and compared like Python's sets of single transactions."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def mysql(transactions: set[tuple[str, int]]) -> MySqlGtidSet:
 
 @settings(deadline=None)
 @given(transactions, transactions)
-def test_mysql_sets_are_sets_of_transactions(a, b):
+def test_mysql_gtid_sets_behave_like_sets_of_transactions(a, b):
     assert mysql(a).minus(mysql(b)) == mysql(a - b)
     assert mysql(a).covers(mysql(b)) == (a >= b)
     assert bool(mysql(a)) == bool(a)
@@ -38,28 +38,29 @@ def mariadb(last: dict[int, tuple[int, int]]) -> MariaDbGtidPosition:
 
 @settings(deadline=None)
 @given(histories, histories)
-def test_a_mariadb_position_lacks_the_domains_that_are_ahead_elsewhere(a, b):
-    further = {
+def test_the_difference_of_two_mariadb_positions_is_the_domains_that_are_ahead(a, b):
+    ahead = {
         d: last for d, last in a.items() if d not in b or last[1] > b[d][1] or (last != b[d] and last[1] == b[d][1])
     }
-    assert mariadb(a).minus(mariadb(b)) == mariadb(further)
-    assert mariadb(b).covers(mariadb(a)) == (not further)
+    assert mariadb(a).minus(mariadb(b)) == mariadb(ahead)
+    assert mariadb(b).covers(mariadb(a)) == (not ahead)
 
 
-def test_two_servers_that_wrote_the_same_number_have_two_histories():
-    here, there = mariadb({0: (1, 100)}), mariadb({0: (2, 100)})
-    assert not here.covers(there)
-    assert not there.covers(here)
+def test_the_same_sequence_number_of_two_mariadb_servers_is_two_transactions():
+    one, other = mariadb({0: (1, 100)}), mariadb({0: (2, 100)})
+    assert not one.covers(other)
+    assert not other.covers(one)
 
 
-def test_missing_transactions_can_be_restricted_to_common_sources():
-    extra = GtidSet.parse("mysql", f"{A}:5-7,{B}:1-3,{A}:blue:9")
-    assert str(extra.of_sources_in(mysql({(A, 1)}))) == f"{A}:5-7"
+def test_a_set_can_be_restricted_to_the_sources_of_another_set():
+    executed = GtidSet.parse("mysql", f"{A}:5-7,{B}:1-3,{A}:blue:9")
+    assert str(executed.of_sources_in(mysql({(A, 1)}))) == f"{A}:5-7"
+    position = mariadb({0: (2, 9), 3: (1, 1)})
+    assert str(position.of_sources_in(mariadb({0: (1, 100), 7: (1, 5)}))) == "0-2-9"
 
 
-def test_a_mariadb_server_has_the_transactions_up_to_its_binlog_state():
+def test_a_mariadb_server_lacks_the_transactions_after_those_of_its_binlog_state():
     ours = mariadb({0: (1, 100), 7: (1, 5)})
     assert str(ours.missing_from("0-1-100,0-2-150,7-1-9")) == ""
     assert str(ours.missing_from("0-1-90,0-2-150,7-1-5")) == "0-1-100", "0-2-150 was written by another server"
     assert str(ours.missing_from("0-1-100")) == "7-1-5"
-    assert str(mariadb({0: (2, 9), 3: (1, 1)}).of_sources_in(ours)) == "0-2-9"

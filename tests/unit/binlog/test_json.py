@@ -1,4 +1,4 @@
-"""MySQL's binary JSON becomes the text that the server prints."""
+"""MySQL's binary JSON is decoded to the text that the server prints."""
 
 import struct
 from collections.abc import Callable
@@ -10,6 +10,8 @@ from databus_binlog import CorruptEvent
 
 @pytest.fixture
 def text_of(value_of) -> Callable[[str], bytes]:
+    """Decode a binary JSON document, given in hexadecimal."""
+
     def run(document: str) -> bytes:
         raw = bytes.fromhex(document)
         return value_of("f5", "04", (len(raw).to_bytes(4, "little") + raw).hex())
@@ -18,10 +20,12 @@ def text_of(value_of) -> Callable[[str], bytes]:
 
 
 def opaque(field: int, value: bytes) -> str:
+    """Return a document that is one value of an SQL type, here a DECIMAL, a time or a blob."""
     return (bytes([15, field, len(value)]) + value).hex()
 
 
 def packed(year: int, month: int, day: int, hour: int, minute: int, second: int, micro: int) -> bytes:
+    """Return a DATE or DATETIME as JSON stores it."""
     whole = (((year * 13 + month) << 5 | day) << 17) | hour << 12 | minute << 6 | second
     return struct.pack("<q", (whole << 24) + micro)
 
@@ -58,12 +62,12 @@ def test_documents_print_as_the_server_prints_them(text_of, document, text):
 
 
 @pytest.mark.parametrize("document", ["00 0100 0c00 ff00 0100 05 0100 61", "00 ffff 0400", "0d", "0c 05 61", "04 03"])
-def test_a_malformed_document_stops(text_of, document):
+def test_a_malformed_document_is_an_error(text_of, document):
     with pytest.raises(CorruptEvent, match=r"column 0 of lab.t .*malformed binary JSON"):
         text_of(document)
 
 
-def test_an_update_of_mysql_5_7_is_read_completely(wire, decode):
+def test_an_update_of_json_by_mysql_5_7_has_its_complete_images(wire, decode):
     table = "6c0000000000 0100 04 74657374 00 03 743131 00 04 030ff503 03 640004 0f 010100 02012d"
     rows = (
         "6c0000000000 0100 0200 04 ff ff"
@@ -75,9 +79,9 @@ def test_an_update_of_mysql_5_7_is_read_completely(wire, decode):
     assert update.images() == [[b"1", b"{}", b"{}", None], [b"1", b'{"a":1234}', b'{"a": 1234}', None]]
 
 
-def test_a_document_that_repeats_its_values_too_often_stops(text_of):
+def test_a_document_whose_arrays_share_their_elements_is_an_error_before_it_fills_the_memory(text_of):
     kind, value = "0c", "01 61"  # a string of one byte
-    for _ in range(30):  # an array of twice the same value: count, size, two entries of type and offset, the value
+    for _ in range(30):  # an array with two entries of the same offset: count, size, type and offset of each, the value
         size = 10 + len(bytes.fromhex(value))
         kind, value = "02", f"0200 {size.to_bytes(2, 'little').hex()} {kind} 0a00 {kind} 0a00 {value}"
     with pytest.raises(CorruptEvent, match="malformed binary JSON"):

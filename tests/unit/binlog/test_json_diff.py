@@ -1,4 +1,4 @@
-"""A partial update of a JSON column gives the text that the server's SELECT prints, here of MySQL 9.7."""
+"""MySQL's JSON diffs change a document to the text that a SELECT prints (compared with MySQL 9.7)."""
 
 import json
 import random
@@ -11,16 +11,18 @@ REPLACE, INSERT, REMOVE = range(3)
 
 
 def string(text: str) -> bytes:
+    """Return text after its length, a lenenc integer."""
     raw = text.encode()
     return (bytes([len(raw)]) if len(raw) < 251 else b"\xfc" + len(raw).to_bytes(2, "little")) + raw
 
 
 def diff(operation: int, path: str, value: str = "") -> bytes:
-    """Return one diff; values are text, so that `bytes` can be `text_of`."""
+    """Return one diff. Its value is text instead of binary JSON."""
     return bytes([operation]) + string(path) + (b"" if operation == REMOVE else string(value))
 
 
 def applied(before: str, *diffs: bytes) -> str:
+    """Apply diffs; their values are text already, so `bytes` converts them."""
     return apply_diffs(before.encode(), b"".join(diffs), bytes).decode()
 
 
@@ -46,11 +48,11 @@ SHOP = '{"a": [1, 2, 3, {"z": []}], "e": [], "o": {"k": [0]}, "s": 5}'
         (b"", SHOP),
     ],
 )
-def test_a_diff_does_what_the_server_did(change, after):
+def test_a_diff_changes_only_the_value_at_its_path(change, after):
     assert applied(SHOP, change) == after
 
 
-def test_a_diff_may_go_into_the_value_of_an_earlier_one():
+def test_a_diff_may_change_a_value_that_an_earlier_diff_set():
     changes = diff(REPLACE, "$.s", '{"x": [1]}'), diff(INSERT, "$.s.x[0]", "{}"), diff(INSERT, "$.s.x[0].y", "true")
     assert applied('{"s": 5}', *changes) == '{"s": {"x": [{"y": true}, 1]}}'
 
@@ -63,11 +65,19 @@ def test_values_without_a_diff_keep_their_text():
 @pytest.mark.parametrize(
     ("leg", "printed"),
     [
-        *((".$x", '"$x"'), (".é", '"é"'), (".last", '"last"'), ('.""', '""'), ('."a b"', '"a b"'), ('."a.b"', '"a.b"')),
-        *((r'."a\"]b"', r'"a\"]b"'), (r'."a\\b"', r'"a\\b"'), (r'."\u0001\t"', r'"\u0001\t"'), ('."😀[0]"', '"😀[0]"')),
+        (".$x", '"$x"'),
+        (".é", '"é"'),
+        (".last", '"last"'),
+        ('.""', '""'),
+        ('."a b"', '"a b"'),
+        ('."a.b"', '"a.b"'),
+        (r'."a\"]b"', r'"a\"]b"'),
+        (r'."a\\b"', r'"a\\b"'),
+        (r'."\u0001\t"', r'"\u0001\t"'),
+        ('."😀[0]"', '"😀[0]"'),
     ],
 )
-def test_names_are_read_and_printed_as_the_server_writes_them(leg, printed):
+def test_member_names_in_a_path_are_read_and_printed_as_the_server_does(leg, printed):
     before = f"{{{printed}: [0]}}"
     assert applied(before, diff(REPLACE, f"${leg}[0]", "1")) == f"{{{printed}: [1]}}"
     assert applied("{}", diff(INSERT, f"${leg}", "[0]")) == before
@@ -79,13 +89,13 @@ def test_members_are_sorted_by_length_and_bytes_of_their_names():
     assert list(json.loads(inserted)) == ["B", "a", "b", "~", "zz", "é", "aaa", "日"]
 
 
-def test_the_innermost_value_of_the_deepest_document_can_be_changed():
+def test_the_innermost_value_of_a_document_of_100_levels_can_be_changed():
     before = '{"a": [' * 50 + "1" + "]}" * 50
     assert applied(before, diff(REPLACE, "$" + ".a[0]" * 50, "2")) == before.replace("1", "2")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (diff(REPLACE, "$.secret", "1"), "not fit its document: REPLACE of a member"),
         (diff(REPLACE, "$.a[4]", "1"), "not fit its document: REPLACE of a cell"),
@@ -109,8 +119,8 @@ def test_the_innermost_value_of_the_deepest_document_can_be_changed():
         (b"\0\xfb", "can't be read: REPLACE of an unreadable path"),
     ],
 )
-def test_a_diff_that_does_not_fit_is_refused_and_shows_no_data(change, said):
-    with pytest.raises(ValueError, match=said) as refused:
+def test_a_diff_that_does_not_fit_is_refused_by_a_message_without_data(change, message):
+    with pytest.raises(ValueError, match=message) as refused:
         applied(SHOP, change)
     assert "secret" not in str(refused.value)
     assert refused.value.__suppress_context__
@@ -121,7 +131,7 @@ SCALARS = (None, True, 0, -7, 2**64 - 1, 1.5, "", 'é"\\\n\x01\x7f', "x" * 300)
 
 
 def text(value) -> str:
-    """Print Python's objects as the server does."""
+    """Return a Python value as the server prints it as JSON."""
     if isinstance(value, dict):
         members = sorted(value.items(), key=lambda member: (len(member[0].encode()), member[0].encode()))
         return "{" + ", ".join(f"{text(name)}: {text(child)}" for name, child in members) + "}"
@@ -130,27 +140,27 @@ def text(value) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def some_value(rng: random.Random, depth: int = 0):
+def random_value(rng: random.Random, depth: int = 0):
     if rng.random() < depth / 4:
         return rng.choice(SCALARS)
-    children = [some_value(rng, depth + 1) for _ in range(rng.randrange(4))]
+    children = [random_value(rng, depth + 1) for _ in range(rng.randrange(4))]
     return children if rng.random() < 0.5 else dict(zip(rng.sample(NAMES, len(children)), children, strict=True))
 
 
-def some_change(rng: random.Random, parent, path: str = "$") -> bytes:
-    """Change something below `parent`, and return its diff."""
+def random_change(rng: random.Random, parent, path: str = "$") -> bytes:
+    """Change one value below `parent`, which has this path; return the diff."""
     if isinstance(parent, dict):
         key = rng.choice(NAMES)
-        there, leg = key in parent, f".{text(key)}"
+        exists, leg = key in parent, f".{text(key)}"
     else:
         key = rng.randrange(len(parent) + 2)
-        there, leg = key < len(parent), f"[{key}]"
-        if there and rng.random() < 0.5:
+        exists, leg = key < len(parent), f"[{key}]"
+        if exists and rng.random() < 0.5:
             leg = f"[last-{len(parent) - 1 - key}]"
-    if there and isinstance(parent[key], dict | list) and rng.random() < 0.7:
-        return some_change(rng, parent[key], path + leg)
-    value = some_value(rng, depth=2)
-    if not there or (isinstance(parent, list) and rng.random() < 0.5):
+    if exists and isinstance(parent[key], dict | list) and rng.random() < 0.7:
+        return random_change(rng, parent[key], path + leg)
+    value = random_value(rng, depth=2)
+    if not exists or (isinstance(parent, list) and rng.random() < 0.5):
         change = diff(INSERT, path + leg, text(value))
     else:
         change = rng.choice([diff(REPLACE, path + leg, text(value)), diff(REMOVE, path + leg)])
@@ -164,9 +174,9 @@ def some_change(rng: random.Random, parent, path: str = "$") -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_random_changes_agree_with_a_plain_model(seed):
+def test_random_diffs_have_the_effect_of_the_same_changes_of_python_objects(seed):
     rng = random.Random(seed)
-    document = some_value(rng)
+    document = random_value(rng)
     before = text(document)
-    changes = [some_change(rng, document) for _ in range(1 + seed % 30)]
+    changes = [random_change(rng, document) for _ in range(1 + seed % 30)]
     assert applied(before, *changes) == text(document)

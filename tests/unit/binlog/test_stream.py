@@ -1,4 +1,4 @@
-"""A stream over a simulated socket: how much it reads, what it acknowledges, how it ends."""
+"""A stream over a simulated socket: how much it reads, which events it acknowledges, how it ends."""
 
 import asyncio
 import json
@@ -39,6 +39,7 @@ def stream_of(*, backlog: int = 1 << 20, silence: float = 30.0, **options: objec
 
 
 def receive(stream: EventStream, data: bytes) -> None:
+    """Call the stream as asyncio does when these bytes have arrived."""
     buffer = stream.get_buffer(-1)
     buffer[: len(data)] = data
     stream.buffer_updated(len(data))
@@ -47,11 +48,10 @@ def receive(stream: EventStream, data: bytes) -> None:
 def compressed(wire, rows: int) -> bytes:
     """Return a transaction of 1 KB rows that zstd compresses to almost nothing."""
     events = wire.table("fc", "02", "02013f"), wire.inserted("00 e803" + "78" * 1000)
-    bare = b"".join(event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4] for event in events)
-    return wire.event(40, b"\0" + zstandard.compress(bare * rows))
+    return wire.event(40, b"\0" + zstandard.compress(b"".join(map(wire.bare, events)) * rows))
 
 
-async def test_only_decoded_events_are_acknowledged(wire):
+async def test_reading_pauses_while_the_consumer_is_behind(wire):
     socket, stream = stream_of(backlog=1 << 20)
     data = wire.packets(wire.head(), compressed(wire, 20_000))
     sent = 0
@@ -74,26 +74,27 @@ async def test_only_decoded_events_are_acknowledged(wire):
     assert rows == 20_000
 
 
-async def test_events_before_an_error_come_first_and_are_not_acknowledged_with_it(wire):
+async def test_events_before_an_error_are_returned_first_and_the_error_is_not_acknowledged(wire):
     socket, stream = stream_of(semi_sync=True)
     xid = wire.event(16, bytes(8))
-    wanted = [b"\0\xef\1" + event for event in (wire.head(), xid, wire.event(26, b"\1\0\4lost"))]
-    receive(stream, b"".join(wire.packet(each) for each in wanted))
+    # The server wants an acknowledgement of each event. The last one is an incident.
+    payloads = [b"\0\xef\1" + event for event in (wire.head(), xid, wire.event(26, b"\1\0\4lost"))]
+    receive(stream, b"".join(map(wire.packet, payloads)))
     assert [type(event).__name__ for event in await anext(stream)] == ["FormatDescription", "Xid"]
     with pytest.raises(Incident):
         await anext(stream)
     assert (socket.open, socket.written) == (False, b"")
 
 
-async def test_an_acknowledgement_names_the_last_event_that_was_decoded(wire):
+async def test_the_last_event_for_which_the_server_waits_is_acknowledged(wire):
     socket, stream = stream_of(semi_sync=True, file="binlog.000001", offset=4)
-    waited_for, other = (wire.event(16, bytes(8), next_position=end) for end in (5000, 5031))
-    events = (b"\0\xef\0", wire.head()), (b"\0\xef\1", waited_for), (b"\0\xef\0", other)
-    receive(stream, b"".join(wire.packet(head + event) for head, event in events))
+    waited_for, later = (wire.event(16, bytes(8), next_position=end) for end in (5000, 5031))
+    events = (b"\0\xef\0", wire.head()), (b"\0\xef\1", waited_for), (b"\0\xef\0", later)
+    receive(stream, b"".join(wire.packet(status + event) for status, event in events))
     assert socket.written == b"\x16\0\0\0\xef" + (5000).to_bytes(8, "little") + b"binlog.000001"
 
 
-async def test_a_compressed_transaction_is_acknowledged_when_all_of_it_is_decoded(wire):
+async def test_a_compressed_transaction_is_acknowledged_only_when_all_of_it_has_arrived(wire):
     socket, stream = stream_of(semi_sync=True)
     data = wire.packet(b"\0\xef\0" + wire.head()) + wire.packet(b"\0\xef\1" + compressed(wire, 10))
     receive(stream, data[:-1])
@@ -102,7 +103,7 @@ async def test_a_compressed_transaction_is_acknowledged_when_all_of_it_is_decode
     assert socket.written[4:5] == b"\xef"
 
 
-async def test_silence_is_a_lost_connection_and_half_an_event_is_not_silence(wire):
+async def test_a_silent_connection_is_lost_but_a_part_of_an_event_ends_the_silence(wire):
     socket, stream = stream_of(silence=0.2)
     receive(stream, wire.packets(wire.head()))
     await anext(stream)
@@ -110,14 +111,14 @@ async def test_silence_is_a_lost_connection_and_half_an_event_is_not_silence(wir
     started = asyncio.get_running_loop().time()
     for byte in wire.packets(wire.event(160, b"x" * 20))[:8]:
         receive(stream, bytes([byte]))
-        await asyncio.sleep(0.05)  # the test is about this time
+        await asyncio.sleep(0.05)  # eight bytes take 0.4 s, longer than the permitted silence
     with pytest.raises(Disconnected, match="not even a heartbeat"):
         await waiting
     assert asyncio.get_running_loop().time() - started >= 0.5
     assert not socket.open
 
 
-async def test_the_error_of_a_hook_is_raised_unchanged(wire):
+async def test_an_exception_in_describe_is_raised_unchanged_by_every_call(wire):
     def describe(_: object) -> None:
         json.loads("{")
 
@@ -130,7 +131,7 @@ async def test_the_error_of_a_hook_is_raised_unchanged(wire):
 
 
 @pytest.mark.parametrize("semi_sync", [False, True])
-async def test_small_pieces_gather_unless_a_commit_waits_for_them(wire, semi_sync):
+async def test_small_pieces_are_gathered_except_in_semi_sync(wire, semi_sync):
     socket, stream = stream_of(semi_sync=semi_sync)
     for event in (wire.head(), wire.event(16, bytes(8)), wire.event(16, bytes(8))):
         receive(stream, wire.packet((b"\0\xef\0" if semi_sync else b"\0") + event))

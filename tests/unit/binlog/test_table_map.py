@@ -1,4 +1,4 @@
-"""The columns that a table map describes."""
+"""A table map is parsed into the table's columns."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def full_metadata() -> bytes:
     return bytes.fromhex(META) + bytes([4, len(names)]) + names + bytes.fromhex(extra)
 
 
-def test_full_metadata_describes_everything():
+def test_a_table_map_with_full_metadata_has_every_property_of_its_columns():
     table = parse_table_map(full_metadata(), "mariadb", COLLATIONS)
     column = {column.name: column for column in table.columns}
     assert (table.schema, table.name, list(column)) == ("lab", "meta", NAMES)
@@ -39,37 +39,38 @@ def test_full_metadata_describes_everything():
     assert (column["d"].metadata, column["bt"].metadata, column["c2"].metadata) == (5 << 8 | 2, 3, 20)
 
 
-def test_the_fingerprint_follows_the_definition():
+def test_the_fingerprint_changes_only_with_the_definition():
     body = full_metadata()
     altered = body[:-1] + b"\x04"
-    prints = [parse_table_map(each, "mariadb", COLLATIONS).fingerprint for each in (body, body, altered)]
-    assert prints[0] == prints[1] != prints[2]
+    fingerprints = [parse_table_map(each, "mariadb", COLLATIONS).fingerprint for each in (body, body, altered)]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
 
-def test_mysql_does_not_count_geometry_among_the_character_columns():
-    #                     lab.t            GEOMETRY, VARCHAR  metadata       nulls  default 63, column 0: 45
+def test_only_mariadb_counts_geometries_among_the_columns_with_a_character_set():
+    # lab.t; GEOMETRY and VARCHAR; their metadata; nulls; default collation 63, but 45 for the first counted column
     body = bytes.fromhex("036c616200 017400 02 ff0f 03 04 0a00 00 0203 3f 00 2d")
     assert [c.charset for c in parse_table_map(body, "mysql", COLLATIONS).columns] == [None, "utf8mb4"]
     assert [c.charset for c in parse_table_map(body, "mariadb", COLLATIONS).columns] == ["utf8mb4", "binary"]
 
 
-def test_a_field_of_a_later_server_is_skipped():
+def test_unknown_optional_metadata_is_skipped():
     body = bytes.fromhex("036c616200 017400 01 03 00 01 6e 03 aabbcc 010180 0c0100")
     [column] = parse_table_map(body, "mysql", COLLATIONS).columns
     assert (column.unsigned, column.visible, column.nullable) == (True, False, True)
 
 
-def test_a_long_char_hides_its_length_in_its_type():
+def test_the_length_of_a_long_char_is_combined_from_two_metadata_bytes():
     body = bytes.fromhex("036c616200 017400 01 fe 02 ee90 00")
     [column] = parse_table_map(body, "mysql", COLLATIONS).columns
     assert (column.type, column.metadata) == (FieldType.STRING, 400)
 
 
 # T12: columns that the server adds by itself
-@pytest.mark.parametrize(("signed", "nulls", "left"), [("80", "02", 1), ("00", "02", 2), ("80", "00", 2)])
-def test_t12_only_a_hash_that_mariadb_made_is_left_out(signed, nulls, left):
-    #                    lab.t            INT, BIGINT   nulls    signs        names: id, DB_ROW_HASH_1
+@pytest.mark.parametrize(("unsigned", "nullable", "hidden"), [(True, True, 1), (False, True, 0), (True, False, 0)])
+def test_t12_only_a_hash_column_that_mariadb_added_is_hidden(unsigned, nullable, hidden):
+    """The server adds it as BIGINT UNSIGNED NULL; a user's column may have the same name."""
+    # lab.t; INT and BIGINT, without metadata; the second is nullable; the second is unsigned; names
+    body = bytes.fromhex(f"036c616200 017400 02 0308 00 {nullable << 1:02x} 0101 {unsigned << 6:02x}")
     names = bytes.fromhex("02 6964 0d") + b"DB_ROW_HASH_1"
-    body = bytes.fromhex(f"036c616200 017400 02 0308 00 {nulls} 0101 {int(signed, 16) >> 1:02x}")
     table = parse_table_map(body + bytes([4, len(names)]) + names, "mariadb", COLLATIONS)
-    assert (len(table.columns), table.hidden) == (left, 2 - left)
+    assert (len(table.columns), table.hidden) == (2 - hidden, hidden)

@@ -1,4 +1,4 @@
-"""Every column type's bytes, and their text."""
+"""Values of every column type are decoded from their bytes to the server's text."""
 
 import math
 import struct
@@ -25,7 +25,7 @@ LATIN1, UTF8MB4, BINARY = "020108", "02012d", "02013f"
         ("08", "ffffffffffffffff", b"-1", b"18446744073709551615"),
     ],
 )
-def test_integers_read_by_their_sign(value_of, code, value, signed, unsigned):
+def test_an_integer_is_signed_or_unsigned_as_its_column(value_of, code, value, signed, unsigned):
     assert value_of(code, "", value, SIGNED) == signed
     assert value_of(code, "", value, UNSIGNED) == unsigned
 
@@ -75,7 +75,7 @@ def test_decimals_keep_their_scale(value_of, metadata, value, text):
         ("0d", "", "00", b"0000"),
     ],
 )
-def test_dates_and_times_have_exactly_their_digits(value_of, code, metadata, value, text):
+def test_dates_and_times_have_the_fraction_digits_of_their_column(value_of, code, metadata, value, text):
     assert value_of(code, metadata, value) == text
 
 
@@ -107,13 +107,13 @@ def test_dates_and_times_have_exactly_their_digits(value_of, code, metadata, val
         ("f2", "04", "08000000 0000803f 000000c0", "", struct.pack("<2f", 1, -2)),
     ],
 )
-def test_strings_bits_and_labels(wire, decode, code, metadata, value, extra, text):
-    gbk = {8: "latin1", 45: "utf8mb4", 63: "binary", 28: "gbk"}
-    [rows] = decode(wire.table(code, metadata, extra), wire.inserted("00" + value), collations=gbk)
+def test_bits_labels_text_and_bytes_are_decoded(wire, decode, code, metadata, value, extra, text):
+    collations = {8: "latin1", 45: "utf8mb4", 63: "binary", 28: "gbk"}
+    [rows] = decode(wire.table(code, metadata, extra), wire.inserted("00" + value), collations=collations)
     assert rows.images() == [[text]]
 
 
-def test_floats_come_as_the_servers_shortest_text(value_of):
+def test_floats_have_the_shortest_text_that_the_server_prints(value_of):
     assert value_of("04", "04", "0000c0bf", SIGNED) == b"-1.5"
     assert value_of("05", "08", "182d4454fb210940", SIGNED) == b"3.141592653589793"
     assert value_of("04", "04", struct.pack("<f", 9204.266).hex(), SIGNED) == b"9204.266"
@@ -122,29 +122,40 @@ def test_floats_come_as_the_servers_shortest_text(value_of):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        *((0.0, b"0"), (-0.0, b"-0"), (1.0, b"1"), (0.1 + 0.2, b"0.30000000000000004"), (-123.25, b"-123.25")),
-        *((1e14, b"100000000000000"), (1e15, b"1e15"), (1e20, b"1e20"), (1.5e300, b"1.5e300")),
-        *((1e-5, b"0.00001"), (1e-15, b"0.000000000000001"), (1e-16, b"1e-16"), (5e-324, b"5e-324")),
-        *((123456789012345.6, b"123456789012345.6"), (1234567890123456.0, b"1.234567890123456e15")),
+        (0.0, b"0"),
+        (-0.0, b"-0"),
+        (1.0, b"1"),
+        (0.1 + 0.2, b"0.30000000000000004"),
+        (-123.25, b"-123.25"),
+        (1e14, b"100000000000000"),
+        (1e15, b"1e15"),
+        (1e20, b"1e20"),
+        (1.5e300, b"1.5e300"),
+        (1e-5, b"0.00001"),
+        (1e-15, b"0.000000000000001"),
+        (1e-16, b"1e-16"),
+        (5e-324, b"5e-324"),
+        (123456789012345.6, b"123456789012345.6"),
+        (1234567890123456.0, b"1.234567890123456e15"),
     ],
 )
-def test_a_double_is_laid_out_as_the_server_does(value, text):
+def test_a_double_has_the_text_that_the_server_prints(value, text):
     assert float_text(value) == text
     assert math.copysign(1, float(text)) == math.copysign(1, value)
     assert float(text) == value
 
 
-def test_a_single_needs_fewer_digits():
+def test_a_float_has_fewer_digits_than_the_same_number_as_a_double():
     assert float_text(struct.unpack("<f", struct.pack("<f", 0.1))[0], single=True) == b"0.1"
     assert float_text(3.4028234663852886e38, single=True) == b"3.4028235e38"
 
 
-def test_null_is_not_empty(wire, decode):
+def test_null_and_an_empty_string_are_different(wire, decode):
     [rows] = decode(wire.table("0f0f", "0a000a00", UTF8MB4, columns=2), wire.inserted("fd 00", columns=2))
     assert rows.images() == [[None, b""]]
 
 
-def test_what_the_server_does_not_say_is_never_guessed(value_of):
+def test_a_sign_or_character_set_that_is_not_logged_is_an_error(value_of):
     with pytest.raises(MissingMetadata, match=r"column 0 of lab.t: whether it is unsigned .* binlog_row_metadata=FULL"):
         value_of("03", "", "01000000")
     with pytest.raises(MissingMetadata, match="its character set is not logged"):
@@ -159,7 +170,7 @@ def test_what_the_server_does_not_say_is_never_guessed(value_of):
         ("12", "07", "", "7 digits of a second"),
     ],
 )
-def test_a_column_that_cannot_be_decoded_stops_with_its_name(value_of, code, metadata, extra, message):
+def test_a_column_that_cannot_be_decoded_is_an_error(value_of, code, metadata, extra, message):
     with pytest.raises(UnsupportedColumn, match=message):
         value_of(code, metadata, "00" * 9, extra)
 
@@ -175,7 +186,7 @@ def test_a_column_that_cannot_be_decoded_stops_with_its_name(value_of, code, met
         ("07", "00000000", b"0000-00-00 00:00:00"),
     ],
 )
-def test_temporals_of_before_mysql_5_6(value_of, code, value, text):
+def test_dates_and_times_in_the_format_before_mysql_5_6_are_decoded(value_of, code, value, text):
     assert value_of(code, "", value) == text
 
 
@@ -187,7 +198,7 @@ def test_temporals_of_before_mysql_5_6(value_of, code, value, text):
         ("07", 3, "601a20f20315", b"2021-02-03 04:05:06.789"),
     ],
 )
-def test_mariadbs_own_fractions_need_a_description(wire, decode, code, digits, value, text):
+def test_fractions_in_mariadbs_old_format_need_the_digits_from_describe(wire, decode, code, digits, value, text):
     def describe(table: TableMap) -> TableMap:
         [column] = table.columns
         return msgspec.structs.replace(table, columns=(msgspec.structs.replace(column, metadata=digits),))
@@ -209,11 +220,11 @@ def test_mariadbs_own_fractions_need_a_description(wire, decode, code, digits, v
         ("8c", "01", "00", b""),
     ],
 )
-def test_compressed_columns_of_mariadb(value_of, code, metadata, value, text):
+def test_mariadbs_compressed_columns_are_inflated(value_of, code, metadata, value, text):
     assert value_of(code, metadata, value, "02013f") == text
 
 
 @pytest.mark.parametrize("value", ["02 8a01", "05 8affffffff", "06 8901f44b4c1c", "03 870000"])
-def test_a_compressed_value_that_cannot_be_inflated_stops(value_of, value):
+def test_a_compressed_value_that_cannot_be_inflated_is_an_error(value_of, value):
     with pytest.raises(CorruptEvent, match=r"column 0 of lab\.t .*inflated"):
         value_of("8d", "6500", value, "02013f")
