@@ -18,9 +18,9 @@ GENERATED_KEY = "my_row_id"
 class Column:
     """A column of the matrix."""
 
-    #: the definition after the column's name
+    #: its SQL definition, which follows the column's name
     type: str
-    #: SQL expressions; NULL is one more value. A column that the server fills has none
+    #: SQL expressions (none for a column that the server fills); NULL is one more value
     values: Sequence[str] = ()
     #: SQL expressions to which updates set the column, in turn, instead of its next value; `{}` is the column's name
     changes: Sequence[str] = ()
@@ -32,11 +32,11 @@ class Column:
 
     @property
     def blob(self) -> bool:
-        """Whether binlog_row_image=NOBLOB leaves the column out; JSON, VECTOR and geometries stay in the image."""
+        """Whether binlog_row_image=NOBLOB may leave the column out; it keeps JSON, VECTOR and geometries."""
         return "TEXT" in self.type or "BLOB" in self.type
 
     def value(self, row: int) -> str:
-        """Return the value in a row, which counts from 0."""
+        """Return the value in a row; rows count from 0."""
         return [*self.values, "NULL"][row % (len(self.values) + 1)]
 
     def text(self, name: str) -> str:
@@ -92,7 +92,8 @@ class Table:
             [str(row + 1), *(self.columns[number].value(row) for number in self.settable)] for row in range(self.rows)
         ]
         values = ", ".join(f"({', '.join(row)})" for row in rows)
-        return f"INSERT INTO {self.name} ({self.key}, {', '.join(f'c{number}' for number in self.settable)}) VALUES {values}"
+        names = ", ".join([self.key, *(f"c{number}" for number in self.settable)])
+        return f"INSERT INTO {self.name} ({names}) VALUES {values}"
 
     def updated(self, row: int) -> list[int]:
         """Return the numbers of the columns that the update of a row sets."""

@@ -1,4 +1,4 @@
-"""Databases only for the contract tests: with TLS and room for large rows; tests may change global settings."""
+"""Databases of the contract tests' own, with TLS and room for large rows. Tests may change their global settings."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -14,13 +14,13 @@ from devstack.certificates import Authority
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Issuer of the certificate of `own`."""
+    """The certificate authority that issues the certificate of `own`."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="session")
 def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Server]]:
-    """Start a database for the session, or find it running."""
+    """Start a database of a kind; it is started once and stopped at the end of the session."""
     certificate = authority.issue("server")
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
@@ -31,13 +31,13 @@ def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(params=["mariadb", "mysql"])
 def own(request: pytest.FixtureRequest, start_own: Callable[[Kind], Server]) -> Server:
-    """Each kind of database in turn, of the session's own."""
+    """Each kind of database in turn, on a server of the contract tests' own."""
     return start_own(request.param)
 
 
 @pytest.fixture
 async def queries(source: Server) -> AsyncIterator[Session]:
-    """A session for queries."""
+    """A session for queries on `source`."""
     async with session_on(source) as session:
         yield session
 
@@ -56,6 +56,6 @@ def trusted(authority: Authority) -> Tls:
 
 @pytest.fixture
 async def admin(login: Connect) -> AsyncIterator[Session]:
-    """A session with all privileges."""
+    """A session on `own` with all privileges."""
     async with login() as session:
         yield session

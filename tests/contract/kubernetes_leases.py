@@ -1,4 +1,4 @@
-"""The part of Kubernetes' API for Leases: every object has a version, and a write must name the latest.
+"""The part of Kubernetes' API for Leases: every object has a version, and an update must name its latest version.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 """
@@ -21,7 +21,7 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 class LeaseApi:
-    """A namespace's Leases. Only `token` is accepted."""
+    """A namespace's Leases. Requests with another token than `token` are refused."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -38,7 +38,7 @@ class LeaseApi:
         )
 
     def annotate(self, name: str) -> None:
-        """Edit the object like an operator."""
+        """Edit a Lease as an operator might."""
         self._store(self.leases[name] | {"metadata": self.leases[name]["metadata"] | {"annotations": {"seen": "yes"}}})
 
     async def _create(self, request: Request) -> Response:
@@ -84,6 +84,7 @@ def _status(code: int, reason: str) -> Response:
 class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Any:
+        """Leave the signals to pytest."""
         yield
 
 

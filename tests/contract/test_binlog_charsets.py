@@ -1,7 +1,8 @@
-"""Text of every character set is decoded as the server converts it to UTF-8, code by code, on each kind of server."""
+"""Every character set is decoded as each kind of server converts it to UTF-8, compared code by code."""
 
 from collections.abc import AsyncIterator
 from itertools import chain
+from typing import NamedTuple
 
 import pytest
 
@@ -11,20 +12,34 @@ from databus_binlog.collations import DEFAULT_COLLATIONS
 from databus_binlog.session import Session
 from devstack import Server
 
-#: SQL that turns `n` = 0, 1, … into codes of one and more bytes: all, or a part of longer ones and of Unicode
-HIGH_BYTES = ("UNHEX(HEX(0x80 + n))", 0x80)
-PAIRS = ("UNHEX(HEX(0x8000 + n))", 0x8000)
-TRIPLES = ("CONCAT(x'8f', UNHEX(HEX(0xa000 + n)))", 0x6000)
-QUADRUPLES = (
+
+class Codes(NamedTuple):
+    """Codes of a character set, made by SQL."""
+
+    sql: str  #: expression for the code with number `n`, from 0 on
+    count: int
+
+
+HIGH_BYTES = Codes("UNHEX(HEX(0x80 + n))", 0x80)
+#: all pairs of a high byte and any byte
+PAIRS = Codes("UNHEX(HEX(0x8000 + n))", 0x8000)
+#: all codes of three bytes from 8FA000 on
+TRIPLES = Codes("CONCAT(x'8f', UNHEX(HEX(0xa000 + n)))", 0x6000)
+#: a sample of GB 18030's codes of four bytes
+QUADRUPLES = Codes(
     "UNHEX(CONCAT(HEX(129 + n DIV 120), HEX(48 + n DIV 12 MOD 10), HEX(129 + n * 37 MOD 126), HEX(48 + n MOD 10)))",
     126 * 120,
 )
-UNITS = ("UNHEX(LPAD(HEX(n * 7), 4, '0'))", 0x10000 // 7)
-SURROGATES = ("UNHEX(HEX(0xd800dbfe + n DIV 4 * 0x10000 + n MOD 4))", 0x800 * 4)
-BASIC_PLANE = ("UNHEX(LPAD(HEX(n), 8, '0'))", 0x10000)
-WIDE_UNITS = ("UNHEX(LPAD(HEX(n * 41), 8, '0'))", 0x120000 // 41)
+#: every seventh unit of 16 bits
+UNITS = Codes("UNHEX(LPAD(HEX(n * 7), 4, '0'))", 0x10000 // 7)
+#: every surrogate followed by each of DBFE to DC01, which are two high and two low surrogates
+SURROGATES = Codes("UNHEX(HEX(0xd800dbfe + n DIV 4 * 0x10000 + n MOD 4))", 0x800 * 4)
+#: all units of 32 bits up to U+FFFF
+BASIC_PLANE = Codes("UNHEX(LPAD(HEX(n), 8, '0'))", 0x10000)
+#: every 41st unit of 32 bits, to beyond the end of Unicode
+WIDE_UNITS = Codes("UNHEX(LPAD(HEX(n * 41), 8, '0'))", 0x120000 // 41)
 
-#: the codes of a multi-byte set to compare, if not all bytes and pairs
+#: the codes of a multi-byte set to compare; of the other sets HIGH_BYTES and PAIRS
 CODES = {
     "ucs2": [UNITS],
     "utf16": [UNITS, SURROGATES],
@@ -35,7 +50,7 @@ CODES = {
     "gb18030": [HIGH_BYTES, PAIRS, QUADRUPLES],
 }
 
-#: text in the script of a set, if possible with a character that Python's codec converts differently
+#: text in the script of each set, if possible with a character that Python's codec converts differently
 SAMPLES = {
     "armscii8": "Հայաստան, Երեւան",
     "ascii": "plain",
@@ -82,7 +97,7 @@ SAMPLES = {
 
 @pytest.fixture
 async def queries(source: Server) -> AsyncIterator[Session]:
-    """A session that can count far and keeps no warnings, which every invalid code would cause."""
+    """A session in which `numbers` can be long, and which keeps no warnings: every invalid code causes one."""
     async with session_on(source) as session:
         limit = "cte_max_recursion_depth" if session.server.flavor == "mysql" else "max_recursive_iterations"
         await session.query(f"SET SESSION {limit} = 1000000, max_error_count = 0")
@@ -91,7 +106,7 @@ async def queries(source: Server) -> AsyncIterator[Session]:
 
 @pytest.fixture
 async def charsets(queries: Session) -> list[str]:
-    """Every set of the server for text."""
+    """Names of the server's character sets, without `binary`."""
     known = await queries.query(
         "SELECT CHARACTER_SET_NAME FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME <> 'binary'"
     )
@@ -99,17 +114,18 @@ async def charsets(queries: Session) -> list[str]:
 
 
 def numbers(count: int) -> str:
-    """Start a statement that can select n = 0, 1, … from `numbers`."""
+    """Return the beginning of a statement that selects n = 0, 1, … from `numbers`."""
     return f"WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {count - 1})"
 
 
-async def converted(queries: Session, charset: str, codes: str, count: int) -> list[tuple[bytes, bytes | None]]:
-    """Let the server convert codes, each followed by a character; None for codes that it refuses or can't convert."""
-    # At the end of a text MySQL accepts any single byte as eucjpms, although it refuses to store it.
-    code = f"CONCAT({codes}, CONVERT(CONVERT('!' USING {charset}) USING binary))"
+async def converted(queries: Session, charset: str, codes: Codes) -> list[tuple[bytes, bytes | None]]:
+    """Return codes and what the server converts them to: UTF-8, or None if it refuses or can't convert a code."""
+    # An exclamation mark follows each code, since MySQL accepts any single byte at the end of a text as eucjpms,
+    # although it refuses to store it.
+    code = f"CONCAT({codes.sql}, CONVERT(CONVERT('!' USING {charset}) USING binary))"
     text = f"CONVERT({code} USING {charset})"
     rows = await queries.query(
-        f"{numbers(count)} SELECT HEX({code}), HEX({text}), HEX(CONVERT({text} USING utf8mb4)) FROM numbers"
+        f"{numbers(codes.count)} SELECT HEX({code}), HEX({text}), HEX(CONVERT({text} USING utf8mb4)) FROM numbers"
     )
     return [
         (bytes.fromhex(data), bytes.fromhex(printed) if stored == data and printed is not None else None)
@@ -125,7 +141,7 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
-async def test_every_byte_of_a_single_byte_set_is_the_servers_character(queries, charsets):
+async def test_every_byte_of_a_single_byte_set_is_decoded_to_the_servers_character(queries, charsets):
     for name in charsets:
         table = single_byte_table(name)
         if table is not None:
@@ -134,41 +150,41 @@ async def test_every_byte_of_a_single_byte_set_is_the_servers_character(queries,
             assert [text.hex().upper() for text in table] == list(texts), name
 
 
-async def test_every_code_of_a_multi_byte_set_is_the_servers_character(queries, charsets):
+async def test_codes_of_a_multi_byte_set_are_decoded_to_the_servers_characters(queries, charsets):
     for name in charsets:
         if name in UTF8 or single_byte_table(name) is not None:
             continue
         decode = multi_byte(name)
         assert decode, f"{name} can't be decoded"
         refused = accepted = 0
-        for codes, count in CODES.get(name, [HIGH_BYTES, PAIRS]):
-            for code, printed in await converted(queries, name, codes, count):
+        for codes in CODES.get(name, [HIGH_BYTES, PAIRS]):
+            for code, printed in await converted(queries, name, codes):
                 try:
                     text = decode(code).encode()
                 except UnicodeError:
                     assert printed is None or not is_utf8(printed), (name, code)
                     refused += 1
                 else:
-                    # MySQL alone stores this one
+                    # MariaDB refuses 8E A0, which MySQL stores
                     assert text == printed or (printed is None and code == b"\x8e\xa0!"), (name, code)
                     accepted += 1
         assert refused
         assert accepted > 5000, name
 
 
-async def test_all_of_unicode_comes_back_from_the_sets_that_hold_it(queries, charsets):
+async def test_the_sets_for_all_of_unicode_are_decoded_to_the_servers_characters(queries, charsets):
     for name in {"utf16", "utf16le", "utf32", "gb18030"}.intersection(charsets):
         decode = multi_byte(name)
-        for codes, count in (BASIC_PLANE, WIDE_UNITS):
-            as_set, as_utf8 = (f"HEX(CONVERT(CONVERT({codes} USING utf32) USING {to}))" for to in (name, "utf8mb4"))
-            rows = await queries.query(f"{numbers(count)} SELECT {as_set}, {as_utf8} FROM numbers")
+        for codes in (BASIC_PLANE, WIDE_UNITS):
+            in_set, in_utf8 = (f"HEX(CONVERT(CONVERT({codes.sql} USING utf32) USING {to}))" for to in (name, "utf8mb4"))
+            rows = await queries.query(f"{numbers(codes.count)} SELECT {in_set}, {in_utf8} FROM numbers")
             texts = [(bytes.fromhex(data), bytes.fromhex(printed)) for data, printed in rows if data and printed]
             texts = [(data, printed) for data, printed in texts if is_utf8(printed)]
-            assert len(texts) > 0.9 * count
+            assert len(texts) > 0.9 * codes.count
             assert [decode(data).encode() for data, _ in texts] == [printed for _, printed in texts], name
 
 
-async def test_text_of_each_script_survives_a_table(queries, charsets, schema, execute):
+async def test_text_in_each_set_is_decoded_as_it_was_inserted(queries, charsets, schema, execute):
     columns = ", ".join(f"{name} VARCHAR(40) CHARACTER SET {name}" for name in charsets)
     await execute(f"CREATE TABLE t ({columns})")
     texts = [SAMPLES[name] for name in charsets]
@@ -190,5 +206,5 @@ def test_lone_surrogates_and_stray_bytes_are_refused():
             to_text(data, charset)
 
 
-async def test_collations_have_the_numbers_known_here(queries):
+async def test_the_servers_collations_are_among_the_default_collations(queries):
     assert (await queries.collations()).items() <= DEFAULT_COLLATIONS.items()

@@ -1,4 +1,4 @@
-"""Rows larger than the limit, on each kind of server: skipping them takes little memory, other events are intact."""
+"""Rows above row_limit, on each kind of server: they are skipped in little memory, and other events are complete."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ from devstack import Server
 
 LIMIT, HUGE = 100_000, 64_000_000
 
+#: prints as JSON: the ids of each rows event or a description of OversizedRows, and the growth of its memory in MiB
 READER = """
 import asyncio, json, sys
 from databus_binlog import Login, OversizedRows, Position, Rows
@@ -34,8 +35,8 @@ async def main(host, port, user, password, file, offset, limit):
                     found.append([image[0].decode() for image in event.images()])
                 elif isinstance(event, OversizedRows):
                     table = events.tables[event.table]
-                    place = event.file, event.start, event.end
-                    found.append([f"{table.schema}.{table.name}", event.action, *place, event.size])
+                    position = event.file, event.start, event.end
+                    found.append([f"{table.schema}.{table.name}", event.action, *position, event.size])
         print(json.dumps([found, (peak() - before) // 1024]))
 
 asyncio.run(main(*sys.argv[1:]))
@@ -49,7 +50,7 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def execute(own: Server, execute: Execute) -> Execute:
-    """Run statements in the test's schema, which has a table `t` that stores nothing: only the log matters."""
+    """Run statements in the test's schema, which has a table `t` of an engine that is fast with huge rows."""
     engine = "MyISAM" if own.kind == "mariadb" else "BLACKHOLE"
     await execute(f"CREATE TABLE t (id INT, b LONGBLOB) ENGINE={engine}")
     return execute
@@ -57,7 +58,7 @@ async def execute(own: Server, execute: Execute) -> Execute:
 
 @pytest.fixture(params=[False, True], ids=["plain", "compressed"])
 async def compressed(request, own: Server, admin: Session, execute: Execute) -> AsyncIterator[bool]:
-    """Whether the log is compressed."""
+    """Whether the server compresses its log."""
     switch = "GLOBAL log_bin_compress" if own.kind == "mariadb" else "binlog_transaction_compression"
     run = admin.query if own.kind == "mariadb" else execute
     await run(f"SET {switch} = {'ON' if request.param else 'OFF'}")
@@ -65,8 +66,8 @@ async def compressed(request, own: Server, admin: Session, execute: Execute) -> 
     await run(f"SET {switch} = OFF")
 
 
-async def read_elsewhere(server: Server, start: Position) -> tuple[list[list[object]], int]:
-    """Read in a process of its own; return the result and the most MiB by which its memory grew."""
+async def read_in_a_process(server: Server, start: Position) -> tuple[list[list[object]], int]:
+    """Read in a process of its own; return what READER prints."""
     login = (server.host, str(server.port), server.user, server.password)
     command = [sys.executable, "-c", READER, *login, start.file, str(start.offset), str(LIMIT)]
     reader = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -83,7 +84,7 @@ async def test_a_huge_row_is_skipped_in_little_memory(own, admin, schema, execut
     await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", HUGE)
     after = await admin.current_position()
     await execute("INSERT INTO t VALUES (3, 'c')")
-    found, growth = await read_elsewhere(own, start)
+    found, growth = await read_in_a_process(own, start)
     first, (table, action, file, begin, end, size), last = found
     assert (first, last) == (["1"], ["3"])
     assert (table, action, file) == (f"{schema}.t", "insert", before.file)
@@ -98,19 +99,19 @@ async def read(admin: Session, start: Position, **options: object) -> list[Event
     return [event async for events in stream for event in events]
 
 
-async def test_rows_queries_above_the_limit_are_left_out(own, admin, execute):
+async def test_a_rows_query_above_the_limit_is_skipped(own, admin, execute):
     if own.kind == "mysql":
         await execute("SET binlog_rows_query_log_events = ON")
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, 'a')")
     await execute("INSERT INTO t VALUES (2, %s)", "x" * LIMIT)
-    seen = await read(admin, start, statements=True)
-    assert ids(seen) == [b"1"]
-    assert [event.query for event in seen if isinstance(event, RowsQuery)] == [b"INSERT INTO t VALUES (1, 'a')"]
-    assert [event.action for event in seen if isinstance(event, OversizedRows)] == ["insert"]
+    events = await read(admin, start, statements=True)
+    assert ids(events) == [b"1"]
+    assert [event.query for event in events if isinstance(event, RowsQuery)] == [b"INSERT INTO t VALUES (1, 'a')"]
+    assert [event.action for event in events if isinstance(event, OversizedRows)] == ["insert"]
 
 
-async def test_a_statement_above_the_limit_stops(admin, execute):
+async def test_a_statement_above_the_limit_is_an_error(admin, execute):
     await execute("SET binlog_format = STATEMENT")
     start = await admin.current_position()
     await execute("INSERT INTO t VALUES (1, %s)", "x" * LIMIT)
@@ -118,9 +119,9 @@ async def test_a_statement_above_the_limit_stops(admin, execute):
         await read(admin, start)
 
 
-async def test_mysql_replication_stops_at_rows_above_the_limit(own, admin, execute):
+async def test_rows_above_the_limit_are_an_error_of_the_engine_mysql_replication(own, admin, execute):
     end = await admin.current_position()
-    start = Position(file=end.file, offset=end.offset)  # the library can't read GTIDs with other tests' tags
+    start = Position(file=end.file, offset=end.offset)  # the library can't read a GTID set with another test's tags
     await execute("INSERT INTO t VALUES (1, 'a')")
     await execute("INSERT INTO t VALUES (2, REPEAT('x', %s))", LIMIT)
     stream = await admin.dump(start, server_id=4853, follow=False, row_limit=LIMIT, engine="mysql-replication")

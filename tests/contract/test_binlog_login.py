@@ -1,4 +1,4 @@
-"""Logging in to each kind of server: with TLS and without, by every method, and the errors when it fails."""
+"""Logging in to each kind of server, with and without TLS, by every method of authentication, and its errors."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -14,13 +14,14 @@ from devstack.certificates import Authority
 
 @pytest.fixture
 async def account(admin: Session) -> AsyncIterator[str]:
-    """An account's name; the account is removed."""
+    """The name of an account that the test may create; it is removed afterwards."""
     name = f"u_{secrets.token_hex(4)}"
     yield name
     await admin.query(f"DROP USER IF EXISTS {name}@'%'")
 
 
 async def cipher(session: Session) -> str:
+    """Return the cipher of the connection, "" if it is not encrypted."""
     [(_, value)] = await session.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
     return value
 
@@ -28,18 +29,18 @@ async def cipher(session: Session) -> str:
 # --- TLS
 
 
-async def test_the_connection_is_encrypted_when_asked(login, trusted):
+async def test_the_connection_is_encrypted_only_with_tls_settings(login, trusted):
     async with login() as session:
         assert not await cipher(session)
     async with login(tls=trusted) as session:
         assert await cipher(session)
 
 
-async def test_a_certificate_that_is_not_to_be_trusted_stops_the_login(login, trusted, tmp_path):
-    stranger = Authority(tmp_path)
+async def test_a_server_certificate_that_is_not_trusted_is_an_error(login, trusted, tmp_path):
+    unrelated = Authority(tmp_path)
     for tls, host, reason in (
-        (Tls(ca=stranger.ca), "127.0.0.1", "self-signed certificate"),
-        (Tls(), "127.0.0.1", "self-signed certificate"),  # the system's authorities
+        (Tls(ca=unrelated.ca), "127.0.0.1", "self-signed certificate"),
+        (Tls(), "127.0.0.1", "self-signed certificate"),  # verified with the system's authorities
         (trusted, "localhost", "Hostname mismatch"),
     ):
         with pytest.raises(TlsFailed, match=f"certificate of {host} is not trusted: {reason}"):
@@ -47,18 +48,18 @@ async def test_a_certificate_that_is_not_to_be_trusted_stops_the_login(login, tr
                 pass
 
 
-async def test_verification_is_reduced_only_on_request(login, authority, tmp_path):
+async def test_less_is_verified_only_on_request(login, authority, tmp_path):
     async with login(tls=Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
         assert await cipher(session)
-    stranger = Authority(tmp_path)
+    unrelated = Authority(tmp_path)
     with pytest.raises(TlsFailed, match="self-signed certificate"):
-        async with login(tls=Tls(ca=stranger.ca, verify="ca")):
+        async with login(tls=Tls(ca=unrelated.ca, verify="ca")):
             pass
-    async with login(tls=Tls(ca=stranger.ca, verify="none"), host="localhost") as session:
+    async with login(tls=Tls(ca=unrelated.ca, verify="none"), host="localhost") as session:
         assert await cipher(session)
 
 
-async def test_an_expired_certificate_stops_the_login(login, own, authority, trusted, admin):
+async def test_an_expired_server_certificate_is_an_error(login, own, authority, trusted, admin):
     reload = "FLUSH SSL" if own.kind == "mariadb" else "ALTER INSTANCE RELOAD TLS NO ROLLBACK ON ERROR"
     authority.issue("server", days=-1)
     await admin.query(reload)
@@ -73,7 +74,7 @@ async def test_an_expired_certificate_stops_the_login(login, own, authority, tru
         assert await cipher(session)
 
 
-async def test_an_account_that_requires_a_client_certificate_accepts_it(
+async def test_an_account_that_requires_a_client_certificate_accepts_only_a_trusted_one(
     login, authority, trusted, admin, account, tmp_path
 ):
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED BY 'p' REQUIRE X509")
@@ -84,13 +85,13 @@ async def test_an_account_that_requires_a_client_certificate_accepts_it(
         with pytest.raises(AccessDenied, match="TLS options if the server demands TLS"):
             async with login(tls=tls, user=account, password="p"):
                 pass
-    strange = Authority(tmp_path).issue("client")
-    with pytest.raises(ServerUnavailable, match=f"does it trust {strange}"):
-        async with login(tls=Tls(ca=authority.ca, certificate=strange), user=account, password="p"):
+    untrusted = Authority(tmp_path).issue("client")
+    with pytest.raises(ServerUnavailable, match=f"does it trust {untrusted}"):
+        async with login(tls=Tls(ca=authority.ca, certificate=untrusted), user=account, password="p"):
             pass
 
 
-async def test_tls_is_never_replaced_by_an_unencrypted_connection(mariadb):
+async def test_a_server_without_tls_is_an_error_if_tls_is_wanted(mariadb):
     async with session_on(mariadb) as session:
         if await session.query("SELECT 1 FROM DUAL WHERE @@have_ssl = 'YES'"):
             pytest.skip("this server has TLS")
@@ -101,7 +102,7 @@ async def test_tls_is_never_replaced_by_an_unencrypted_connection(mariadb):
 
 @pytest.mark.parametrize("content", [None, b"", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 @pytest.mark.parametrize("option", ["ca", "certificate"])
-def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, option, content):
+def test_the_error_of_an_unusable_certificate_file_names_the_file(tmp_path: Path, option, content):
     file = tmp_path / "file.pem"
     if content is not None:
         file.write_bytes(content)
@@ -125,7 +126,7 @@ async def test_every_method_of_authentication_works(login, own, trusted, admin, 
         await admin.query("INSTALL SONAME 'auth_ed25519'")
     for method in METHODS[own.kind]:
         await admin.query(f"CREATE USER {account}@'%%' IDENTIFIED {using.format(method)}", (password,))
-        for _ in range(2):  # the second time MySQL knows the password's hash
+        for _ in range(2):  # the second time MySQL has the password's hash in its cache
             async with login(tls=tls, user=account, password=password) as session:
                 assert await session.query("SELECT CURRENT_USER()") == [(f"{account}@%",)]
         with pytest.raises(AccessDenied, match="check user and password"):
@@ -135,7 +136,7 @@ async def test_every_method_of_authentication_works(login, own, trusted, admin, 
 
 
 @pytest.mark.parametrize("own", ["mariadb"], indirect=True)  # MySQL's package has no other method
-async def test_an_unsupported_authentication_method_is_reported(login, admin, account):
+async def test_an_unsupported_method_of_authentication_is_an_error(login, admin, account):
     await admin.query("INSTALL SONAME 'auth_pam'")
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED VIA pam")
     with pytest.raises(AccessDenied, match="logs in by a method that is not supported"):

@@ -1,4 +1,4 @@
-"""Every value of the matrix, inserted, updated and deleted, is read as the server prints it, in every log mode."""
+"""Every value of the matrix (common/column_types.py) is read as the server prints it, in every mode of logging."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -19,11 +19,11 @@ Variables = dict[str, str | int]
 
 
 class Mode(NamedTuple):
-    """Global variables, and a type of event that the log has only with them."""
+    """A way in which a kind of server logs."""
 
     kind: Kind
-    variables: Variables
-    logs: str = ""
+    variables: Variables  #: global variables
+    event_type: str = ""  #: a type of events, as the server names it, that the log contains only in this mode
 
     def __str__(self) -> str:
         return "-".join([self.kind, *(f"{name}={value}" for name, value in self.variables.items())])
@@ -48,18 +48,18 @@ MODES = [
     Mode("mysql", PARTIAL_JSON, "Update_rows_partial"),
     Mode("mysql", PAYLOAD | PARTIAL_JSON | UNNAMED | UNCHECKED, "Transaction_payload"),
 ]
-#: variables with which the rows can be read only with information_schema
+#: variables that can make the log incomplete: then the rest is read from information_schema
 INCOMPLETE = {"binlog_row_metadata", "mysql56_temporal_format"}
-#: MySQL allows only single steps
+#: the values through which MySQL's gtid_mode must go to become OFF or ON
 GTID_MODES = {"OFF": ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], "ON": ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]}
 OLD_TEMPORAL = {FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP}
 
 
 class Image(NamedTuple):
-    """A row image that the log must have, and which of the table's columns it lacks."""
+    """A row image that the log must have."""
 
-    values: list[bytes | None]
-    absent: set[int]
+    values: list[bytes | None]  #: the primary key and then the other columns
+    absent: set[int]  #: numbers of the columns that the image lacks
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ async def test_every_value_reads_as_the_server_prints_it(
 ):
     start = await admin.current_position()
     expected = await change(run, tables(own.kind), str(mode.variables.get("binlog_row_image", "FULL")))
-    logged = {kind for _, _, kind, *_ in await run(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset}")}
-    assert mode.logs.encode() in {b"", *logged}
+    types = {kind for _, _, kind, *_ in await run(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset}")}
+    assert mode.event_type.encode() in {b"", *types}
 
     describe = await described(admin, schema) if mode.variables.keys() & INCOMPLETE else None
     read = await read_rows(own, start, schema, describe)
@@ -101,14 +101,17 @@ async def test_every_value_reads_as_the_server_prints_it(
     images = defaultdict(list)
     for table, rows in read:
         images[table.name] += rows.images()
-        assert [column.name for column in table.columns[1:]] == [f"c{place}" for place in range(len(table.columns) - 1)]
+        assert [column.name for column in table.columns[1:]] == [f"c{n}" for n in range(len(table.columns) - 1)]
         assert rows.complete == all(value is not ABSENT for image in rows.images() for value in image)
     for table in tables(own.kind):
         assert not list(differences(table, images[table.name], expected[table.name]))
 
 
 async def change(run: Print, matrix: Sequence[Table], image: str) -> dict[str, list[Image]]:
-    """Insert, update and delete every row in one transaction; return what the log must have of each table."""
+    """Insert, update and delete every row in one transaction; return the images that the log must have of each table.
+
+    `image` is the value of binlog_row_image.
+    """
     expected = {}
     for statement in (statement for table in matrix for statement in table.creation):
         await run(statement)
@@ -121,28 +124,32 @@ async def change(run: Print, matrix: Sequence[Table], image: str) -> dict[str, l
         updated = await run(table.select)
         await run(f"DELETE FROM {table.name} ORDER BY {table.key}")
 
-        blobs = {place for place in table.given if table.columns[place].blob}
-        spared = {"FULL": set(), "MINIMAL": set(table.given), "NOBLOB": blobs}[image]
+        blobs = {number for number in table.settable if table.columns[number].blob}
+        # the columns that the server leaves out of an image unless the statement sets them
+        absent = {"FULL": set(), "MINIMAL": set(table.settable), "NOBLOB": blobs}[image]
         expected[table.name] = [Image(values, set()) for values in inserted]
         for row, (before, after) in enumerate(zip(inserted, updated, strict=True)):
-            expected[table.name] += [Image(before, spared), Image(after, spared.difference(table.updated(row)))]
-        expected[table.name] += [Image(values, spared) for values in updated]
+            expected[table.name] += [Image(before, absent), Image(after, absent.difference(table.updated(row)))]
+        expected[table.name] += [Image(values, absent) for values in updated]
     await run("COMMIT")
     return expected
 
 
 def differences(table: Table, found: list[list[Value]], expected: list[Image]) -> Iterator[tuple[object, ...]]:
-    """Compare images: present values, and which are present, except those that the server generates."""
-    for number, ((_, *values), (printed, absent)) in enumerate(zip(found, expected, strict=True)):
-        for place, (column, value, text) in enumerate(zip(table.columns, values, printed[1:], strict=True)):
-            if (value is ABSENT) != (place in absent) and not column.generated:
-                yield table.name, number, column.type, "absent" if value is ABSENT else "not absent"
+    """Return the values that differ from the server's text, and the columns that are wrongly absent or present.
+
+    A column that the server generates may be absent or present.
+    """
+    for image, ((_, *values), (printed, absent)) in enumerate(zip(found, expected, strict=True)):
+        for number, (column, value, text) in enumerate(zip(table.columns, values, printed[1:], strict=True)):
+            if (value is ABSENT) != (number in absent) and not column.generated:
+                yield table.name, image, column.type, "absent" if value is ABSENT else "not absent"
             elif value is not ABSENT and value != text:
-                yield table.name, number, column.type, value, text
+                yield table.name, image, column.type, value, text
 
 
 async def described(admin: Session, schema: str) -> Callable[[TableMap], TableMap]:
-    """Read from information_schema what the log does not contain."""
+    """Return a function that adds to a table map what only information_schema has."""
     listed = defaultdict(list)
     for table, *column in await admin.query(
         "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, DATETIME_PRECISION"

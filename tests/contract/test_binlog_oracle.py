@@ -1,4 +1,4 @@
-"""The decoder and mysql-replication, an independent implementation, read the same random rows from the same log."""
+"""The decoder and the library mysql-replication, an independent implementation, read the same random rows."""
 
 import asyncio
 import json
@@ -12,8 +12,8 @@ from common.connections import session_on
 from databus_binlog import Engine, Position, Rows
 from devstack import Server
 
-TEXT = st.characters(codec="utf-8")
-#: A value as an SQL literal
+CHARACTERS = st.characters(codec="utf-8")
+#: generates values of a column as SQL literals
 Literals = st.SearchStrategy[str]
 
 
@@ -29,16 +29,16 @@ def floats(width: int) -> Literals:
     return st.floats(allow_nan=False, allow_infinity=False, width=width).map(repr)
 
 
-def texts(most: int, codec: str = "utf-8") -> Literals:
-    return st.text(st.characters(codec=codec), max_size=most).map(quoted)
+def texts(longest: int, codec: str = "utf-8") -> Literals:
+    return st.text(st.characters(codec=codec), max_size=longest).map(quoted)
 
 
 def quoted(text: str) -> str:
     return f"_utf8mb4 x'{text.encode().hex()}'"
 
 
-def raw(most: int) -> Literals:
-    return st.binary(max_size=most).map(lambda data: f"x'{data.hex()}'")
+def raw(longest: int) -> Literals:
+    return st.binary(max_size=longest).map(lambda data: f"x'{data.hex()}'")
 
 
 def moments(first: datetime, last: datetime) -> Literals:
@@ -47,15 +47,21 @@ def moments(first: datetime, last: datetime) -> Literals:
 
 def documents() -> Literals:
     scalars = (
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(TEXT)
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(CHARACTERS)
     )
-    nested = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(TEXT), inner), max_leaves=8)
+    nested = st.recursive(
+        scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(CHARACTERS), inner), max_leaves=8
+    )
     return nested.map(lambda value: quoted(json.dumps(value)))
 
 
 CLOCK = st.tuples(st.integers(0, 837), st.integers(0, 59), st.integers(0, 59)).map("{0[0]}:{0[1]:02}:{0[2]:02}".format)
 
-#: Types that the library gets right, and their values; test_binlog_engines.py has the others
+#: types that the library reads correctly, and their values; engines/misread.py lists the others
 COLUMNS: dict[str, Literals] = {
     **{
         f"{kind}INT": integers(bits, signed=True)
@@ -102,7 +108,7 @@ async def read(server: Server, engine: Engine, start: Position, schema: str) -> 
         ]
 
 
-async def test_both_see_the_same_random_rows(source, schema, execute, queries):
+async def test_both_engines_return_the_same_random_rows(source, schema, execute, queries):
     columns = ", ".join(f"c{number} {kind} NULL" for number, kind in enumerate(COLUMNS))
     await execute(f"CREATE TABLE t (id INT PRIMARY KEY, {columns}, c{len(COLUMNS)} JSON NOT NULL)")
     await execute("SET time_zone = '+00:00'")
@@ -120,14 +126,15 @@ async def test_both_see_the_same_random_rows(source, schema, execute, queries):
         rows = [f"({', '.join([str(number), *before])})" for number, (before, _) in enumerate(changes)]
         await execute(f"INSERT INTO t VALUES {', '.join(rows)}")
         for number, (_, after) in enumerate(changes):
-            new = ", ".join(f"c{place} = {value}" for place, value in enumerate(after))
+            new = ", ".join(f"c{column} = {value}" for column, value in enumerate(after))
             await execute(f"UPDATE t SET {new} WHERE id = {number}")
         await execute("DELETE FROM t")
         await execute("COMMIT")
         ours, theirs = [await read(source, engine, start, schema) for engine in ("native", "mysql-replication")]
         assert ours == theirs
         assert [(action, len(images)) for action, images in (ours[0], ours[-1])] == [
-            *(("insert", len(changes)), ("delete", len(changes)))
+            ("insert", len(changes)),
+            ("delete", len(changes)),
         ]
 
     await asyncio.to_thread(agree)

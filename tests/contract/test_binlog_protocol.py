@@ -1,4 +1,4 @@
-"""What a dump negotiates with each kind of server: checksums, GTID sets, identities, packets of any size."""
+"""The replication protocol with each kind of server: checksums, GTID sets, registration, packets of any size."""
 
 from collections.abc import AsyncIterator
 
@@ -32,7 +32,7 @@ def wanted(schema: str, _: str) -> bool:
     return schema == "protocol"
 
 
-async def test_checksums_may_be_off_and_change_under_a_reader(login, admin, execute):
+async def test_checksums_may_be_turned_off_and_on_while_the_log_is_read(login, admin, execute):
     start = await admin.current_position()
     async with login() as session:
         stream = await session.dump(start, server_id=4811, wanted=wanted)
@@ -48,7 +48,7 @@ async def test_checksums_may_be_off_and_change_under_a_reader(login, admin, exec
     assert len([event for event in seen if isinstance(event, FormatDescription)]) == 3
 
 
-async def test_a_reader_that_starts_without_checksums_verifies_later_ones(login, admin, execute):
+async def test_a_dump_that_starts_without_checksums_continues_when_they_are_turned_on(login, admin, execute):
     await execute("SET GLOBAL binlog_checksum = NONE")
     try:
         async with login() as session:
@@ -63,7 +63,7 @@ async def test_a_reader_that_starts_without_checksums_verifies_later_ones(login,
 
 
 @pytest.mark.parametrize("own", ["mysql"], indirect=True)  # MariaDB's GTIDs have no tags
-async def test_reading_resumes_after_tagged_transactions(login, admin, execute):
+async def test_reading_can_resume_after_each_tagged_transaction(login, admin, execute):
     start = await admin.current_position()
     for number, tag in enumerate(("", ":shop", ":shop", ":stock", ""), 1):
         await execute(f"SET gtid_next = 'AUTOMATIC{tag}'")
@@ -75,18 +75,18 @@ async def test_reading_resumes_after_tagged_transactions(login, admin, execute):
     assert [gtid.split(":")[1:-1] for gtid in gtids] == [[], ["shop"], ["shop"], ["stock"], []]
 
     executed = GtidSet.parse("mysql", start.gtid_set)
-    for done, gtid in enumerate(gtids, 1):
+    for last, gtid in enumerate(gtids, 1):
         executed.add(gtid)
         async with login() as session:
             here = Position(gtid_set=str(executed))
             stream = await session.dump(here, server_id=4815, follow=False, wanted=wanted)
             rest = [event async for events in stream for event in events]
-        assert ids(rest) == [b"%d" % number for number in range(done + 1, 6)]
+        assert ids(rest) == [b"%d" % number for number in range(last + 1, 6)]
     end = await admin.current_position()
     assert GtidSet.parse("mysql", end.gtid_set) == executed
 
 
-async def test_a_registered_reader_is_visible_and_a_second_one_ends_it(own, login, admin):
+async def test_a_registered_replica_is_listed_and_another_with_its_server_id_ends_its_dump(own, login, admin):
     start = await admin.current_position()
     async with login() as first, login() as second:
         await first.register(4816)

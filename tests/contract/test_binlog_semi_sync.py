@@ -1,7 +1,8 @@
-"""Acknowledgements of a reader to a semi-synchronous server, on each kind of server."""
+"""A semi-synchronous dump acknowledges commits, on each kind of server."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import pytest
 
@@ -26,7 +27,7 @@ async def execute(execute: Execute) -> Execute:
 
 @pytest.fixture
 async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
-    """Commits wait a minute for an acknowledgement. Yields the first words of the variables' names."""
+    """Let commits wait up to a minute for an acknowledgement; yield the prefix of the server's variables for this."""
     name = "rpl_semi_sync_master" if own.kind == "mariadb" else "rpl_semi_sync_source"
     if own.kind == "mysql":
         await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
@@ -35,22 +36,30 @@ async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
     await admin.query(f"SET GLOBAL {name}_enabled = OFF")
     if own.kind == "mysql":
 
-        async def is_alone() -> bool:
-            return (await status(admin, name))[1] == 0
+        async def has_no_client() -> bool:
+            return (await status(admin, name)).clients == 0
 
-        await eventually(is_alone, seconds=30)  # with the next heartbeat it notices that the reader has disconnected
+        await eventually(has_no_client, seconds=30)  # the server notices a disconnection at its next heartbeat
         await admin.query("UNINSTALL PLUGIN rpl_semi_sync_source")
 
 
-async def status(admin: Session, name: str) -> tuple[str, int, int, int]:
-    """Return whether commits wait, for how many clients, and how many were acknowledged in time and too late."""
+class Status(NamedTuple):
+    """The server's status variables for semi-synchronous replication."""
+
+    status: str  #: ON while commits wait
+    clients: int  #: connected semi-synchronous replicas
+    yes_tx: int  #: commits that were acknowledged in time
+    no_tx: int  #: commits that were not
+
+
+async def status(admin: Session, name: str) -> Status:
     values = dict(await admin.query(f"SHOW GLOBAL STATUS LIKE '{name}%'"))
-    state, *numbers = (values[f"{name.capitalize()}_{key}"] for key in ("status", "clients", "yes_tx", "no_tx"))
-    return state, *map(int, numbers)
+    state, *numbers = (values[f"{name.capitalize()}_{field}"] for field in Status._fields)
+    return Status(state, *map(int, numbers))
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_commits_wait_for_a_semi_synchronous_reader(login, admin, schema, execute, trusted, semi_sync, encrypted):
+async def test_every_commit_is_acknowledged_in_time(login, admin, schema, execute, trusted, semi_sync, encrypted):
     start = await admin.current_position()
     async with login(tls=trusted if encrypted else None) as session:
         stream = await session.dump(
@@ -60,19 +69,19 @@ async def test_commits_wait_for_a_semi_synchronous_reader(login, admin, schema, 
             reading = tasks.create_task(until(stream, b"7"))
             await execute("INSERT INTO t (id) VALUES (1)")  # the server begins to wait with the first acknowledgement
 
-            async def waits() -> bool:
-                return (await status(admin, semi_sync))[0] == "ON"
+            async def is_on() -> bool:
+                return (await status(admin, semi_sync)).status == "ON"
 
-            await eventually(waits)
-            _, _, acknowledged, missed = await status(admin, semi_sync)
+            await eventually(is_on)
+            before = await status(admin, semi_sync)
             for number in range(2, 7):
                 await execute("INSERT INTO t VALUES (%s, REPEAT('x', 100000))", number)
             await execute("INSERT INTO t VALUES (7, REPEAT('x', 17000000))")
-            assert await status(admin, semi_sync) == ("ON", 1, acknowledged + 6, missed)
+            assert await status(admin, semi_sync) == Status("ON", 1, before.yes_tx + 6, before.no_tx)
     assert ids(reading.result()) == [b"%d" % number for number in range(1, 8)]
 
 
-async def test_semi_sync_is_not_used_if_the_server_has_it_disabled(login, admin, schema, execute):
+async def test_a_server_with_semi_sync_disabled_sends_a_normal_dump(login, admin, schema, execute):
     start = await admin.current_position()
     await execute("INSERT INTO t (id) VALUES (1)")
     async with login() as session:

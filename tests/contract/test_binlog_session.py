@@ -1,4 +1,4 @@
-"""A session against each kind of server: positions, the log, resuming, and errors."""
+"""A session on each kind of server: positions, dumps from them, and errors."""
 
 import asyncio
 import secrets
@@ -33,12 +33,13 @@ def source(own: Server) -> Server:
     return own
 
 
-async def events_until(session: Session, position: Position, wanted: str, **options: object) -> list[Event]:
-    options = {"server_id": 4712, "follow": False, "wanted": lambda schema, _: schema == wanted} | options
-    return [event async for events in await session.dump(position, **options) for event in events]
+async def events_from(session: Session, position: Position, schema: str) -> list[Event]:
+    """Read from a position to the end of the log, with the rows of one schema."""
+    stream = await session.dump(position, server_id=4712, follow=False, wanted=lambda name, _: name == schema)
+    return [event async for events in stream for event in events]
 
 
-async def test_a_server_says_what_it_is(source, queries):
+async def test_a_session_has_the_servers_properties(source, queries):
     assert queries.server.flavor == source.kind
     assert queries.server.gtid
     assert queries.server.server_id > 0
@@ -48,13 +49,13 @@ async def test_a_server_says_what_it_is(source, queries):
 
 
 @pytest.mark.parametrize("way", ["gtid", "file"])
-async def test_reading_resumes_after_each_transaction(login, schema, execute, queries, way):
+async def test_reading_can_resume_after_each_transaction(login, schema, execute, queries, way):
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     start = await queries.current_position()
     for number in range(4):
         await execute(f"INSERT INTO t VALUES ({number})")
     async with login() as session:
-        events = await events_until(session, start, schema)
+        events = await events_from(session, start, schema)
     assert ids(events) == [b"0", b"1", b"2", b"3"]
     last = max(event.end for event in events if isinstance(event, Xid))
 
@@ -66,12 +67,12 @@ async def test_reading_resumes_after_each_transaction(login, schema, execute, qu
             executed.add(gtid)
             here = Position(gtid_set=str(executed)) if way == "gtid" else Position(file=event.file, offset=event.end)
             async with login() as session:
-                rest = ids(await events_until(session, here, schema))
+                rest = ids(await events_from(session, here, schema))
             assert rest == ids([later for later in events if later.start >= event.end])
     assert all(event.gtid in executed for event in events if isinstance(event, Gtid) and event.end <= last)
 
 
-async def test_the_log_is_read_from_its_start(own, login, schema, execute, queries):
+async def test_the_log_can_be_read_from_its_start(own, login, schema, execute, queries):
     await execute(RESET[own.kind])
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (7)")
@@ -79,7 +80,7 @@ async def test_the_log_is_read_from_its_start(own, login, schema, execute, queri
     assert earliest.offset == 4
     for start in (earliest, Position()):
         async with login() as session:
-            events = await events_until(session, start, schema)
+            events = await events_from(session, start, schema)
         assert ids(events) == [b"7"]
         assert any(isinstance(e, Query) and e.query == b"CREATE TABLE t (id INT PRIMARY KEY)" for e in events)
 
@@ -109,7 +110,9 @@ async def test_a_follower_gets_changes_as_they_happen_and_heartbeats_between(log
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema, execute, queries, trusted, encrypted):
+async def test_a_slow_consumer_pauses_reading_from_the_socket_and_loses_nothing(
+    login, schema, execute, queries, trusted, encrypted
+):
     await execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, filling VARBINARY(1000))")
     start = await queries.current_position()
     for _ in range(4):
@@ -132,7 +135,7 @@ async def test_a_slow_consumer_stops_the_socket_and_loses_nothing(login, schema,
     assert len(read) == len(set(read)) == 8000
 
 
-async def test_a_wrong_password_and_a_missing_server_have_different_errors(login, unused_tcp_port):
+async def test_a_refused_login_and_an_unreachable_server_have_different_errors(login, unused_tcp_port):
     with pytest.raises(AccessDenied, match="'databus_nobody'; check user and password"):
         async with login(user="databus_nobody", password="wrong"):
             pass
@@ -141,7 +144,7 @@ async def test_a_wrong_password_and_a_missing_server_have_different_errors(login
             pass
 
 
-async def test_an_account_that_may_not_replicate_gets_the_name_of_the_missing_grant(login, execute, queries):
+async def test_the_error_of_a_missing_privilege_names_the_grant(login, execute, queries):
     user, password = f"u_{secrets.token_hex(4)}", secrets.token_hex(8)
     await execute(f"CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'")
     try:
@@ -159,25 +162,25 @@ async def test_an_account_that_may_not_replicate_gets_the_name_of_the_missing_gr
         await execute(f"DROP USER '{user}'@'%'")
 
 
-async def test_each_position_the_server_cannot_serve_has_its_own_error(login, schema, queries):
+async def test_each_kind_of_unusable_position_has_its_own_error(login, schema, queries):
     end = await queries.current_position()
     with pytest.raises(PositionPurged):
         async with login() as session:
-            await events_until(session, Position(file="no-such-log.000001", offset=4), schema)
+            await events_from(session, Position(file="no-such-log.000001", offset=4), schema)
     with pytest.raises(InvalidPosition):
         async with login() as session:
-            await events_until(session, Position(file=end.file, offset=end.offset + 100_000_000), schema)
+            await events_from(session, Position(file=end.file, offset=end.offset + 100_000_000), schema)
     with pytest.raises(InvalidPosition, match="beyond 4 GiB"):
         async with login() as session:
-            await events_until(session, Position(file=end.file, offset=1 << 33), schema)
-    if queries.server.flavor == "mariadb":  # MySQL sends everything it has that the set lacks
+            await events_from(session, Position(file=end.file, offset=1 << 33), schema)
+    if queries.server.flavor == "mariadb":  # MySQL sends all transactions that are not in the set
         with pytest.raises(PositionUnknown):
             async with login() as session:
-                await events_until(session, Position(gtid_set="0-4242-999999999"), schema)
+                await events_from(session, Position(gtid_set="0-4242-999999999"), schema)
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_a_dump_that_is_killed_can_be_retried(login, execute, queries, trusted, encrypted):
+async def test_a_killed_dump_raises_a_retryable_error(login, execute, queries, trusted, encrypted):
     async with login(tls=trusted if encrypted else None) as session:
         [(connection,)] = await session.query("SELECT CONNECTION_ID()")
         stream = await session.dump(await queries.current_position(), server_id=4716, heartbeat=0.1)

@@ -1,4 +1,4 @@
-"""Values and rows in addition to those of the matrix."""
+"""Values and rows that test_binlog_matrix.py does not cover."""
 
 import math
 import random
@@ -11,7 +11,7 @@ from common.connections import printing
 from databus_binlog import float_text
 
 
-async def test_any_double_has_the_servers_text_and_any_float_survives(source, schema, execute, queries):
+async def test_any_double_has_the_servers_text_and_any_float_keeps_its_value(source, schema, execute, queries):
     rng = random.Random(7)
     doubles = [struct.unpack("<d", rng.randbytes(8))[0] for _ in range(200)]
     doubles += [rng.randint(-(10**16), 10**16) / 10 ** rng.randint(0, 30) for _ in range(300)]
@@ -24,7 +24,7 @@ async def test_any_double_has_the_servers_text_and_any_float_survives(source, sc
         await execute(
             "INSERT INTO d VALUES " + ", ".join(f"({v!r}, {f!r})" for v, f in zip(part, singles, strict=True))
         )
-    async with printing(source) as run:  # MySQL's CONCAT cannot be used: it truncates long texts
+    async with printing(source) as run:
         printed = await run(f"SELECT v FROM {schema}.d")
     read = [image for _, rows in await read_rows(source, start, schema) for image in rows.images()]
     assert [image[:1] for image in read] == printed
@@ -34,7 +34,7 @@ async def test_any_double_has_the_servers_text_and_any_float_survives(source, sc
         assert struct.pack("<f", float(image[1])) == single
 
 
-async def test_updates_and_deletes_show_rows_before_and_after(source, schema, execute, queries):
+async def test_updates_and_deletes_have_complete_row_images(source, schema, execute, queries):
     await execute("CREATE TABLE u (id INT PRIMARY KEY, name VARCHAR(20), note TEXT)")
     await execute("INSERT INTO u VALUES (1, 'one', NULL), (2, NULL, 'two')")
     start = await queries.current_position()
@@ -43,7 +43,10 @@ async def test_updates_and_deletes_show_rows_before_and_after(source, schema, ex
     (table, update), (same_table, delete) = await read_rows(source, start, schema)
     assert (update.action, update.count, update.statement_end) == ("update", 4, True)
     assert update.images() == [
-        *([b"1", b"one", None], [b"1", b"new", None], [b"2", None, b"two"], [b"2", b"new", b"two"]),
+        [b"1", b"one", None],
+        [b"1", b"new", None],
+        [b"2", None, b"two"],
+        [b"2", b"new", b"two"],
     ]
     assert (delete.action, delete.images()) == ("delete", [[b"2", b"new", b"two"]])
     assert (table.schema, table.name, table.primary_key) == (schema, "u", (0,))
@@ -52,7 +55,9 @@ async def test_updates_and_deletes_show_rows_before_and_after(source, schema, ex
 
 
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
-async def test_a_vector_is_its_floats_and_charsets_stay_right(source, schema, execute, queries):
+async def test_a_vector_is_bytes_of_floats_and_does_not_shift_the_character_sets_of_other_columns(
+    source, schema, execute, queries
+):
     await execute("CREATE TABLE v (id INT PRIMARY KEY, a VARCHAR(9), v VECTOR(2), b VARCHAR(9) CHARACTER SET latin1)")
     start = await queries.current_position()
     await execute("INSERT INTO v VALUES (1, 'é', STRING_TO_VECTOR('[1,-2.5]'), 'é')")

@@ -1,4 +1,4 @@
-"""Each file of tests/cases causes its expected messages, on each kind of server that it is for."""
+"""The statements of each file in tests/cases lead to the messages in it, on each kind of server that it names."""
 
 from collections.abc import Callable
 from difflib import unified_diff
@@ -20,7 +20,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "path"), CASES)
-async def test_statements_lead_to_these_messages(kind: Kind, path: Path, start_own: Callable[[Kind], Server]):
+async def test_the_statements_of_a_case_lead_to_its_messages(
+    kind: Kind, path: Path, start_own: Callable[[Kind], Server]
+):
     case = read_case(path, kind)
     expected, actual = written(case.steps), written(await replay(case, start_own(kind)))
     if expected != actual:
@@ -30,7 +32,7 @@ async def test_statements_lead_to_these_messages(kind: Kind, path: Path, start_o
         pytest.fail("\n".join(diff), pytrace=False)
 
 
-def test_a_message_needs_a_statement_above_it(tmp_path: Path):
+def test_a_message_without_a_statement_above_it_is_an_error(tmp_path: Path):
     path = tmp_path / "wrong.sql"
     path.write_text("-- route: {format: databus}\n-- -> {}\nSELECT 1;\n")
     with pytest.raises(ValueError, match=r"wrong\.sql:2: a message must stand under"):
