@@ -1,6 +1,7 @@
 """Traps for a reader of binlogs: settings that change while it reads, and events that few servers write.
 
-The numbers in the tests' names are those of traps; a comment here, and at the tests elsewhere, describes each trap.
+A number like t19 in the name of a test, here or elsewhere, is that of a trap: a case that readers of binlogs often get
+wrong. The trap is described at its tests.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def stream(login: Connect, admin: Session, schema: str) -> AsyncIterator[EventStream]:
-    """Read the schema's changes from now on."""
+    """Read the changes of the test's schema from now on."""
     start = await admin.current_position()
     async with login() as session:
         yield await session.dump(start, server_id=4841, wanted=lambda name, _: name == schema)
@@ -45,8 +46,9 @@ async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[V
     return found
 
 
-# --- T1: a compressed transaction is larger than a packet, or than memory
+# --- T1: a compressed transaction is larger than a packet, or its content is larger than the memory
 
+#: prints the number of row images and the growth of its memory in MiB
 READER = """
 import asyncio, sys
 from databus_binlog import Login, Position
@@ -68,8 +70,8 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def read_elsewhere(server: Server, schema: str, start: Position) -> tuple[int, int]:
-    """Read in a process of its own; return the number of row images and the MiB its memory has grown by at most."""
+async def read_in_a_process(server: Server, schema: str, start: Position) -> tuple[int, int]:
+    """Read in a process of its own; return what READER prints."""
     login = (server.host, str(server.port), server.user, server.password)
     command = [sys.executable, "-c", READER, *login, schema, start.gtid_set]
     reader = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -79,17 +81,19 @@ async def read_elsewhere(server: Server, schema: str, start: Position) -> tuple[
     return images, growth
 
 
-async def logged(admin: Session, start: Position, part: str) -> list[tuple[str, int]]:
-    """Types, as the server names them, and sizes of the events whose type has a part of its name."""
+async def logged(admin: Session, start: Position, name: str) -> list[tuple[str, int]]:
+    """Return type and size of the events whose type, as the server names it, contains `name`."""
     events = await admin.query(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset}")
-    return [(kind, end - begin) for _, begin, kind, _, end, _ in events if part in kind]
+    return [(kind, end - begin) for _, begin, kind, _, end, _ in events if name in kind]
 
 
 @only_mysql
-async def test_t1_a_compressed_transaction_beyond_a_packet_is_read(own, admin, schema, execute):
+async def test_t1_a_compressed_transaction_of_several_packets_is_read_in_little_memory(own, admin, schema, execute):
     rng = random.Random(1)
     blobs = [rng.randbytes(4 << 20) for _ in range(6)]
-    await execute("CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE")  # only the log matters
+    await execute(
+        "CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE"
+    )  # the table stores nothing, but its rows are logged
     await execute("SET binlog_transaction_compression = ON")
     start = await admin.current_position()
     await execute("BEGIN")
@@ -101,13 +105,15 @@ async def test_t1_a_compressed_transaction_beyond_a_packet_is_read(own, admin, s
 
     read = [image for _, rows in await read_rows(own, start, schema) for image in rows.images()]
     assert read == [[b"%d" % number, blob] for number, blob in enumerate(blobs)]
-    count, growth = await read_elsewhere(own, schema, start)
+    count, growth = await read_in_a_process(own, schema, start)
     assert count == len(blobs)
     assert growth < 100, growth
 
 
 @only_mysql
-async def test_t1_a_highly_compressed_transaction_needs_little_memory(own, admin, schema, execute):
+async def test_t1_a_transaction_that_is_much_larger_when_decompressed_is_read_in_little_memory(
+    own, admin, schema, execute
+):
     await execute("CREATE TABLE t (b LONGBLOB) ENGINE=BLACKHOLE")
     await execute("SET binlog_transaction_compression = ON")
     start = await admin.current_position()
@@ -117,16 +123,16 @@ async def test_t1_a_highly_compressed_transaction_needs_little_memory(own, admin
     )
     [(_, size)] = await logged(admin, start, "Transaction_payload")
     assert size < 20_000
-    count, growth = await read_elsewhere(own, schema, start)
+    count, growth = await read_in_a_process(own, schema, start)
     assert count == 200
     assert growth < 100, growth
 
 
-# --- changed while the log is read - T2: JSON logged as differences; T3: compressed events; T7: table metadata
+# --- T2: JSON is logged as differences from some moment on
 
 
 @only_mysql
-async def test_t2_json_becomes_partial_in_the_middle_of_a_stream(own, admin, schema, execute, stream):
+async def test_t2_json_that_is_logged_as_differences_is_read_completely(own, admin, schema, execute, stream):
     start = await admin.current_position()
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a JSON, b JSON)")
     await execute("""INSERT INTO t VALUES (1, '{"k": [1, 2.5], "long": "xxxxxxxxxxxxxxxx"}', '[1, 2]')""")
@@ -142,15 +148,19 @@ async def test_t2_json_becomes_partial_in_the_middle_of_a_stream(own, admin, sch
             await execute(f"UPDATE t SET {change}")
             printed += await run(f"SELECT * FROM {schema}.t")
     assert [kind for kind, _ in await logged(admin, start, "Update_rows")] == [
-        *("Update_rows", "Update_rows_partial", "Update_rows_partial", "Update_rows_partial")
+        "Update_rows",
+        "Update_rows_partial",
+        "Update_rows_partial",
+        "Update_rows_partial",
     ]
-    read = [image for _, image in await images(stream, 9)]
-    assert read[4::2] == printed
-    assert read[3::2] == [read[2], *printed[:2]]
+    _, *updates = [image for _, image in await images(stream, 9)]  # after the insert
+    before, after = updates[::2], updates[1::2]
+    assert after[1:] == printed
+    assert before[1:] == [after[0], *printed[:2]]
 
 
 @only_mysql
-async def test_t2_partial_json_without_its_before_image_stops(schema, execute, stream):
+async def test_t2_a_json_difference_without_its_before_image_is_an_error(schema, execute, stream):
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a JSON)")
     await execute("""INSERT INTO t VALUES (1, '{"k": 1, "long": "xxxxxxxxxxxxxxxx"}')""")
     await execute("SET binlog_row_value_options = PARTIAL_JSON, binlog_row_image = MINIMAL")
@@ -161,7 +171,7 @@ async def test_t2_partial_json_without_its_before_image_stops(schema, execute, s
 
 @pytest.fixture
 async def set_global(admin: Session) -> AsyncIterator[Callable[[str, str], Awaitable[None]]]:
-    """Set a global variable until the test ends."""
+    """Set global variables until the test ends."""
     before = {}
 
     async def run(name: str, value: str) -> None:
@@ -173,8 +183,11 @@ async def set_global(admin: Session) -> AsyncIterator[Callable[[str, str], Await
         await admin.query(f"SET GLOBAL {name} = {value!r}")
 
 
+# --- T3: events are compressed from some moment on
+
+
 @only_mariadb
-async def test_t3_events_become_compressed_in_the_middle_of_a_stream(admin, execute, stream, set_global):
+async def test_t3_compressed_events_among_others_are_read(admin, execute, stream, set_global):
     await execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(2000))")
     start = await admin.current_position()
     for number, switch in enumerate(("OFF", "ON", "OFF", "ON")):
@@ -183,8 +196,12 @@ async def test_t3_events_become_compressed_in_the_middle_of_a_stream(admin, exec
         await execute("UPDATE t SET v = REPEAT('x', %s)", 1000 + number)
         await execute("DELETE FROM t")
     assert [kind for kind, _ in await logged(admin, start, "_rows_")] == [
-        *("Write_rows_v1", "Update_rows_v1", "Delete_rows_v1"),
-        *("Write_rows_compressed_v1", "Update_rows_compressed_v1", "Delete_rows_compressed_v1"),
+        "Write_rows_v1",
+        "Update_rows_v1",
+        "Delete_rows_v1",
+        "Write_rows_compressed_v1",
+        "Update_rows_compressed_v1",
+        "Delete_rows_compressed_v1",
     ] * 2
     read = [image for _, image in await images(stream, 16)]
     for number in range(4):
@@ -192,29 +209,33 @@ async def test_t3_events_become_compressed_in_the_middle_of_a_stream(admin, exec
         assert read[4 * number : 4 * number + 4] == [inserted, inserted, updated, updated]
 
 
-async def test_t7_names_vanish_in_the_middle_of_a_stream(execute, stream, set_global):
+# --- T7: less table metadata is logged from some moment on
+
+
+async def test_t7_columns_without_logged_names_get_no_name_until_names_are_logged_again(execute, stream, set_global):
     await execute("CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, v VARCHAR(9) CHARACTER SET latin1, e ENUM('x'))")
     await execute("INSERT INTO t VALUES (4294967295, 'é', 'x')")
     await set_global("binlog_row_metadata", "MINIMAL")
     await execute("UPDATE t SET v = 'ü'")
     await set_global("binlog_row_metadata", "FULL")
     await execute("DELETE FROM t")
-    (named, inserted), (unnamed, before), (_, after), (again, deleted) = await images(stream, 4)
+    (named, inserted), (unnamed, before), (_, after), (named_again, deleted) = await images(stream, 4)
     assert inserted == before == [b"4294967295", "é".encode(), b"1"]
     assert after == deleted == [b"4294967295", "ü".encode(), b"1"]
-    assert [(table.has_names, [column.name for column in table.columns]) for table in (named, unnamed, again)] == [
-        *((True, ["id", "v", "e"]), (False, ["", "", ""]), (True, ["id", "v", "e"]))
+    assert [(table.has_names, [column.name for column in table.columns]) for table in (named, unnamed)] == [
+        (True, ["id", "v", "e"]),
+        (False, ["", "", ""]),
     ]
-    assert named == again
+    assert named_again == named
 
 
 @only_mariadb
-async def test_t7_what_is_not_logged_any_more_is_never_guessed(schema, execute, stream, set_global):
-    await execute("CREATE TABLE clear (d DECIMAL(5,2), t DATETIME(6), b BIT(9), y DOUBLE)")
+async def test_t7_a_sign_that_is_not_logged_any_more_is_an_error_and_not_guessed(schema, execute, stream, set_global):
+    await execute("CREATE TABLE unambiguous (d DECIMAL(5,2), t DATETIME(6), b BIT(9), y DOUBLE)")
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (1)")
     await set_global("binlog_row_metadata", "NO_LOG")
-    await execute("INSERT INTO clear VALUES (-1.5, '2021-02-03 04:05:06.000007', b'100000001', 0.1)")
+    await execute("INSERT INTO unambiguous VALUES (-1.5, '2021-02-03 04:05:06.000007', b'100000001', 0.1)")
     (named, _), (unnamed, values) = await images(stream, 2)
     assert (named.has_names, unnamed.has_names) == (True, False)
     assert values == [b"-1.50", b"2021-02-03 04:05:06.000007", b"257", b"0.1"]
@@ -223,12 +244,12 @@ async def test_t7_what_is_not_logged_any_more_is_never_guessed(schema, execute, 
         await images(stream, 1)
 
 
-#: statements that do not change a TABLE_MAP if a server logs the least metadata; then a value
-SILENT_CHANGES = {"mysql": ("CHANGE b c INT", "4"), "mariadb": ("CHANGE b c INT UNSIGNED", "4294967295")}
+#: changes of the column `b` that change no TABLE_MAP if the server logs the least metadata, and then a value of it
+UNLOGGED_CHANGES = {"mysql": ("CHANGE b c INT", "4"), "mariadb": ("CHANGE b c INT UNSIGNED", "4294967295")}
 
 
 async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin, schema, execute, set_global):
-    change, value = SILENT_CHANGES[own.kind]
+    change, value = UNLOGGED_CHANGES[own.kind]
     await set_global("binlog_row_metadata", "MINIMAL" if own.kind == "mysql" else "NO_LOG")
     start = await admin.current_position()
     await execute("CREATE TABLE t (a INT, b INT)")
@@ -249,12 +270,12 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
     assert read == [(["a", "b"], [[b"1", b"7"]]), (["b", "c"], [[b"2", value.encode()]])]
 
 
-# --- T12: columns that the server adds by itself
+# --- T12: columns that the server adds to a table
 
 
 @only_mariadb
 async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute):
-    """A unique index over a TEXT or BLOB adds them, after the table's columns."""
+    """MariaDB adds one after the table's columns for each unique index on a TEXT or BLOB."""
     start = await admin.current_position()
     columns = "db_row_hash_1 BIGINT UNSIGNED PRIMARY KEY, a TEXT, b BLOB"
     await execute(f"CREATE TABLE t ({columns}, UNIQUE (a), UNIQUE (b, a))")
@@ -268,7 +289,7 @@ async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute)
 
 
 @only_mariadb
-async def test_t12_a_versioned_table_logs_its_history(own, admin, schema, execute):
+async def test_t12_the_history_of_a_versioned_table_can_be_read_from_its_rows(own, admin, schema, execute):
     start = await admin.current_position()
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING")
     for statement in (
@@ -280,7 +301,7 @@ async def test_t12_a_versioned_table_logs_its_history(own, admin, schema, execut
     history: set[tuple[Value, ...]] = set()
     for table, rows in await read_rows(own, start, schema):
         assert [column.name for column in table.columns] == ["id", "a", "row_start", "row_end"]
-        assert [table.columns[place].name for place in table.primary_key] == ["id", "row_end"]
+        assert [table.columns[index].name for index in table.primary_key] == ["id", "row_end"]
         changed = [tuple(image) for image in rows.images()]
         history.update(changed[1::2] if rows.action == "update" else changed)
         history.difference_update(changed[::2] if rows.action == "update" else [])
@@ -290,7 +311,7 @@ async def test_t12_a_versioned_table_logs_its_history(own, admin, schema, execut
     assert len(history) == 3
 
 
-# --- T19: files roll over to longer names; T20: newer servers
+# --- T19: the log continues after the file .999999 in files with longer names
 
 
 async def test_t19_reading_continues_after_file_999999(own, admin, schema, execute):
@@ -310,11 +331,14 @@ async def test_t19_reading_continues_after_file_999999(own, admin, schema, execu
     assert (await admin.current_position()).file == "binlog.1000002"
 
 
+# --- T20: newer servers have other statements and methods of authentication
+
+
 @only_mysql
 async def test_t20_mysql_9_is_read_with_its_default_authentication(own, login, schema, execute):
     async with printing(own) as run:
         with pytest.raises(Exception, match="syntax"):
-            await run("SHOW MASTER STATUS")
+            await run("SHOW MASTER STATUS")  # which older servers have
     await execute("CREATE USER t20 IDENTIFIED WITH caching_sha2_password BY 'secret'")
     await execute("GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO t20")
     try:

@@ -1,4 +1,4 @@
-"""Applying a statement of the binlog to a table gives the same table as on the server."""
+"""DDL statements of the binlog, applied to our table schemas, make the tables that the server has."""
 
 import random
 from collections.abc import Iterable, Iterator
@@ -21,9 +21,9 @@ from devstack import Kind, Server
 
 Tables = dict[TableName, Table]
 
-#: on both servers
+#: statements for both kinds of server
 STATEMENTS = [
-    # every name of a type, and defaults
+    # every type by each of its names; default lengths
     "CREATE TABLE ints (a TINYINT, b SMALLINT UNSIGNED, c MEDIUMINT, d INT, e BIGINT, f INT(5) ZEROFILL, g BOOL,"
     " h BOOLEAN NOT NULL, i INTEGER UNSIGNED, j INT1, k INT2, l INT3, m INT4, n INT8, o MIDDLEINT,"
     " p TINYINT(1) UNSIGNED, q BIGINT(3) SIGNED)",
@@ -134,6 +134,7 @@ STATEMENTS = [
     "CREATE TABLE several (b TEXT)",
 ]  # fmt: skip
 
+#: statements for one kind of server
 ONLY: dict[Kind, list[str]] = {
     "mariadb": [
         "CREATE TABLE m1 (a INET6, b UUID, c INET4 DEFAULT '1.2.3.4', d VARCHAR(90) COMPRESSED, e TEXT COMPRESSED,"
@@ -165,37 +166,38 @@ ONLY: dict[Kind, list[str]] = {
 
 
 @pytest.mark.parametrize("source", ["mariadb", "mysql"], indirect=True)
-async def test_statements_make_the_tables_that_the_server_made(
+async def test_statements_make_the_tables_that_the_server_has(
     source: Server, schema: str, execute: Execute, queries: Session
 ) -> None:
     statements = STATEMENTS + ONLY[source.kind]
-    await follow(source, schema, execute, queries, statements)
+    await execute_and_apply(source, schema, execute, queries, statements)
 
 
-WALK = 400
+#: number of random statements
+RANDOM_STATEMENTS = 400
 TYPES = [
-    *("INT", "INT UNSIGNED", "BIGINT(7) ZEROFILL", "BOOL", "DECIMAL(9,3)", "FLOAT(9)", "DOUBLE UNSIGNED", "BIT(9)"),
-    *("VARCHAR(20)", "VARCHAR(9) CHARACTER SET latin1", "CHAR(4) COLLATE latin2_bin", "NCHAR(3)", "CHAR(5) BYTE"),
-    *("TEXT", "TINYTEXT CHARSET utf8mb3", "TEXT(300)", "BLOB(9)", "VARBINARY(70)", "JSON", "DATETIME(3)", "YEAR"),
-    *("TIMESTAMP NULL", "TIME", "ENUM('a','b c','d,''e')", "SET('x','y') CHARACTER SET latin1", "POINT"),
-]
+    "INT", "INT UNSIGNED", "BIGINT(7) ZEROFILL", "BOOL", "DECIMAL(9,3)", "FLOAT(9)", "DOUBLE UNSIGNED", "BIT(9)",
+    "VARCHAR(20)", "VARCHAR(9) CHARACTER SET latin1", "CHAR(4) COLLATE latin2_bin", "NCHAR(3)", "CHAR(5) BYTE",
+    "TEXT", "TINYTEXT CHARSET utf8mb3", "TEXT(300)", "BLOB(9)", "VARBINARY(70)", "JSON", "DATETIME(3)", "YEAR",
+    "TIMESTAMP NULL", "TIME", "ENUM('a','b c','d,''e')", "SET('x','y') CHARACTER SET latin1", "POINT",
+]  # fmt: skip
 CHARSETS = ["latin1", "utf8mb4", "utf8mb3"]
 
 
 @pytest.mark.parametrize("source", ["mariadb", "mysql"], indirect=True)
-async def test_a_random_walk_of_statements_ends_with_the_tables_of_the_server(
+async def test_random_statements_make_the_tables_that_the_server_has(
     source: Server, schema: str, execute: Execute, queries: Session
 ) -> None:
     """Statements that the server refuses are not in its binlog."""
-    await follow(source, schema, execute, queries, walk(random.Random(5)), strict=False)
+    await execute_and_apply(source, schema, execute, queries, random_statements(random.Random(5)), strict=False)
 
 
-def walk(rng: random.Random) -> Iterator[str]:
+def random_statements(rng: random.Random) -> Iterator[str]:
     tables = [f"t{n}" for n in range(4)]
     yield from (f"CREATE TABLE {name} (c0 INT PRIMARY KEY, c1 INT, c2 VARCHAR(9))" for name in tables)
-    for _ in range(WALK):
+    for _ in range(RANDOM_STATEMENTS):
         table, other = rng.sample([*tables, "t4"], 2)
-        actions = ", ".join(action(rng) for _ in range(rng.choice([1, 1, 1, 2, 3])))
+        actions = ", ".join(alter_action(rng) for _ in range(rng.choice([1, 1, 1, 2, 3])))
         yield rng.choice(
             [
                 *[f"ALTER TABLE {table} {actions}"] * 12,
@@ -214,15 +216,15 @@ def column(rng: random.Random) -> str:
     return f"c{rng.randrange(7)}"
 
 
-def action(rng: random.Random) -> str:
+def alter_action(rng: random.Random) -> str:
     definition = f"{rng.choice(TYPES)}{rng.choice(['', ' NOT NULL', ' NULL'])}"
-    place = rng.choice(["", "", " FIRST", f" AFTER {column(rng)}"])
+    position = rng.choice(["", "", " FIRST", f" AFTER {column(rng)}"])
     return rng.choice(
         [
-            *[f"ADD {column(rng)} {definition}{place}"] * 4,
+            *[f"ADD {column(rng)} {definition}{position}"] * 4,
             f"ADD COLUMN ({column(rng)} {definition}, {column(rng)} {definition})",
-            *[f"MODIFY {column(rng)} {definition}{place}"] * 3,
-            *[f"CHANGE COLUMN {column(rng)} {column(rng)} {definition}{place}"] * 3,
+            *[f"MODIFY {column(rng)} {definition}{position}"] * 3,
+            *[f"CHANGE COLUMN {column(rng)} {column(rng)} {definition}{position}"] * 3,
             f"RENAME COLUMN {column(rng)} TO {column(rng)}",
             f"RENAME COLUMN {column(rng)} TO {column(rng)}, RENAME COLUMN {column(rng)} TO {column(rng)}",
             *[f"DROP COLUMN {column(rng)}"] * 2,
@@ -235,16 +237,17 @@ def action(rng: random.Random) -> str:
     )
 
 
-async def follow(
+async def execute_and_apply(
     source: Server, schema: str, execute: Execute, queries: Session, statements: Iterable[str], *, strict: bool = True
 ) -> None:
-    """Run statements; apply what the binlog has of them, and compare after each.
+    """Run statements on the server; then apply the statements of its binlog, and compare all tables after each.
 
-    Unless `strict`, the server may refuse some statements, and so may we; then we restart from the server's tables.
+    Unless `strict`, the server may refuse statements, and we may refuse to apply two percent of them; then we continue
+    with the server's tables.
     """
     start = await queries.current_position()
     dialect = await dialect_of(queries)
-    listed: list[tuple[str, tuple[str, int], Tables]] = []
+    executed: list[tuple[str, tuple[str, int], Tables]] = []  # statement, end in the binlog, the tables after it
     for statement in statements:
         try:
             await execute(statement)
@@ -254,10 +257,10 @@ async def follow(
             continue
         end = await queries.current_position()
         tables = {(t.schema, t.name): t for t in await read_tables(queries, schema)}
-        listed.append((statement, (end.file, end.offset), tables))
+        executed.append((statement, (end.file, end.offset), tables))
     tables, charsets, refused = {}, {schema: "utf8mb4"}, []
     logged = await logged_queries(source, start)
-    for statement, end, expected in listed:
+    for statement, end, expected in executed:
         while logged and (logged[0].file, logged[0].end) <= end:
             event = logged.pop(0)
             if event.schema != schema:
@@ -271,7 +274,7 @@ async def follow(
                 tables = {name: table for name, table in (tables | changes.tables).items() if table}
                 charsets |= changes.charsets
         assert list(differences(tables, expected)) == [], statement
-    assert len(refused) <= (0 if strict else len(listed) // 50), refused
+    assert len(refused) <= (0 if strict else len(executed) // 50), refused
 
 
 async def logged_queries(source: Server, start: Position) -> list[Query]:
@@ -287,20 +290,20 @@ async def logged_queries(source: Server, start: Position) -> list[Query]:
         ]
 
 
-def differences(made: Tables, listed: Tables) -> Iterator[tuple[object, ...]]:
-    yield from (("is gone or extra", name) for name in made.keys() ^ listed.keys())
-    for name in made.keys() & listed.keys():
-        ours, theirs = made[name], listed[name]
+def differences(applied: Tables, expected: Tables) -> Iterator[tuple[object, ...]]:
+    yield from (("missing or unexpected", name) for name in applied.keys() ^ expected.keys())
+    for name in applied.keys() & expected.keys():
+        ours, theirs = applied[name], expected[name]
         if [c.name for c in ours.columns] != [c.name for c in theirs.columns]:
             yield name, [c.name for c in ours.columns], [c.name for c in theirs.columns]
             continue
         if (ours.primary_key, ours.charset) != (theirs.primary_key, theirs.charset):
             yield name, ours.primary_key, theirs.primary_key, ours.charset, theirs.charset
-        for one, other in zip(ours.columns, theirs.columns, strict=True):
-            if one != like(other, one):
-                yield name, one, other
+        for column, server_column in zip(ours.columns, theirs.columns, strict=True):
+            if column != with_labels_of(server_column, column):
+                yield name, column, server_column
 
 
-def like(listed: Column, made: Column) -> Column:
-    """Leave out the COLUMN_TYPE of labels, which servers escape differently."""
-    return msgspec.structs.replace(listed, raw_type=made.raw_type) if made.values else listed
+def with_labels_of(server_column: Column, column: Column) -> Column:
+    """Take over our COLUMN_TYPE of an ENUM or SET: servers escape labels differently in it."""
+    return msgspec.structs.replace(server_column, raw_type=column.raw_type) if column.values else server_column

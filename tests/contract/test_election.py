@@ -1,4 +1,4 @@
-"""Which replica is active: one suite for each storage of the lease, a real Redis and the API of Kubernetes."""
+"""Leader election with each storage of the lease: a real Redis, and Kubernetes' API for Leases."""
 
 import asyncio
 import secrets
@@ -22,20 +22,21 @@ from databus.runtime import Health
 from devstack import Server
 from devstack.certificates import Authority
 
+#: seconds between renewals
 RENEW = 0.8
-#: a lease of Kubernetes has full seconds
+#: seconds that a lease is valid, 2.5 times RENEW: Kubernetes allows only whole seconds
 DURATION = 2.0
-#: time for the requests on a busy machine
+#: seconds that requests may take on a busy machine
 BUSY = 0.4
 PIPELINE = "Shop_1"
 
 
-class Severed:
-    """A lease whose storage cannot be reached once it is cut off."""
+class UnreachableLease:
+    """A lease whose storage does not answer while `unreachable` is true."""
 
     def __init__(self, lease: LeaderLease) -> None:
         self.me = lease.me
-        self.off = False
+        self.unreachable = False
         self._lease = lease
 
     async def take(self) -> str:
@@ -51,23 +52,23 @@ class Severed:
         await self._lease.release()
 
     async def _reach(self) -> None:
-        if self.off:
+        if self.unreachable:
             await asyncio.Event().wait()
 
 
-class Keeper(ABC):
-    """Where leases are stored."""
+class Storage(ABC):
+    """Stores the lease for which all candidates of a test compete."""
 
     @abstractmethod
     def lease(self, me: str) -> LeaderLease:
-        """A lease that lasts `DURATION`, for a candidate; all candidates want the same one."""
+        """Return a candidate's access to the lease."""
 
     @abstractmethod
     async def forget(self) -> None:
-        """Lose all writes."""
+        """Lose all writes, as after a failover to an empty replica."""
 
 
-class RedisKeeper(Keeper):
+class RedisStorage(Storage):
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
         self.key = names.leader_key(secrets.token_hex(4), "reader")
@@ -80,7 +81,7 @@ class RedisKeeper(Keeper):
         await self.redis.script_flush()
 
 
-class KubernetesKeeper(Keeper):
+class KubernetesStorage(Storage):
     def __init__(self, server: LeaseApi, client: httpx.AsyncClient) -> None:
         self.server = server
         self._client = client
@@ -94,14 +95,14 @@ class KubernetesKeeper(Keeper):
 
 
 @pytest.fixture
-async def redis_keeper(redis_server: Server) -> AsyncIterator[RedisKeeper]:
+async def redis_storage(redis_server: Server) -> AsyncIterator[RedisStorage]:
     async with Redis.from_url(redis_server.url) as client:
-        yield RedisKeeper(client)
+        yield RedisStorage(client)
 
 
 @pytest.fixture
 def account(tmp_path: Path, authority: Authority) -> Path:
-    """The files that a pod finds."""
+    """The files of a pod's service account."""
     (tmp_path / "namespace").write_text(NAMESPACE)
     (tmp_path / "token").write_text("first\n")
     (tmp_path / "ca.crt").write_bytes(authority.ca.read_bytes())
@@ -109,19 +110,19 @@ def account(tmp_path: Path, authority: Authority) -> Path:
 
 
 @pytest.fixture
-async def kubernetes_keeper(account: Path, authority: Authority) -> AsyncIterator[KubernetesKeeper]:
+async def kubernetes_storage(account: Path, authority: Authority) -> AsyncIterator[KubernetesStorage]:
     server = LeaseApi("first")
     async with serving(server, authority.issue("kubernetes")) as url, connect_kubernetes(url, account) as client:
-        yield KubernetesKeeper(server, client)
+        yield KubernetesStorage(server, client)
 
 
-@pytest.fixture(params=["redis_keeper", "kubernetes_keeper"])
-def keeper(request: pytest.FixtureRequest) -> Keeper:
+@pytest.fixture(params=["redis_storage", "kubernetes_storage"])
+def storage(request: pytest.FixtureRequest) -> Storage:
     return request.getfixturevalue(request.param)
 
 
 class Replica(Health):
-    """A replica of a service: it stands by, then works until `leave` is set, and notes when each began."""
+    """A replica of a service: it stands by, and works until `leave` is set once it is active. It records the times."""
 
     def __init__(self, lease: LeaderLease) -> None:
         super().__init__()
@@ -148,12 +149,12 @@ Start = Callable[[str | LeaderLease], Replica]
 
 
 @pytest.fixture
-async def start(keeper: Keeper) -> AsyncIterator[Start]:
+async def start(storage: Storage) -> AsyncIterator[Start]:
     """Start replicas; they end with the test."""
     replicas: list[Replica] = []
 
     def start(lease: str | LeaderLease) -> Replica:
-        replicas.append(Replica(keeper.lease(lease) if isinstance(lease, str) else lease))
+        replicas.append(Replica(storage.lease(lease) if isinstance(lease, str) else lease))
         return replicas[-1]
 
     async with asyncio.timeout(20):
@@ -164,7 +165,7 @@ async def start(keeper: Keeper) -> AsyncIterator[Start]:
             await replica.task
 
 
-async def test_one_is_active_at_a_time_and_all_get_their_turn(start: Start) -> None:
+async def test_only_one_replica_is_active_at_a_time_and_each_becomes_active(start: Start) -> None:
     waiting = [start(f"replica-{number}") for number in range(5)]
     ended = 0.0
     while waiting:
@@ -175,7 +176,7 @@ async def test_one_is_active_at_a_time_and_all_get_their_turn(start: Start) -> N
         (active,) = (replica for replica in waiting if replica.works.is_set())
         waiting.remove(active)
         for standby in waiting:
-            await standby.stands_by.wait()  # it has asked for the lease, too
+            await standby.stands_by.wait()  # it has tried to acquire the lease
             assert not standby.works.is_set()
         assert active.began >= ended
         active.leave.set()
@@ -183,7 +184,7 @@ async def test_one_is_active_at_a_time_and_all_get_their_turn(start: Start) -> N
         ended = active.ended
 
 
-async def test_a_standby_is_ready_and_names_the_active_one(start: Start) -> None:
+async def test_a_standby_is_ready_and_names_the_active_replica(start: Start) -> None:
     first = start("first")
     await first.works.wait()
     second = start("second")
@@ -192,7 +193,7 @@ async def test_a_standby_is_ready_and_names_the_active_one(start: Start) -> None
     assert metrics.LEADER.labels("reader")._value.get() == 1
 
 
-async def test_the_active_one_stays_active_while_it_renews(start: Start) -> None:
+async def test_a_replica_stays_active_while_it_renews_its_lease(start: Start) -> None:
     first = start("first")
     await first.works.wait()
     second = start("second")
@@ -201,18 +202,20 @@ async def test_the_active_one_stays_active_while_it_renews(start: Start) -> None
     assert not first.task.done()
 
 
-async def test_a_standby_takes_over_within_three_renewals_from_one_that_vanished(keeper: Keeper, start: Start) -> None:
-    gone = keeper.lease("gone")
-    assert await gone.take() == "gone"
-    heir = start("heir")
-    await heir.stands_by.wait()
-    vanished = monotonic()
-    assert await gone.take() == "gone"
-    await heir.works.wait()
-    assert DURATION <= heir.began - vanished < 3 * RENEW + BUSY
+async def test_a_standby_takes_over_from_a_vanished_replica_within_three_renewals(
+    storage: Storage, start: Start
+) -> None:
+    vanishing = storage.lease("vanishing")
+    assert await vanishing.take() == "vanishing"
+    standby = start("standby")
+    await standby.stands_by.wait()
+    last_renewal = monotonic()
+    assert await vanishing.take() == "vanishing"
+    await standby.works.wait()
+    assert DURATION <= standby.began - last_renewal < 3 * RENEW + BUSY
 
 
-async def test_a_standby_takes_over_at_once_from_one_that_ended(start: Start) -> None:
+async def test_a_standby_takes_over_at_once_when_the_active_replica_ends(start: Start) -> None:
     first = start("first")
     await first.works.wait()
     second = start("second")
@@ -223,57 +226,57 @@ async def test_a_standby_takes_over_at_once_from_one_that_ended(start: Start) ->
     assert 0 < second.began - first.ended < RENEW
 
 
-async def test_one_that_is_cancelled_just_stops(keeper: Keeper, start: Start) -> None:
+async def test_a_replica_that_is_cancelled_releases_the_lease(storage: Storage, start: Start) -> None:
     first = start("first")
     await first.works.wait()
     first.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first.task
-    assert await keeper.lease("").holder() is None
+    assert await storage.lease("").holder() is None
 
 
-async def test_one_that_cannot_renew_stops_before_another_begins(keeper: Keeper, start: Start) -> None:
-    lease = Severed(keeper.lease("first"))
+async def test_a_replica_that_cannot_renew_stops_before_another_becomes_active(storage: Storage, start: Start) -> None:
+    lease = UnreachableLease(storage.lease("first"))
     first = start(lease)
     await first.works.wait()
     second = start("second")
     await second.stands_by.wait()
-    lease.off = True
+    lease.unreachable = True
     with pytest.raises(LeadershipLost, match=r"was not renewed for 1\.6 s: no answer"):
         await first.task
     await second.works.wait()
     assert first.ended < second.began
 
 
-async def test_one_whose_lease_another_one_has_acquired_stops(keeper: Keeper, start: Start) -> None:
+async def test_a_replica_stops_when_another_has_acquired_the_lease(storage: Storage, start: Start) -> None:
     first = start("first")
     await first.works.wait()
-    await keeper.forget()
-    assert await keeper.lease("thief").take() == "thief"
-    with pytest.raises(LeadershipLost, match="thief has acquired the lease"):
+    await storage.forget()
+    assert await storage.lease("other").take() == "other"
+    with pytest.raises(LeadershipLost, match="other has acquired the lease"):
         await first.task
 
 
-async def test_after_a_lost_lease_the_next_renewal_leaves_one_active(keeper: Keeper, start: Start) -> None:
-    """Two may work until then. The work continues, and the pipe keeps it safe."""
+async def test_after_the_storage_lost_the_lease_only_one_replica_stays_active(storage: Storage, start: Start) -> None:
+    """Until the next renewal two may be active: the pipe accepts the data of one reader only."""
     replicas = [start("first"), start("second")]
     for _ in range(4):
         await asyncio.wait({r.task for r in replicas}, timeout=1.5 * RENEW, return_when=asyncio.FIRST_COMPLETED)
         working = [r.lease.me for r in replicas if r.works.is_set() and not r.task.done()]
-        assert working == [await keeper.lease("").holder()]
+        assert working == [await storage.lease("").holder()]
         replicas = [start(r.lease.me) if r.task.done() else r for r in replicas]
-        await keeper.forget()
+        await storage.forget()
 
 
-async def test_work_that_swallows_its_cancellation_is_cancelled_again(
-    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+async def test_work_that_swallows_cancellations_is_cancelled_until_it_ends(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(election, "_LEAVE_SECONDS", 0.1)
     cancellations = 0
     with pytest.raises(LeadershipLost):
-        async with asyncio.timeout(20), holding(keeper.lease("first"), "reader", RENEW, Health()):
-            await keeper.forget()
-            await keeper.lease("thief").take()
+        async with asyncio.timeout(20), holding(storage.lease("first"), "reader", RENEW, Health()):
+            await storage.forget()
+            await storage.lease("other").take()
             while True:
                 try:
                     await asyncio.Event().wait()
@@ -285,7 +288,7 @@ async def test_work_that_swallows_its_cancellation_is_cancelled_again(
     assert task and not task.cancelling()
 
 
-class Slow(Severed):
+class Slow(UnreachableLease):
     """A lease whose storage executes each request at once, but answers later than the lease may be held."""
 
     async def take(self) -> str:
@@ -294,88 +297,94 @@ class Slow(Severed):
         return holder
 
 
-async def test_a_lease_that_was_acquired_too_late_is_released_before_work_begins(keeper: Keeper, start: Start) -> None:
-    first = start(Slow(keeper.lease("first")))
+async def test_a_lease_that_was_acquired_too_late_is_released_before_work_begins(
+    storage: Storage, start: Start
+) -> None:
+    first = start(Slow(storage.lease("first")))
     with pytest.raises(LeadershipLost, match=r"took 1\.\d s to answer, longer than the 1\.6 s"):
         await first.task
     assert not first.works.is_set()
-    assert await keeper.lease("").holder() is None
+    assert await storage.lease("").holder() is None
 
 
-async def test_an_error_of_a_deposed_one_is_not_fatal(keeper: Keeper) -> None:
-    """Kafka fences it and the database closes its connection, both because of a successor that the lease names."""
+async def test_a_fatal_error_of_a_deposed_replica_is_a_lost_leadership(storage: Storage) -> None:
+    """Its successor causes the error: Kafka fences the old producer, and the database closes the old connection."""
     with pytest.raises(LeadershipLost, match="another replica may be active now"):
-        async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
-            await keeper.forget()
-            await keeper.lease("thief").take()
+        async with holding(storage.lease("first"), "publisher", RENEW, Health()):
+            await storage.forget()
+            await storage.lease("other").take()
             raise Fenced("another producer")
 
 
-async def test_an_error_of_the_active_one_is_fatal(keeper: Keeper) -> None:
+async def test_a_fatal_error_of_the_active_replica_is_raised_unchanged(storage: Storage) -> None:
     with pytest.raises(Fenced):
-        async with holding(keeper.lease("first"), "publisher", RENEW, Health()):
-            raise Fenced("a producer of a stranger")
-    assert await keeper.lease("").holder() is None
+        async with holding(storage.lease("first"), "publisher", RENEW, Health()):
+            raise Fenced("a producer of another pipeline")
+    assert await storage.lease("").holder() is None
 
 
-async def test_a_redis_without_memory_lets_the_active_one_renew(redis_keeper: RedisKeeper) -> None:
-    lease = redis_keeper.lease("first")
-    await redis_keeper.redis.config_set("maxmemory", 1)
+async def test_the_lease_can_be_taken_and_released_when_redis_has_no_memory_left(redis_storage: RedisStorage) -> None:
+    lease = redis_storage.lease("first")
+    await redis_storage.redis.config_set("maxmemory", 1)
     try:
         assert await lease.take() == "first"
         assert await lease.take() == "first"
         await lease.release()
     finally:
-        await redis_keeper.redis.config_set("maxmemory", 0)
+        await redis_storage.redis.config_set("maxmemory", 0)
 
 
-async def test_a_redis_that_is_away_is_retryable() -> None:
-    async with Redis.from_url("redis://127.0.0.1:1/0") as nobody:
+async def test_the_error_of_an_unreachable_redis_is_retryable() -> None:
+    async with Redis.from_url("redis://127.0.0.1:1/0") as unreachable:
         with pytest.raises(RedisUnavailable):
-            await RedisLease(nobody, "key", "me", DURATION).take()
+            await RedisLease(unreachable, "key", "me", DURATION).take()
 
 
-async def test_an_operator_may_edit_the_lease_of_kubernetes(kubernetes_keeper: KubernetesKeeper) -> None:
-    lease = kubernetes_keeper.lease("first")
+async def test_a_renewal_keeps_what_an_operator_added_to_the_lease_of_kubernetes(
+    kubernetes_storage: KubernetesStorage,
+) -> None:
+    lease = kubernetes_storage.lease("first")
     await lease.take()
-    kubernetes_keeper.server.annotate(kubernetes_keeper.name)
+    kubernetes_storage.server.annotate(kubernetes_storage.name)
     assert await lease.take() == "first"
-    kept = kubernetes_keeper.server.leases[kubernetes_keeper.name]
+    kept = kubernetes_storage.server.leases[kubernetes_storage.name]
     assert kept["metadata"]["annotations"] == {"seen": "yes"}
     assert kept["spec"]["leaseTransitions"] == 1
     assert kept["spec"]["leaseDurationSeconds"] == DURATION
 
 
-async def test_of_two_writers_one_is_refused(kubernetes_keeper: KubernetesKeeper) -> None:
-    leases = [kubernetes_keeper.lease(f"replica-{n}") for n in range(8)]
+async def test_at_most_one_of_several_concurrent_candidates_acquires_the_lease_of_kubernetes(
+    kubernetes_storage: KubernetesStorage,
+) -> None:
+    leases = [kubernetes_storage.lease(f"replica-{n}") for n in range(8)]
     holders = await asyncio.gather(*(lease.take() for lease in leases))
     assert len(set(holders)) == 1
 
 
-async def test_the_token_is_read_for_each_request_and_a_missing_right_is_named(
-    kubernetes_keeper: KubernetesKeeper, account: Path
+async def test_the_token_is_read_for_each_request_and_the_error_names_the_missing_permission(
+    kubernetes_storage: KubernetesStorage, account: Path
 ) -> None:
-    lease = kubernetes_keeper.lease("first")
-    kubernetes_keeper.server.token = "second"
+    lease = kubernetes_storage.lease("first")
+    kubernetes_storage.server.token = "second"
     with pytest.raises(InvalidSettings, match="grant the service account get, create and update of leases"):
         await lease.take()
     (account / "token").write_text("second\n")
     assert await lease.take() == "first"
 
 
-async def test_kubernetes_outside_of_a_pod_is_a_wrong_setting(tmp_path: Path) -> None:
+async def test_election_by_kubernetes_outside_of_a_pod_is_a_wrong_setting(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="works only in a pod"):
         async with connect_kubernetes(account=tmp_path):
             pass
 
 
-async def test_an_api_that_is_away_is_retryable(account: Path) -> None:
+async def test_the_error_of_an_unreachable_kubernetes_api_is_retryable(account: Path) -> None:
     async with connect_kubernetes("https://127.0.0.1:1", account) as client:
         with pytest.raises(KubernetesUnavailable):
             await KubernetesLease(client, "lease", "me", DURATION).take()
 
 
-def test_pipelines_that_differ_only_in_case_do_not_share_a_lease() -> None:
+def test_pipelines_with_similar_names_do_not_share_a_lease() -> None:
     leases = {names.leader_lease(pipeline, "reader") for pipeline in ("shop-1", "Shop-1", "shop_1")}
     assert len(leases) == 3
     assert "databus-shop-1-reader" in leases

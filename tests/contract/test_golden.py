@@ -1,4 +1,4 @@
-"""Servers log the statements of tests/golden as the binlogs there, except for positions, ids and times."""
+"""Servers still log the statements of tests/golden as in the binlogs there, except for positions, ids and times."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -8,14 +8,15 @@ from common.connections import printing, session_on
 from databus_binlog import AnyEvent, FormatDescription, Heartbeat, Rotate, TableMap
 from devstack import Server
 from golden.binlogs import write
-from golden.cases import events as kept
+from golden.cases import events as golden_events
 
 Logged = Iterable[tuple[AnyEvent, Mapping[str, TableMap]]]
 
-_OWN_TO_A_LOG = dict.fromkeys(("file", "gtid"), "") | dict.fromkeys(("server_id", "start", "end", "commit_time_us"), 0)
+#: fields that differ in every log, and what replaces them
+_DIFFERING = dict.fromkeys(("file", "gtid"), "") | dict.fromkeys(("server_id", "start", "end", "commit_time_us"), 0)
 
 
-async def test_servers_log_what_the_golden_files_are_made_of(own: Server):
+async def test_servers_log_the_events_of_the_golden_binlogs(own: Server):
     logged = []
     async with printing(own) as run, session_on(own) as session:
         await run("DROP DATABASE IF EXISTS shop")
@@ -25,16 +26,16 @@ async def test_servers_log_what_the_golden_files_are_made_of(own: Server):
         async for events in stream:
             logged += [(event, events.tables) for event in events]
         await run("DROP DATABASE shop")
-    assert list(plain(logged)) == list(plain(kept(own.kind)))
+    assert list(comparable(logged)) == list(comparable(golden_events(own.kind)))
 
 
-def plain(events: Logged) -> Iterator[tuple[AnyEvent, TableMap | None]]:
-    """Leave out what differs in every log, and replace fingerprints by tables."""
+def comparable(events: Logged) -> Iterator[tuple[AnyEvent, TableMap | None]]:
+    """Leave out what differs in every log, and return each event with its table instead of the table's fingerprint."""
     for event, tables in events:
         if isinstance(event, FormatDescription | Rotate | Heartbeat):
             continue
         table = getattr(event, "table", None)
-        known = {name: value for name, value in _OWN_TO_A_LOG.items() if name in event.__struct_fields__}
-        known |= {"xid": 0} if getattr(event, "xid", None) is not None else {}
-        known |= {"table": ""} if table is not None else {}
-        yield msgspec.structs.replace(event, **known), tables[table] if table is not None else None
+        constants = {name: value for name, value in _DIFFERING.items() if name in event.__struct_fields__}
+        constants |= {"xid": 0} if getattr(event, "xid", None) is not None else {}
+        constants |= {"table": ""} if table is not None else {}
+        yield msgspec.structs.replace(event, **constants), tables[table] if table is not None else None

@@ -1,4 +1,4 @@
-"""The pipe on a real Redis: who may append, what the publisher notices, and a Redis without memory."""
+"""The pipe on a real Redis: which reader may append, which losses each end notices, and a Redis without memory."""
 
 import asyncio
 import secrets
@@ -41,7 +41,7 @@ def reader(redis: Redis, pipeline: str) -> ReaderEnd:
     return ReaderEnd(redis, pipeline)
 
 
-async def test_entries_arrive_in_order_and_are_forgotten_when_published(
+async def test_entries_arrive_in_order_and_stay_in_redis_until_they_are_trimmed(
     publisher: PublisherEnd, reader: ReaderEnd
 ) -> None:
     assert await reader.claim() is None
@@ -59,14 +59,14 @@ async def test_entries_arrive_in_order_and_are_forgotten_when_published(
     assert await publisher.take(count=9, block_ms=1) == []
 
 
-async def test_entries_taken_ahead_are_not_forgotten_before_they_are_published(
+async def test_trimming_published_entries_keeps_those_that_were_taken_after_them(
     publisher: PublisherEnd, reader: ReaderEnd
 ) -> None:
     await publisher.open(START)
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    assert await publisher.take(count=9, block_ms=1) == []  # the next ones, while `first` is being published
+    assert await publisher.take(count=9, block_ms=1) == []
     await reader.append(b"two")
     assert await reader.backlog() == 6
     ahead = await publisher.take(count=9, block_ms=None)
@@ -76,7 +76,7 @@ async def test_entries_taken_ahead_are_not_forgotten_before_they_are_published(
     assert await reader.backlog() == 0
 
 
-async def test_a_refused_entry_is_noticed_even_if_it_is_the_last(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_the_refusal_of_the_last_entry_is_raised_by_a_flush(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     async with asyncio.timeout(10), EntryWriter(reader, 2**20, Health()) as entries:
@@ -88,7 +88,7 @@ async def test_a_refused_entry_is_noticed_even_if_it_is_the_last(publisher: Publ
                 await asyncio.sleep(0)
 
 
-async def test_few_large_entries_are_taken_at_once(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_one_large_entry_is_taken_at_a_time(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     for payload in (b"small", b"large" * 2**19, b"large" * 2**19, b"small"):
@@ -104,7 +104,7 @@ async def test_few_large_entries_are_taken_at_once(publisher: PublisherEnd, read
     assert len(await publisher.take(count=9, block_ms=None)) == 3
 
 
-async def test_a_generation_is_claimed_once(
+async def test_a_generation_can_be_claimed_only_once(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:
     await publisher.open(START)
@@ -124,14 +124,14 @@ async def test_a_deposed_reader_cannot_append(publisher: PublisherEnd, reader: R
     assert await publisher.take(count=9, block_ms=1) == []
 
 
-async def test_a_deposed_publisher_notices(publisher: PublisherEnd, redis: Redis, pipeline: str) -> None:
+async def test_a_deposed_publisher_cannot_take_entries(publisher: PublisherEnd, redis: Redis, pipeline: str) -> None:
     await publisher.open(START)
     await PublisherEnd(redis, pipeline).open(START)
     with pytest.raises(GenerationLost):
         await publisher.take(count=9, block_ms=1)
 
 
-async def test_a_reader_that_starts_ends_the_generation(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_a_retired_generation_is_lost_for_the_publisher(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     await reader.append(b"never taken")
@@ -140,7 +140,7 @@ async def test_a_reader_that_starts_ends_the_generation(publisher: PublisherEnd,
         await publisher.take(count=9, block_ms=1)
 
 
-async def test_lost_writes_are_noticed_at_both_ends(
+async def test_reader_and_publisher_notice_that_redis_lost_writes(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:
     stream, generation = names.stream_key(pipeline), names.generation_key(pipeline)
@@ -148,18 +148,19 @@ async def test_lost_writes_are_noticed_at_both_ends(
     await reader.claim()
     await reader.append(b"one")
     await reader.append(b"two")
-    # A failover to a replica that lagged one write behind, and a reader that continued to write there.
+    # As after a failover to a replica that lacks the last entry.
     await redis.xdel(stream, "2-0")
     await redis.hset(generation, "next", "1")
     with pytest.raises(GenerationLost):
         await reader.append(b"three")
+    # An entry that this Redis would refuse.
     token, claim = await redis.hmget(generation, "token", "claim")
     await redis.xadd(stream, {"token": token, "claim": claim, "payload": b"three"}, id="3-0")
     with pytest.raises(GenerationLost, match="entry 2 instead of 1"):
         await publisher.take(count=9, block_ms=None)
 
 
-async def test_a_reader_that_lost_writes_gives_the_generation_up(
+async def test_a_reader_can_end_a_generation_of_which_redis_lost_writes(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:
     await publisher.open(START)
@@ -167,7 +168,7 @@ async def test_a_reader_that_lost_writes_gives_the_generation_up(
     await reader.append(b"one")
     assert len(await publisher.take(count=9, block_ms=None)) == 1
     await redis.delete(names.stream_key(pipeline))
-    await redis.hset(names.generation_key(pipeline), "next", "0")  # as before the entry that the publisher has
+    await redis.hset(names.generation_key(pipeline), "next", "0")  # as before the entry that the publisher has taken
     with pytest.raises(GenerationLost):
         await reader.append(b"two")
     assert await reader.claim() is None  # its own earlier claim blocks the generation
@@ -176,7 +177,7 @@ async def test_a_reader_that_lost_writes_gives_the_generation_up(
         await publisher.take(count=9, block_ms=1)
 
 
-async def test_giving_up_leaves_a_newer_generation_alone(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_giving_up_an_old_generation_does_not_end_a_newer_one(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     await publisher.open(START)
@@ -184,7 +185,7 @@ async def test_giving_up_leaves_a_newer_generation_alone(publisher: PublisherEnd
     assert await reader.claim() == START
 
 
-async def test_a_flushed_redis_costs_the_generation_and_nothing_else(
+async def test_a_flushed_redis_ends_the_generation_and_a_new_one_can_be_opened(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
 ) -> None:
     await publisher.open(START)
@@ -199,13 +200,13 @@ async def test_a_flushed_redis_costs_the_generation_and_nothing_else(
     assert await reader.claim() == START
 
 
-async def test_a_redis_that_is_away_is_retryable(pipeline: str) -> None:
-    async with Redis.from_url("redis://127.0.0.1:1/0") as nobody:
+async def test_the_error_of_an_unreachable_redis_names_the_setting(pipeline: str) -> None:
+    async with Redis.from_url("redis://127.0.0.1:1/0") as unreachable:
         with pytest.raises(RedisUnavailable, match=r"redis\.url"):
-            await ReaderEnd(nobody, pipeline).retire()
+            await ReaderEnd(unreachable, pipeline).retire()
 
 
-async def test_trimming_works_when_redis_has_no_memory_left(
+async def test_everything_but_appending_works_when_redis_has_no_memory_left(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
 ) -> None:
     await publisher.open(START)

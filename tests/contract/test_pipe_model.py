@@ -1,4 +1,4 @@
-"""The model's Redis (tests/model) answers any request of the pipe's ends like a real one."""
+"""The Redis of the model (tests/model) answers every request of reader and publisher like a real one."""
 
 import random
 import secrets
@@ -15,23 +15,27 @@ from model.memory_redis import MemoryRedis
 from model.turns import Fate
 
 LIBRARY = names.function_library(pipe._SOURCE)
+#: tokens of generations, some of them more likely than others
 TOKENS = (b"g1", b"g1", b"g1", b"g1", b"g2", b"")
+#: tokens of readers
 CLAIMS = (b"r1", b"r1", b"r1", b"r2")
 
 
 class Step(NamedTuple):
-    function: str
+    """A step of a test."""
+
+    function: str  #: of pipe.lua; or xread, save or restore, which the test does
     args: tuple[Any, ...]
 
 
-def at_once(call: Any) -> Any:
-    """Run a call to the model's Redis; it waits for its turn once."""
+def run(call: Any) -> Any:
+    """Run a coroutine of the model's Redis, which waits for its turn once, without an event loop."""
     call.send(None)
     try:
         call.send(Fate.ANSWERED)
     except StopIteration as done:
         return done.value
-    raise AssertionError("one call is one request")
+    raise AssertionError("the call waits for more than one turn")
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ async def redis(redis_server: Server) -> AsyncIterator[Redis]:
 
 
 def steps(rng: random.Random) -> list[Step]:
-    """Random commands, similar enough to real ones that many of them are accepted."""
+    """Return random steps, similar enough to real ones that Redis accepts many of them."""
     count = 0
 
     def step() -> Step:
@@ -72,8 +76,8 @@ async def test_the_model_of_redis_answers_like_redis(redis: Redis, seed: int) ->
     pipeline = secrets.token_hex(4)
     keys = (names.generation_key(pipeline), names.stream_key(pipeline))
     memory = MemoryRedis()
-    at_once(memory.function_load(pipe._SOURCE.replace("@LIBRARY@", LIBRARY), replace=True))
-    dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+    run(memory.function_load(pipe._SOURCE.replace("@LIBRARY@", LIBRARY), replace=True))
+    dumps, copy = [await redis.dump(key) for key in keys], memory.copy()  # of the real Redis, of the model's
     for function, args in steps(random.Random(seed)):
         if function == "save":
             dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
@@ -87,7 +91,7 @@ async def test_the_model_of_redis_answers_like_redis(redis: Redis, seed: int) ->
         elif function == "xread":
             after, count = args
             real = await redis.xread({keys[1]: after}, count=count)
-            assert _entries(real) == _entries(at_once(memory.xread({keys[1]: after}, count=count, block=None)))
+            assert _entries(real) == _entries(run(memory.xread({keys[1]: after}, count=count, block=None)))
         else:
             call = (f"{LIBRARY}_{function}", 2, *keys, *args)
             assert await _answer(redis.fcall(*call)) == _memory_answer(memory, call), (function, args)
@@ -102,7 +106,7 @@ async def _answer(call: Any) -> Any:
 
 def _memory_answer(memory: MemoryRedis, call: tuple[Any, ...]) -> Any:
     try:
-        return at_once(memory.fcall(*call))
+        return run(memory.fcall(*call))
     except ResponseError as error:
         return str(error)
 
