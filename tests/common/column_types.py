@@ -40,7 +40,7 @@ class Column:
         return [*self.values, "NULL"][row % (len(self.values) + 1)]
 
     def text(self, name: str) -> str:
-        """Return the SQL expression whose text equals the decoder's for the column of this name."""
+        """Return an SQL expression for the column of this name that the server prints as the decoder does."""
         kind = self.type.partition("(")[0].partition(" ")[0]
         if kind in {"BIT", "ENUM", "SET"}:
             return f"CAST({name} AS UNSIGNED)"
@@ -140,7 +140,7 @@ def integers() -> list[Column]:
 
 
 def decimals() -> list[Column]:
-    """Return columns with every number of digits in an incomplete group of nine, on both sides of the point."""
+    """Return columns of many precisions: the server stores groups of nine digits on both sides of the point."""
     shapes = [(digits + scale, scale) for digits, scale in product((0, 1, 9, 10), range(10)) if digits + scale]
     shapes += [(65, 0), (65, 30), (30, 30), (18, 9), (20, 5)]
     columns = []

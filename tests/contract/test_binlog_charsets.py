@@ -20,6 +20,7 @@ class Codes(NamedTuple):
     count: int
 
 
+#: all bytes from 80 on
 HIGH_BYTES = Codes("UNHEX(HEX(0x80 + n))", 0x80)
 #: all pairs of a high byte and any byte
 PAIRS = Codes("UNHEX(HEX(0x8000 + n))", 0x8000)
@@ -39,7 +40,7 @@ BASIC_PLANE = Codes("UNHEX(LPAD(HEX(n), 8, '0'))", 0x10000)
 #: every 41st unit of 32 bits, to beyond the end of Unicode
 WIDE_UNITS = Codes("UNHEX(LPAD(HEX(n * 41), 8, '0'))", 0x120000 // 41)
 
-#: the codes of a multi-byte set to compare; of the other sets HIGH_BYTES and PAIRS
+#: the codes that are compared, by multi-byte set; for each set that is not listed: HIGH_BYTES and PAIRS
 CODES = {
     "ucs2": [UNITS],
     "utf16": [UNITS, SURROGATES],

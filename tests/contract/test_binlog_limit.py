@@ -13,9 +13,13 @@ from databus_binlog import Event, OversizedRows, OversizedStatement, Position, R
 from databus_binlog.session import Session
 from devstack import Server
 
-LIMIT, HUGE = 100_000, 64_000_000
+#: row_limit in bytes
+LIMIT = 100_000
+#: size of a huge row in bytes
+HUGE = 64_000_000
 
-#: prints as JSON: the ids of each rows event or a description of OversizedRows, and the growth of its memory in MiB
+#: prints a JSON array: a list with the ids of each rows event, or a description if it is OversizedRows; and the MiB by
+#: which the memory of the process grew
 READER = """
 import asyncio, json, sys
 from databus_binlog import Login, OversizedRows, Position, Rows

@@ -23,7 +23,7 @@ class Mode(NamedTuple):
 
     kind: Kind
     variables: Variables  #: global variables
-    event_type: str = ""  #: a type of events, as the server names it, that the log contains only in this mode
+    event_type: str = ""  #: a type of event that the log must contain, as the server names it
 
     def __str__(self) -> str:
         return "-".join([self.kind, *(f"{name}={value}" for name, value in self.variables.items())])
@@ -52,6 +52,7 @@ MODES = [
 INCOMPLETE = {"binlog_row_metadata", "mysql56_temporal_format"}
 #: the values through which MySQL's gtid_mode must go to become OFF or ON
 GTID_MODES = {"OFF": ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], "ON": ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]}
+#: types that are logged with mysql56_temporal_format=OFF, without their number of fraction digits
 OLD_TEMPORAL = {FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP}
 
 
@@ -79,6 +80,7 @@ async def run(own: Server, admin: Session, schema: str, mode: Mode) -> AsyncIter
 
 
 async def set_all(admin: Session, variables: Variables) -> None:
+    """Set global variables."""
     for name, value in variables.items():
         for step in GTID_MODES[str(value)] if name == "gtid_mode" else [value]:
             await admin.query(f"SET GLOBAL {name} = {step!r}")

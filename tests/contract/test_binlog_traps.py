@@ -91,9 +91,8 @@ async def logged(admin: Session, start: Position, name: str) -> list[tuple[str, 
 async def test_t1_a_compressed_transaction_of_several_packets_is_read_in_little_memory(own, admin, schema, execute):
     rng = random.Random(1)
     blobs = [rng.randbytes(4 << 20) for _ in range(6)]
-    await execute(
-        "CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE"
-    )  # the table stores nothing, but its rows are logged
+    # The table stores nothing, but its rows are logged.
+    await execute("CREATE TABLE t (id INT, b LONGBLOB) ENGINE=BLACKHOLE")
     await execute("SET binlog_transaction_compression = ON")
     start = await admin.current_position()
     await execute("BEGIN")
@@ -275,7 +274,7 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
 
 @only_mariadb
 async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute):
-    """MariaDB adds one after the table's columns for each unique index on a TEXT or BLOB."""
+    """For each unique index on a TEXT or BLOB, MariaDB adds a column with a hash after the table's columns."""
     start = await admin.current_position()
     columns = "db_row_hash_1 BIGINT UNSIGNED PRIMARY KEY, a TEXT, b BLOB"
     await execute(f"CREATE TABLE t ({columns}, UNIQUE (a), UNIQUE (b, a))")

@@ -300,10 +300,10 @@ def differences(applied: Tables, expected: Tables) -> Iterator[tuple[object, ...
         if (ours.primary_key, ours.charset) != (theirs.primary_key, theirs.charset):
             yield name, ours.primary_key, theirs.primary_key, ours.charset, theirs.charset
         for column, server_column in zip(ours.columns, theirs.columns, strict=True):
-            if column != with_labels_of(server_column, column):
+            if column != with_type_of(column, server_column):
                 yield name, column, server_column
 
 
-def with_labels_of(server_column: Column, column: Column) -> Column:
-    """Take over our COLUMN_TYPE of an ENUM or SET: servers escape labels differently in it."""
+def with_type_of(column: Column, server_column: Column) -> Column:
+    """Replace the server's COLUMN_TYPE of an ENUM or SET by ours, since servers escape labels differently in it."""
     return msgspec.structs.replace(server_column, raw_type=column.raw_type) if column.values else server_column

@@ -127,9 +127,9 @@ def decode(rng: random.Random, data: bytes) -> None:
 
 
 def assert_no_event_lost(data: bytes, found: list[Events], pending: bool, limit: int) -> None:
-    """Assert that the decoder returned an event for each one of the file that it may not skip.
+    """Assert that the decoder returned one event for each event of the file, except for those that it may skip.
 
-    Files with events inside of others are not compared.
+    A file with events that contain others is not compared.
     """
     events = list(events_of(data))
     assert pending == (len(data) not in {0, len(MAGIC) + sum(map(len, events))})

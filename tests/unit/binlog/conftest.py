@@ -11,7 +11,6 @@ from databus_binlog import Decoder, Events, Rows
 
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 
-
 #: A test cuts a long stream at this many of its first offsets and at as many random ones; with --every-cut
 #: (`make fuzz`) at every offset.
 SAMPLED_CUTS = 200
@@ -61,13 +60,13 @@ class Wire:
         return b"".join(len(part).to_bytes(3, "little") + bytes([i & 255]) + part for i, part in enumerate(parts))
 
     def table(self, types: str, metadata: str = "", extra: str = "", columns: int = 1) -> bytes:
-        """Return a TABLE_MAP event of lab.t: the columns' types, their metadata and optional metadata, hexadecimal."""
+        """Return a TABLE_MAP event of lab.t; its columns' types, metadata and optional metadata are hexadecimal."""
         meta = bytes.fromhex(metadata)
         body = bytes.fromhex("070000000000 0100 03 6c616200 01 7400") + bytes([columns]) + bytes.fromhex(types)
         return self.event(19, body + bytes([len(meta)]) + meta + bytes((columns + 7) // 8) + bytes.fromhex(extra))
 
     def inserted(self, image: str, columns: int = 1) -> bytes:
-        """Return a WRITE_ROWS event of lab.t with one row: its null bitmap and values, hexadecimal."""
+        """Return a WRITE_ROWS event of lab.t with one row, of which null bitmap and values are hexadecimal."""
         present = b"\xff" * ((columns + 7) // 8)
         return self.event(
             30, bytes.fromhex("070000000000 0100 0200") + bytes([columns]) + present + bytes.fromhex(image)
@@ -81,7 +80,7 @@ def wire() -> Wire:
 
 @pytest.fixture
 def decode(wire: Wire) -> Callable[..., Events]:
-    """Decode complete events, given as bytes or hexadecimal, with checksums; raise the error that they cause."""
+    """Decode complete events with checksums, given as bytes or hexadecimal; raise the error that they cause."""
 
     def run(*events: bytes | str, mariadb: bool = False, **options: object) -> Events:
         complete = [bytes.fromhex(event) if isinstance(event, str) else event for event in events]
@@ -97,7 +96,7 @@ def decode(wire: Wire) -> Callable[..., Events]:
 
 @pytest.fixture
 def value_of(wire: Wire, decode: Callable[..., Events]) -> Callable[..., bytes | None]:
-    """Decode one value of a table with one column: the column's type and metadata, and the value, hexadecimal."""
+    """Decode one value of a table with one column; the column's type, its metadata and the value are hexadecimal."""
 
     def run(kind: str, metadata: str, value: str, extra: str = "") -> bytes | None:
         [rows] = decode(wire.table(kind, metadata, extra), wire.inserted("00" + value))

@@ -8,7 +8,7 @@ from fuzz.damage import events_of
 
 
 def describe(table: TableMap) -> TableMap:
-    """Add what the servers did not log: the columns are signed, and text is in Latin-1."""
+    """Add to a table what the server did not log: its columns are signed, and its text is in Latin-1."""
     columns = tuple(
         msgspec.structs.replace(column, unsigned=bool(column.unsigned), charset=column.charset or "latin1")
         for column in table.columns

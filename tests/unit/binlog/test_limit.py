@@ -80,7 +80,8 @@ def test_the_limit_is_the_largest_event_that_is_decoded(decode, table, blob):
     size = len(blob(300))
     assert summary(decode(table, blob(300), row_limit=size)) == [[[b"x" * 300]]]
     assert summary(decode(table, blob(300), row_limit=size - 1)) == [("insert", size, True)]
-    assert summary(decode(table, blob(300), row_limit=None)) == summary(decode(table, blob(300), row_limit=0))
+    for no_limit in (None, 0):
+        assert summary(decode(table, blob(300), row_limit=no_limit)) == [[[b"x" * 300]]]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,9 @@ def test_t1_the_announced_size_of_the_events_is_verified(decode, wire):
     stored = zstd(ignorable)
     filler = 451 - len(stored) - 8
     stored += b"\x50\x2a\x4d\x18" + filler.to_bytes(4, "little") + bytes(filler)  # a frame without content
-    assert not decode(wire.event(40, bytes.fromhex("020100 0303fcc003 0103fcc301 00") + stored))  # it is ignorable
+    assert not decode(
+        wire.event(40, bytes.fromhex("020100 0303fcc003 0103fcc301 00") + stored)
+    )  # the event inside is ignorable
     with pytest.raises(CorruptEvent, match="the size of its events differs from the announced size"):
         decode(wire.event(40, bytes.fromhex("020100 0303fcc103 0103fcc301 00") + stored))
 
