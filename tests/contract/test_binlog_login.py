@@ -48,7 +48,7 @@ async def test_a_server_certificate_that_is_not_trusted_is_an_error(login, trust
                 pass
 
 
-async def test_less_is_verified_only_on_request(login, authority, tmp_path):
+async def test_a_server_certificate_is_verified_less_strictly_only_on_request(login, authority, tmp_path):
     async with login(tls=Tls(ca=authority.ca, verify="ca"), host="localhost") as session:
         assert await cipher(session)
     unrelated = Authority(tmp_path)

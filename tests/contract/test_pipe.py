@@ -66,7 +66,7 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    assert await publisher.take(count=9, block_ms=1) == []
+    assert await publisher.take(count=9, block_ms=1) == []  # which trims, but only published entries
     await reader.append(b"two")
     assert await reader.backlog() == 6
     ahead = await publisher.take(count=9, block_ms=None)
@@ -88,7 +88,7 @@ async def test_the_refusal_of_the_last_entry_is_raised_by_a_flush(publisher: Pub
                 await asyncio.sleep(0)
 
 
-async def test_one_large_entry_is_taken_at_a_time(publisher: PublisherEnd, reader: ReaderEnd) -> None:
+async def test_large_entries_are_taken_one_at_a_time(publisher: PublisherEnd, reader: ReaderEnd) -> None:
     await publisher.open(START)
     await reader.claim()
     for payload in (b"small", b"large" * 2**19, b"large" * 2**19, b"small"):

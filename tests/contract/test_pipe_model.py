@@ -77,17 +77,17 @@ async def test_the_model_of_redis_answers_like_redis(redis: Redis, seed: int) ->
     keys = (names.generation_key(pipeline), names.stream_key(pipeline))
     memory = MemoryRedis()
     run(memory.function_load(pipe._SOURCE.replace("@LIBRARY@", LIBRARY), replace=True))
-    dumps, copy = [await redis.dump(key) for key in keys], memory.copy()  # of the real Redis, of the model's
+    saved_keys, saved_memory = [await redis.dump(key) for key in keys], memory.copy()
     for function, args in steps(random.Random(seed)):
         if function == "save":
-            dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+            saved_keys, saved_memory = [await redis.dump(key) for key in keys], memory.copy()
         elif function == "restore":  # as after a failover to a replica with older data
             await redis.delete(*keys)
-            for key, dump in zip(keys, dumps, strict=True):
-                if dump is not None:
-                    await redis.restore(key, 0, dump)
-            memory.store, copy = copy, memory.copy()
-            dumps, copy = [await redis.dump(key) for key in keys], memory.copy()
+            for key, saved in zip(keys, saved_keys, strict=True):
+                if saved is not None:
+                    await redis.restore(key, 0, saved)
+            memory.store = saved_memory
+            saved_keys, saved_memory = [await redis.dump(key) for key in keys], memory.copy()
         elif function == "xread":
             after, count = args
             real = await redis.xread({keys[1]: after}, count=count)

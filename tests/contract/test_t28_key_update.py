@@ -63,7 +63,7 @@ class RenewingProxy:
         protocol = asyncio.StreamReaderProtocol(from_client)
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, client, ssl=self._to_client)
         to_client = asyncio.StreamWriter(transport, protocol, from_client, loop)
-        # CPython's object of a connection has OpenSSL's pointer after the object's head and one other pointer.
+        # CPython's object for a TLS connection has a header, a pointer, and then the pointer to OpenSSL's connection.
         connection = transport.get_extra_info("ssl_object")._sslobj
         openssl_connection = ctypes.c_void_p.from_address(
             id(connection) + object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)
