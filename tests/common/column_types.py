@@ -10,7 +10,7 @@ from itertools import product
 
 from devstack import Kind
 
-#: the name MySQL gives a primary key that it adds itself
+#: the name of the primary key that MySQL adds to a table without one
 GENERATED_KEY = "my_row_id"
 
 

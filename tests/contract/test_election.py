@@ -122,7 +122,7 @@ def storage(request: pytest.FixtureRequest) -> Storage:
 
 
 class Replica(Health):
-    """A replica of a service: it stands by, and works until `leave` is set once it is active. It records the times."""
+    """A replica of a service: once it is active, it works until `leave` is set. It records when it began and ended."""
 
     def __init__(self, lease: LeaderLease) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ Start = Callable[[str | LeaderLease], Replica]
 
 @pytest.fixture
 async def start(storage: Storage) -> AsyncIterator[Start]:
-    """Start replicas; they end with the test."""
+    """Start replicas, each with a lease or with a name under which it gets one; they end with the test."""
     replicas: list[Replica] = []
 
     def start(lease: str | LeaderLease) -> Replica:
@@ -258,7 +258,7 @@ async def test_a_replica_stops_when_another_has_acquired_the_lease(storage: Stor
 
 
 async def test_after_the_storage_lost_the_lease_only_one_replica_stays_active(storage: Storage, start: Start) -> None:
-    """Until the next renewal two may be active: the pipe accepts the data of one reader only."""
+    """Two may be active until the next renewal. This does no harm: the pipe accepts the data of one reader only."""
     replicas = [start("first"), start("second")]
     for _ in range(4):
         await asyncio.wait({r.task for r in replicas}, timeout=1.5 * RENEW, return_when=asyncio.FIRST_COMPLETED)
