@@ -1,7 +1,7 @@
 # The image of one service: docker build --build-arg SERVICE=reader .   (reader, publisher, dump-api or spark-sink)
 ARG SERVICE=reader
 
-# ---- what builds, and never ships ----
+# ---- build stages: the image gets only wheels, jars and the JRE of them ----
 FROM python:3.13-slim AS tools
 RUN apt-get update && apt-get install -y --no-install-recommends g++ libc6-dev zlib1g-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
@@ -33,10 +33,10 @@ COPY services/spark-sink/pom.xml .
 RUN mvn -q -B -ntp dependency:copy-dependencies -DoutputDirectory=/jars
 
 FROM eclipse-temurin:17-jre AS jre
-# Some builds of it are links into the rest of the image.
+# In some versions of this base image the JRE has links to files elsewhere: -L copies these files.
 RUN cp -RL /opt/java/openjdk /jre
 
-# ---- what ships: one stage per service ----
+# ---- the image: one stage per service ----
 FROM python:3.13-slim AS runtime
 RUN useradd --uid 10001 --user-group --no-log-init --create-home --home-dir /var/lib/databus databus \
  && install -d -o databus -g databus /var/lib/databus/dumps /var/lib/databus/lake /var/lib/databus/claim-checks
@@ -62,8 +62,8 @@ COPY --from=jars /jars /opt/databus/jars
 ENTRYPOINT ["databus-spark-sink"]
 EXPOSE 9103
 
-# The code is the last layer but one, and small: a new version of it leaves the dependencies' layer as it is.
-# Of our libraries, pip installs those that the service needs.
+# Dependencies and code are separate layers: a new version of the code leaves the large layer of dependencies unchanged.
+# The second pip installs the service, and of our libraries those that it needs.
 FROM ${SERVICE}
 ARG SERVICE
 RUN --mount=type=bind,from=dependencies,source=/wheels,target=/wheels \

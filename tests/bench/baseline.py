@@ -1,6 +1,6 @@
 """The baseline for the path from a binlog to Kafka: python-mysql-replication, `json.dumps` and aiokafka's `send`.
 
-Its task comes on standard input, what it took goes to standard output, as with readers.py.
+As with readers.py, the task is read from standard input and the result, a `Run`, is written to standard output.
 """
 
 import asyncio
@@ -15,18 +15,20 @@ from readers import Clock, Run, Task, library_events, peak
 
 @dataclass(frozen=True)
 class Sending(Task):
-    """What to read and where to send it: a message for each event (reader `baseline`) or row (`baseline, by row`)."""
+    """What to read and where to send it: one message per event (reader `baseline`) or per row (`baseline, by row`)."""
 
     kafka: str
     topic: str
 
 
-#: Of what we tried the fastest for it: the default batches of 16 KB hold less than one message of 100 rows.
-BATCH_BYTES, LINGER_MS = 2**20, 50
+# The fastest settings for the baseline of those that we tried.
+#: aiokafka's default, 16 KiB, is less than one message of 100 rows
+BATCH_BYTES = 2**20
+LINGER_MS = 50
 
 
 async def send(task: Sending, clock: Clock) -> int:
-    """Send all changes, acknowledged by all replicas and without duplicates, and wait until they are there."""
+    """Send all changes with an idempotent producer, wait until all replicas have them, and return the row images."""
     count, by_row = 0, task.reader == "baseline, by row"
     options = {"max_batch_size": BATCH_BYTES, "max_request_size": 2 * BATCH_BYTES, "linger_ms": LINGER_MS}
     async with AIOKafkaProducer(

@@ -1,4 +1,4 @@
-"""What arrived in Kafka: how far a pipeline is, and how many row images a topic holds. Reads as consumers do."""
+"""What a consumer reads from Kafka: a pipeline's progress, and the number of row images in a topic."""
 
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
@@ -20,21 +20,21 @@ class _Ours(msgspec.Struct):
 
 
 class _Baseline(msgspec.Struct):
-    """A message of baseline.py; a row of an update is both of its images."""
+    """A message of baseline.py; each of an update's `rows` has both images."""
 
     event: str
     rows: list[msgspec.Raw]
 
 
 class _Debezium(msgspec.Struct):
-    """A row of the `debezium-json` format, without schemas."""
+    """A message of the `debezium-json` format, without schemas; it has one row."""
 
     before: msgspec.Raw
     after: msgspec.Raw
 
 
 class _Maxwell(msgspec.Struct):
-    """A row of the `maxwell-json` format."""
+    """A message of the `maxwell-json` format; it has one row."""
 
     type: str
 
@@ -46,17 +46,17 @@ _maxwell = msgspec.json.Decoder(_Maxwell).decode
 
 
 def our_images(message: bytes) -> int:
-    """Count the row images of a message of ours."""
+    """Count the row images of a message in the `databus` format."""
     return len(_ours(message).rows)
 
 
 def our_ids(message: bytes) -> list[int]:
-    """Read the first column, a number, of all row images in a message of ours."""
+    """Return the first column, an integer, of each row image of a message in the `databus` format."""
     return [int(b64decode(row[0])) for row in _ours(message).rows]
 
 
 def debezium_images(message: bytes | None) -> int:
-    """Count the row images of a message of Debezium's: both, one, or none in a tombstone."""
+    """Count the row images of a Debezium message: two for an update, none for a tombstone, else one."""
     if message is None:
         return 0
     row = _debezium(message)
@@ -64,21 +64,21 @@ def debezium_images(message: bytes | None) -> int:
 
 
 def maxwell_images(message: bytes) -> int:
-    """Count the row images of a message of Maxwell's: of an update it has what changed."""
+    """Count the row images of a Maxwell message; an update counts as two, although `old` has changed columns only."""
     return {"insert": 1, "update": 2, "delete": 1}.get(_maxwell(message).type, 0)
 
 
 def baseline_images(message: bytes) -> int:
-    """Count the row images of a message of the baseline."""
+    """Count the row images of a message of baseline.py."""
     change = _baseline(message)
     return len(change.rows) * (2 if change.event == "UpdateRowsEvent" else 1)
 
 
 @asynccontextmanager
-async def consuming(kafka: Server, topic: str, **start: Any) -> AsyncIterator[AIOKafkaConsumer]:
-    """Consume a topic of one partition from its beginning, without what is not committed."""
+async def consuming(kafka: Server, topic: str, **more_options: Any) -> AsyncIterator[AIOKafkaConsumer]:
+    """Consume the committed records of a topic with one partition, from its beginning."""
     options = {"isolation_level": "read_committed", "auto_offset_reset": "earliest", "group_id": None}
-    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.url, **options | start)
+    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.url, **options | more_options)
     await consumer.start()
     try:
         consumer.assign([TopicPartition(topic, 0)])
@@ -87,8 +87,8 @@ async def consuming(kafka: Server, topic: str, **start: Any) -> AsyncIterator[AI
         await consumer.stop()
 
 
-async def reached(progress: AIOKafkaConsumer, log: Log) -> None:
-    """Wait until a pipeline has committed the end of the workload."""
+async def wait_until_committed(progress: AIOKafkaConsumer, log: Log) -> None:
+    """Wait until a pipeline's committed progress reaches the end of the log; `progress` consumes its progress topic."""
     while True:
         for records in (await progress.getmany(timeout_ms=60_000)).values():
             position = decode_progress(records[-1].value).position

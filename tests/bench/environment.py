@@ -1,4 +1,4 @@
-"""What the runs of the pipeline bench share: Redis, Kafka, pipelines of their own, and processors' time."""
+"""Helpers of the pipeline bench: its Redis and Kafka, a new pipeline, the check of a topic, a process's CPU time."""
 
 import asyncio
 import os
@@ -22,16 +22,17 @@ _HOME = Path(".devstack/bench")
 
 @dataclass(frozen=True)
 class Environment:
-    """Redis and Kafka of a bench, and the processes of all servers."""
+    """The bench's Redis and Kafka."""
 
     redis: Server
     kafka: Server
+    #: process id by kind of server; a bench adds that of its database
     pids: dict[str, int]
 
 
 @contextmanager
 def environment() -> Iterator[Environment]:
-    """Start Redis and Kafka; Redis without a file, as in compose.yaml: it is only a pipe."""
+    """Start Redis and Kafka; Redis writes no file, as in compose.yaml."""
     stack = Stack(_HOME / "environment", own=True)
     try:
         redis, kafka = stack.start("redis", "--appendonly", "no"), stack.start("kafka")
@@ -45,11 +46,11 @@ def environment() -> Iterator[Environment]:
 def pipeline_of(
     server: Server, env: Environment, start: str, publisher: Mapping[str, Any] | None = None
 ) -> Iterator[Pipeline]:
-    """Configure a pipeline that has no progress yet; its services end with the block."""
+    """Configure a new pipeline, which has no progress yet; its services are killed at the end of the block."""
     name = f"bench-{secrets.token_hex(4)}"
     servers = {"source": server, "redis": env.redis, "kafka": env.kafka}
-    only = {"include": ("bench.*",), "overrides": {"reader": {"start": start}, "publisher": publisher or {}}}
-    pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **only)
+    options = {"include": ("bench.*",), "overrides": {"reader": {"start": start}, "publisher": publisher or {}}}
+    pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **options)
     try:
         yield pipeline
     finally:
@@ -58,7 +59,7 @@ def pipeline_of(
 
 
 def create(kafka: Server, topic: str) -> None:
-    """Create a topic of one partition, so that nobody's first message has to wait for it."""
+    """Create a topic with one partition, so that the first message need not wait for its creation."""
 
     async def work() -> None:
         async with kafka_client.admin(Kafka(bootstrap_servers=[kafka.url])) as admin:
@@ -67,8 +68,8 @@ def create(kafka: Server, topic: str) -> None:
     asyncio.run(work())
 
 
-def verify(who: str, kafka: Server, topic: str, images: Callable[[bytes], int], wanted: int) -> None:
-    """See that a topic has the row images that were written, no less and no more, and delete it."""
+def verify(producer: str, kafka: Server, topic: str, images: Callable[[bytes], int], expected: int) -> None:
+    """Delete a topic, and fail the bench unless it had exactly the expected number of row images."""
 
     async def work() -> int:
         found = await count(kafka, topic, images)
@@ -76,11 +77,12 @@ def verify(who: str, kafka: Server, topic: str, images: Callable[[bytes], int], 
             await admin.delete_topics([topic])
         return found
 
-    if (found := asyncio.run(work())) != wanted:
-        raise SystemExit(f"bench: {who} delivered {found} row images instead of {wanted}")
+    if (found := asyncio.run(work())) != expected:
+        raise SystemExit(f"bench: {producer} delivered {found} row images instead of {expected}")
 
 
 def cpu(pid: int) -> float:
-    """Tell the processor time that a process has used, user and system, in seconds: proc(5), fields 14 and 15."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the CPU time that a process has used, user and system, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # from field 3 on, see proc(5)
+    user, system = int(fields[14 - 3]), int(fields[15 - 3])
+    return (user + system) / os.sysconf("SC_CLK_TCK")

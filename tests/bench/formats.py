@@ -1,7 +1,7 @@
-"""Encode rows in every format: rows a second of processor time, against `json.dumps` of the same messages.
+"""Encode rows in every format, and compare the CPU time with that of `json.dumps` of the same messages.
 
-An event's rows are one `Change`, as in a binlog: 33 rows of W1m, 22 row images of W2. A format that accepts packed rows
-gets them as the publisher gives them: in msgpack. No server takes part.
+Rows come in events as large as in a binlog: 33 rows of W1m, 22 row images of W2. As in the publisher, formats that
+accept packed rows get them as msgpack. No server takes part.
 """
 
 import argparse
@@ -27,21 +27,23 @@ from databus_messages.formats import AnyFormat, find, known
 from databus_messages.formats.base import Change, MessageSource, Record, TransactionEnd
 from databus_wire.packed_rows import PackedRows
 
-#: times as fast as `json.dumps`
+#: goals: the CPU time of `json.dumps` divided by ours
 GOALS = {"databus": 5, "canal-json": 3, "maxwell-json": 3, "debezium-json": 3}
 OPTIONS = {"debezium-json": {"schemas_enable": False}}
-#: needs a schema registry
+#: formats that need a schema registry
 LEFT_OUT = {"debezium-avro"}
+#: rows events of each workload
 EVENTS = 500
 RUNS = 7
 
-Draw = Callable[[random.Random, int], Sequence[object]]
+#: returns a random row as SQL literals, given its number
+RandomRow = Callable[[random.Random, int], Sequence[object]]
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=RUNS)
-    options.add_argument("--format", action="append", choices=known(), help="one of the formats; can be repeated")
+    options.add_argument("--format", action="append", choices=known(), help="only this format; can be repeated")
     chosen = options.parse_args()
     formats = [name for name in chosen.format or known() if name not in LEFT_OUT]
     results = []
@@ -51,19 +53,19 @@ def main() -> None:
 
 
 def speed(name: str, changes: list[Change], formats: list[str], runs: int) -> list[Result]:
-    """Let the formats take turns; gives rows/s of each, and how many times as fast as `json.dumps` it is."""
+    """Measure the formats alternately; return the speed of each, and how many times as fast as `json.dumps` it is."""
     ours: dict[str, list[float]] = {name: [] for name in formats}
     theirs: dict[str, list[float]] = {name: [] for name in formats}
     rows = sum(len(change.ordinals) for change in changes)
-    encoders = {format_name: made(format_name) for format_name in formats}
-    given = {name: [packed(change, encoder) for change in changes] for name, encoder in encoders.items()}
-    messages = {name: as_dicts(encode(encoder, given[name])) for name, encoder in encoders.items()}
+    encoders = {format_name: new_encoder(format_name) for format_name in formats}
+    inputs = {name: [packed(change, encoder) for change in changes] for name, encoder in encoders.items()}
+    messages = {name: as_dicts(encode(encoder, inputs[name])) for name, encoder in encoders.items()}
     for format_name in track(formats * runs, f"encoding {name}", console=CONSOLE):
         ours[format_name].append(
-            rows / timed(lambda which: consume(encode(encoders[which], given[which])), format_name)
+            rows / cpu_seconds(lambda which: exhaust(encode(encoders[which], inputs[which])), format_name)
         )
         if messages[format_name]:
-            theirs[format_name].append(rows / timed(lambda which: dump(messages[which]), format_name))
+            theirs[format_name].append(rows / cpu_seconds(lambda which: dump(messages[which]), format_name))
     results = [Result(f"{name}: {which}", "rows/s", figures) for which, figures in ours.items()]
     for which, figures in theirs.items():
         if figures:
@@ -72,17 +74,17 @@ def speed(name: str, changes: list[Change], formats: list[str], runs: int) -> li
     return results
 
 
-def timed(work: Callable[[str], None], name: str) -> float:
-    """Tell the seconds of processor time that something takes."""
+def cpu_seconds(work: Callable[[str], None], name: str) -> float:
+    """Return the CPU time that `work(name)` takes."""
     begin = process_time()
     work(name)
     return process_time() - begin
 
 
-def made(name: str) -> AnyFormat:
-    kind = find(name)
+def new_encoder(name: str) -> AnyFormat:
+    format_class = find(name)
     source = MessageSource(name="bench", flavor="mariadb", host="127.0.0.1", port=3306)
-    return kind(source, kind.options_type.model_validate(OPTIONS.get(name, {})))
+    return format_class(source, format_class.options_type.model_validate(OPTIONS.get(name, {})))
 
 
 def encode(encoder: AnyFormat, changes: Iterable[Change]) -> Iterator[Record]:
@@ -91,20 +93,20 @@ def encode(encoder: AnyFormat, changes: Iterable[Change]) -> Iterator[Record]:
 
 
 def packed(change: Change, encoder: AnyFormat) -> Change:
-    """Give the change as the publisher gives it to this format."""
+    """Pack the change's rows as the publisher does for this format."""
     if not encoder.accepts_packed_rows:
         return change
     rows = PackedRows(msgspec.Raw(msgspec.msgpack.encode(change.rows)))
     return msgspec.structs.replace(change, rows=rows)
 
 
-def consume(records: Iterable[Record]) -> None:
-    """Let each record go when the next is made, as `dump` does."""
+def exhaust(records: Iterable[Record]) -> None:
+    """Make all records and keep none of them, as `dump` keeps no text."""
     deque(records, maxlen=0)
 
 
 def as_dicts(records: Iterable[Record]) -> list[object]:
-    """Read the messages back; nothing if they are no JSON."""
+    """Parse the messages; return an empty list if they are not JSON."""
     contents = [content for record in records for content in record[:2] if content is not None]
     try:
         return [json.loads(content) for content in contents]
@@ -121,17 +123,18 @@ def dump(messages: Iterable[object]) -> None:
 
 
 def w1m() -> Iterator[Change]:
-    """Insert 33 rows an event."""
+    """Yield events that insert 33 rows each."""
     draw, table = random.Random(7), table_of("W1m")
     for number in range(EVENTS):
         yield change(table, Action.INSERT, number, rows_of(sysbench_row, draw, table, number * 33, 33))
 
 
 def w2() -> Iterator[Change]:
-    """Insert, update and delete in the workload's mix, 22 row images an event."""
+    """Yield inserts, updates and deletes in the workload's mix, with 22 row images in each event."""
     draw, table = random.Random(7), table_of("W2")
-    actions, weights = [Action.INSERT, Action.UPDATE, Action.DELETE], [600 / 22, 200 / 11, 100 / 22]
-    for number, action in enumerate(draw.choices(actions, weights, k=EVENTS)):
+    # rows in a batch of the workload, divided by rows in an event; an updated row has two images
+    events_per_batch = {Action.INSERT: 600 / 22, Action.UPDATE: 200 / 11, Action.DELETE: 100 / 22}
+    for number, action in enumerate(draw.choices([*events_per_batch], [*events_per_batch.values()], k=EVENTS)):
         if action is not Action.UPDATE:
             yield change(table, action, number, rows_of(typed_row, draw, table, number * 22, 22))
             continue
@@ -141,7 +144,7 @@ def w2() -> Iterator[Change]:
 
 
 def updated(row: Row) -> Row:
-    """Change what an update of W2 changes: i8, u64, amount, dt6 and name."""
+    """Return the row's after image: as in W2, an update changes i8, u64, amount, dt6 and name."""
     new = list(row)
     new[1], new[5], new[6], new[7] = b"-7", b"%d" % (int(row[5] or 0) // 2), b"12.5000", b"2024-06-07 08:09:10.111213"
     new[10] = (row[10] or b"")[:180] + b"!"
@@ -156,21 +159,21 @@ def table_of(workload: str) -> Table:
     return table
 
 
-def rows_of(row: Draw, draw: random.Random, table: Table, first: int, count: int) -> list[Row]:
-    """Draw rows as canonical text."""
+def rows_of(random_row: RandomRow, draw: random.Random, table: Table, first: int, count: int) -> list[Row]:
+    """Return random rows as canonical text."""
     return [
-        [text(column.type, literal) for column, literal in zip(table.columns, row(draw, number), strict=True)]
+        [text(column.type, literal) for column, literal in zip(table.columns, random_row(draw, number), strict=True)]
         for number in range(first, first + count)
     ]
 
 
-def text(kind: str, literal: object) -> bytes | None:
-    """Give the canonical text of a literal's value."""
+def text(column_type: str, literal: object) -> bytes | None:
+    """Return the canonical text of a literal's value."""
     match literal:
         case "NULL":
             return None
         case float():
-            return float_text(literal, single=kind == "float")
+            return float_text(literal, single=column_type == "float")
         case str() if literal.startswith("x'"):
             return bytes.fromhex(literal[2:-1])
         case str():

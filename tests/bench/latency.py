@@ -1,4 +1,4 @@
-"""How soon after its commit a row can be read from Kafka, while small transactions are written steadily."""
+"""The latency from a row's commit until it can be read from Kafka, under a steady load of single-row transactions."""
 
 import asyncio
 import json
@@ -22,17 +22,17 @@ from writer import Pace
 from devstack import Server, Stack
 
 RATE, SECONDS, CONNECTIONS = 2_000, 20, 4
-#: a run counts if its last commit is not later than this many seconds
+#: if the writer falls behind by more than so many seconds, the bench fails
 LATE = 0.2
-#: seconds that the slowest row may take after the last commit
-PATIENCE = 60
-#: ms
+#: seconds that the pipeline may take to publish the last rows; then the bench fails
+TIMEOUT = 60
+#: milliseconds for each percentile
 GOALS = {50: 20, 99: 100}
 
 
 def latency(env: Environment, runs: int) -> list[Result]:
     """Measure the time from the answer to a commit until a consumer with `read_committed` has the row."""
-    waits: list[list[float]] = []
+    latencies: list[list[float]] = []  # seconds of each row, by run
     cost: dict[str, list[float]] = {}  # µs CPU a transaction
     with database() as (server, mariadb), pipeline_of(server, env, "latest") as pipeline:
         pipeline.start_all("publisher", "reader")
@@ -40,22 +40,22 @@ def latency(env: Environment, runs: int) -> list[Result]:
         pace = Pace(server.host, server.port, server.user, server.password, 0, RATE, SECONDS, CONNECTIONS)
         topic = f"{pipeline.name}.bench.t"
         create(env.kafka, topic)
-        asyncio.run(measured(replace(pace, seconds=5), env.kafka, topic))  # brings everybody's code to speed
+        asyncio.run(measure(replace(pace, seconds=5), env.kafka, topic))  # warms up services and servers
         for run in track(range(1, runs + 1), "measuring latency", console=CONSOLE):
             before = {name: cpu(pid) for name, pid in pids.items()}
-            waits.append(asyncio.run(measured(replace(pace, first=run * RATE * SECONDS), env.kafka, topic)))
+            latencies.append(asyncio.run(measure(replace(pace, first=run * RATE * SECONDS), env.kafka, topic)))
             for name, pid in pids.items():
                 cost.setdefault(name, []).append((cpu(pid) - before[name]) / (RATE * SECONDS) * 1e6)
-    parts = {part: [statistics.quantiles(run, n=100)[part - 1] * 1000 for run in waits] for part in GOALS}
+    percentiles = {p: [statistics.quantiles(run, n=100)[p - 1] * 1000 for run in latencies] for p in GOALS}
     return [
-        *(Result(f"latency: p{part}", "ms", parts[part], goal=goal, at_most=True) for part, goal in GOALS.items()),
+        *(Result(f"latency: p{p}", "ms", percentiles[p], goal=goal, at_most=True) for p, goal in GOALS.items()),
         *(Result(f"latency: {name}", "µs CPU/transaction", figures) for name, figures in cost.items()),
     ]
 
 
 @contextmanager
 def database() -> Iterator[tuple[Server, int]]:
-    """Start the server that is written to, with an empty table; gives its process id too."""
+    """Start a MariaDB server with an empty table; yield the server and its process id."""
     stack = Stack(Path(".devstack/bench/latency"), own=True)
     server = stack.start("mariadb")
     try:
@@ -70,14 +70,14 @@ def database() -> Iterator[tuple[Server, int]]:
         stack.stop("mariadb")
 
 
-async def measured(pace: Pace, kafka: Server, topic: str) -> list[float]:
-    """Write at this pace and consume; gives each row's seconds from commit to readable."""
+async def measure(pace: Pace, kafka: Server, topic: str) -> list[float]:
+    """Write rows and consume them; return each row's latency in seconds."""
     async with consuming(kafka, topic) as consumer:
         await consumer.seek_to_end()
         command = (sys.executable, str(Path(__file__).with_name("writer.py")))
         pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
         writer = await asyncio.create_subprocess_exec(*command, **pipes)
-        async with asyncio.timeout(pace.seconds + PATIENCE):
+        async with asyncio.timeout(pace.seconds + TIMEOUT):
             (written, _), readable = await asyncio.gather(
                 writer.communicate(json.dumps(asdict(pace)).encode()), arrivals(consumer, pace)
             )
@@ -88,7 +88,7 @@ async def measured(pace: Pace, kafka: Server, topic: str) -> list[float]:
 
 
 async def arrivals(consumer: AIOKafkaConsumer, pace: Pace) -> dict[int, float]:
-    """Note when each row came; a row that comes twice or is none of ours ends the bench."""
+    """Return when each row was received, by row id; fail the bench if other rows than the written ones arrive."""
     batches, count = [], 0
     while count < pace.rate * pace.seconds:
         for records in (await consumer.getmany(timeout_ms=1000)).values():
@@ -96,5 +96,5 @@ async def arrivals(consumer: AIOKafkaConsumer, pace: Pace) -> dict[int, float]:
             count += len(records)
     readable = {row: moment for moment, records in batches for record in records for row in our_ids(record.value)}
     if readable.keys() != set(range(pace.first, pace.first + count)):
-        raise SystemExit("bench: what was consumed is not what was written")
+        raise SystemExit(f"bench: {count} rows from id {pace.first} on were written, but other ids were consumed")
     return readable

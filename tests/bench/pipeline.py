@@ -1,6 +1,6 @@
-"""From the binlog to Kafka: our services against a baseline and the bare socket, and how soon a commit is readable.
+"""From the binlog to Kafka: the speed of our services, a baseline and the bare socket, and the latency of a commit.
 
-All read the same log from the same server, taking turns, on the same processors as Kafka and Redis.
+All of them read the same log from the same server, alternately, on the same processors as Kafka and Redis.
 """
 
 import argparse
@@ -11,10 +11,17 @@ from dataclasses import dataclass
 
 from baseline import Sending
 from decode import run as read
-from delivered import baseline_images, consuming, debezium_images, maxwell_images, our_images, reached
+from delivered import (
+    baseline_images,
+    consuming,
+    debezium_images,
+    maxwell_images,
+    our_images,
+    wait_until_committed,
+)
 from environment import Environment, cpu, create, environment, pipeline_of, verify
 from latency import latency
-from readers import Run, fresh
+from readers import Run, run_script
 from redis.asyncio import Redis
 from report import Result, report
 from rich.progress import track
@@ -26,32 +33,36 @@ from devstack import Server
 from devstack.pipeline import Pipeline
 
 WAYS = ("pipeline", "baseline", "baseline, by row", "drain")
-#: goals: so many times as fast as the baseline, and so many percent of the bare socket's speed
-TIMES, PERCENT = 15, 12
-#: the goal of formats with a message for each row, against the baseline with one
-TIMES_BY_ROW, BY_ROW = 8, {"debezium-json", "maxwell-json"}
-#: what counts the row images of a message
+#: goal: our speed divided by that of `baseline`
+BASELINE_GOAL = 15
+#: goal: our speed in percent of the bare socket's
+DRAIN_GOAL = 12
+#: formats with a message for each row; BY_ROW_GOAL replaces their other goals
+BY_ROW = {"debezium-json", "maxwell-json"}
+#: goal: our speed divided by that of `baseline, by row`
+BY_ROW_GOAL = 8
+#: for each format, the function that counts the row images of a message
 IMAGES = {"databus": our_images, "debezium-json": debezium_images, "maxwell-json": maxwell_images}
-#: of the formats
+#: `publisher.options` for each format
 OPTIONS = {"debezium-json": {"schemas_enable": False}}
 PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a pipeline took from its reader's first entry with rows to the commit of the last change, in seconds."""
+    """The times from the reader's first entry with rows to the commit of the last change, in seconds."""
 
     wall: float
-    #: by process
+    #: CPU time of each process
     cpu: dict[str, float]
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, to see that it works")
+    options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, for a quick check")
     options.add_argument("--runs", type=int, default=5)
-    options.add_argument("--format", choices=[*IMAGES], default="databus", help="of the messages")
-    options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="one of the parts")
+    options.add_argument("--format", choices=[*IMAGES], default="databus", help="format of the messages")
+    options.add_argument("--only", choices=(*WORKLOADS, "latency"), help="run only this part")
     chosen = options.parse_args()
     results = []
     with environment() as env:
@@ -66,12 +77,12 @@ def main() -> None:
 def speed(
     name: str, workload: Workload, scale: float, runs: int, env: Environment, message_format: str
 ) -> list[Result]:
-    """Let all ways take a workload in turns; gives rows/s of each, our CPU by process, and the ratios with goals."""
+    """Measure the WAYS alternately; return the speed of each, the CPU of our processes, and the ratios with goals."""
     pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
     cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
     with served(name, workload, "mariadb", scale) as (server, log, pid):
         env.pids["mariadb"] = pid
-        deliver(server, log, env, message_format)  # brings the log into memory, and Kafka's code to speed
+        deliver(server, log, env, message_format)  # warms up the page cache and Kafka's JVM
         for way in track([*WAYS] * runs, f"delivering {name}", console=CONSOLE):
             match way:
                 case "pipeline":
@@ -85,51 +96,52 @@ def speed(
                     pace[way].append(log.rows / 10 / send(way, server, log, env).wall)
     ratios = {way: [ours / its for ours, its in zip(pace["pipeline"], pace[way], strict=True)] for way in WAYS[1:]}
     shares = [ratio * 100 for ratio in ratios["drain"]]
-    by_row = TIMES_BY_ROW if message_format in BY_ROW else None
+    by_row = message_format in BY_ROW
+    baseline_goal, by_row_goal, drain_goal = (None, BY_ROW_GOAL, None) if by_row else (BASELINE_GOAL, None, DRAIN_GOAL)
     return [
         *(Result(f"{name}: {way}", "rows/s", figures) for way, figures in pace.items()),
         *(Result(f"{name}: {process}", "µs CPU/row", figures) for process, figures in cost.items()),
-        Result(f"{name}: wall clock", "times as fast", ratios["baseline"], "baseline", None if by_row else TIMES),
-        Result(f"{name}: wall clock", "times as fast", ratios["baseline, by row"], "baseline, by row", by_row),
-        Result(f"{name}: wall clock", "% of its speed", shares, "drain", None if by_row else PERCENT),
+        Result(f"{name}: wall clock", "times as fast", ratios["baseline"], "baseline", baseline_goal),
+        Result(f"{name}: wall clock", "times as fast", ratios["baseline, by row"], "baseline, by row", by_row_goal),
+        Result(f"{name}: wall clock", "% of its speed", shares, "drain", drain_goal),
     ]
 
 
 def deliver(server: Server, log: Log, env: Environment, message_format: str) -> Delivery:
-    """Let a new pipeline take the server's log, and see that it missed and invented nothing."""
+    """Let a new pipeline publish the server's log, and fail unless the topic has exactly the rows of the log."""
     publisher = {"format": message_format, "options": OPTIONS.get(message_format, {})}
     with pipeline_of(server, env, "earliest", publisher) as pipeline:
         pipeline.start_all("publisher")
-        took = asyncio.run(_timed(pipeline, log, env))
+        delivery = asyncio.run(_timed(pipeline, log, env))
     verify("the pipeline", env.kafka, f"{pipeline.name}.bench.t", IMAGES[message_format], log.images)
-    return took
+    return delivery
 
 
 async def _timed(pipeline: Pipeline, log: Log, env: Environment) -> Delivery:
-    """Start the reader; take the time from its first entry with rows on, when both services are warm and connected."""
+    """Start the reader; measure from its first entry with rows, when both services have started and connected."""
     topic, stream = names.progress_topic(pipeline.name), names.stream_key(pipeline.name)
     async with (
         consuming(env.kafka, topic) as progress,
         Redis.from_url(env.redis.url, socket_timeout=None) as redis,
     ):
         pipeline.spawn("reader")
-        await redis.xread({stream: "1-0"}, block=30_000)  # the one before tells where the reader starts
+        await redis.xread({stream: "1-0"}, block=30_000)  # entry 1 has the start position, entry 2 the first rows
         pids = env.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
         before, begin = {name: cpu(pid) for name, pid in pids.items()}, time.perf_counter()
-        await reached(progress, log)
+        await wait_until_committed(progress, log)
         wall = time.perf_counter() - begin
         return Delivery(wall, {name: cpu(pid) - before[name] for name, pid in pids.items()})
 
 
 def send(way: str, server: Server, log: Log, env: Environment) -> Run:
-    """Let the baseline read a tenth of the log in a fresh process."""
+    """Let the baseline send a tenth of the log, in a new process."""
     topic = f"baseline-{secrets.token_hex(4)}"
     create(env.kafka, topic)
     account = (server.host, server.port, server.user, server.password)
     task = Sending(way, *account, log.file, log.tenth, CLIENT_CPU, env.kafka.url, topic)
-    took = fresh("baseline.py", task)
-    verify(f"the way {way!r}", env.kafka, topic, baseline_images, log.images // 10)
-    return took
+    result = run_script("baseline.py", task)
+    verify(way, env.kafka, topic, baseline_images, log.images // 10)
+    return result
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Who reads a log in the bench, each time in a fresh process.
+"""The readers that the benches compare. Each run is a new process.
 
-Its task comes on standard input, what it took goes to standard output.
+As a script, it reads a `Task` from standard input and writes a `Run` to standard output.
 """
 
 import asyncio
@@ -25,36 +25,43 @@ from databus_binlog import EventStream, Login, Position, Rows, commands
 from databus_binlog.session import connect
 
 SERVER_ID = 4711
-#: A run reads the log again until it took so many seconds: shorter ones are at the mercy of who else uses the machine.
+#: A run reads the log repeatedly for at least so many seconds: other load on the machine would distort a shorter one.
 SHORTEST = 0.6
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to read: a file to the end of the log, or to its `tenth` for a reader that would take minutes."""
+    """What to read: the log from the start of `file`; `library` reads it only up to `tenth`."""
 
+    #: one of READERS
     reader: str
     host: str
     port: int
     user: str
     password: str = field(repr=False)
     file: str
+    #: offset at which the first tenth of the rows ends
     tenth: int
-    cpu: int  #: the processor to run on
+    #: the processor to run on
+    cpu: int
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one pass took on average, from the dump command to the log's end, and the bytes or row images in it."""
+    """The result of reading the log, from the dump command to the log's end; times are the average of all passes."""
 
+    #: row images read; bytes for `drain`
     count: int
-    wall: float  #: seconds
-    cpu: float  #: seconds, user and system
-    peak: int  #: bytes of memory
+    #: seconds
+    wall: float
+    #: CPU time, user and system, in seconds
+    cpu: float
+    #: peak memory of the process, in bytes
+    peak: int
 
 
 class Clock:
-    """Adds up what blocks take. Readers are logged in before: what a login costs has nothing to do with rows."""
+    """Adds up the times of the blocks that it is entered for. Readers log in before, so logins are not measured."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
@@ -68,7 +75,7 @@ class Clock:
 
 
 def drain(task: Task, clock: Clock) -> int:
-    """Take what the server sends and throw it away: nothing can be faster. Counts bytes."""
+    """Read and discard the bytes that the server sends, and count them: the rate at which the server can send."""
     login = {"host": task.host, "port": task.port, "user": task.user, "password": task.password}
     connection = pymysql.connect(**login, ssl_disabled=True)
     with connection.cursor() as cursor:
@@ -80,13 +87,13 @@ def drain(task: Task, clock: Clock) -> int:
     connection._execute_command(COM_BINLOG_DUMP, command[1:])
     buffer, count = bytearray(1 << 20), 0
     with clock:
-        while size := connection._sock.recv_into(buffer):  # the server hangs up at the end of the log
+        while size := connection._sock.recv_into(buffer):  # the server disconnects at the end of the log
             count += size
     return count
 
 
 def library(task: Task, clock: Clock) -> int:
-    """Read with python-mysql-replication as it comes; a tenth is enough, its cost grows with the rows."""
+    """Read with python-mysql-replication and its default options; only a tenth of the log, because it is slow."""
     count = 0
     with library_events(task) as events, clock:
         for event in events:
@@ -97,12 +104,15 @@ def library(task: Task, clock: Clock) -> int:
 
 @contextmanager
 def library_events(task: Task) -> Iterator[Iterator[Any]]:
-    """Log the library in, for the first tenth of the log; disconnect, for the next run has the same server id."""
+    """Log in with python-mysql-replication, and yield the events of the first tenth of the log.
+
+    The connection is closed at the end, because the next run uses the same server id.
+    """
     login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
-    place = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
-    stream = BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **place)
+    positions = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
+    stream = BinLogStreamReader(login, server_id=SERVER_ID, resume_stream=True, **positions)
     events = iter(stream)
-    next(events)  # logs in; the server makes up the first event
+    next(events)  # logs in, and reads the artificial rotate event with which each binlog stream begins
     try:
         yield events
     finally:
@@ -110,7 +120,7 @@ def library_events(task: Task) -> Iterator[Iterator[Any]]:
 
 
 async def ours(task: Task, clock: Clock) -> int:
-    """Read with databus_binlog: every value's text, ready to be sent on."""
+    """Read with databus_binlog: every value's text is in `events.data`."""
     count = 0
     async with dumping(task) as stream:
         with clock:
@@ -138,8 +148,8 @@ async def dumping(task: Task) -> AsyncIterator[EventStream]:
         yield await session.dump(Position(file=task.file, offset=4), server_id=SERVER_ID, follow=False)
 
 
-def fresh(script: str, task: Task) -> Run:
-    """Run a script of the bench on a task in a fresh process."""
+def run_script(script: str, task: Task) -> Run:
+    """Run a script of this folder on a task, in a new process."""
     command = [sys.executable, str(Path(__file__).with_name(script))]
     done = subprocess.run(
         command, input=json.dumps(asdict(task)), stdout=subprocess.PIPE, text=True, check=True, timeout=600
@@ -155,13 +165,13 @@ def main() -> None:
     os.sched_setaffinity(0, {task.cpu})
     clock, counts = Clock(), []
     while clock.wall < SHORTEST:
-        count = READERS[task.reader](task, clock)
-        counts.append(asyncio.run(count) if asyncio.iscoroutine(count) else count)
+        result = READERS[task.reader](task, clock)
+        counts.append(asyncio.run(result) if asyncio.iscoroutine(result) else result)
     json.dump(asdict(Run(min(counts), clock.wall / len(counts), clock.cpu / len(counts), peak())), sys.stdout)
 
 
 def peak() -> int:
-    """Tell the most memory that this process had, in bytes."""
+    """Return the peak memory of this process, in bytes."""
     return int(re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) * 1024
 
 

@@ -1,4 +1,4 @@
-"""A bench's result: a table for people and bench-results/NAME.json for machines."""
+"""A bench's results, printed as a table and written to bench-results/NAME.json."""
 
 import json
 import statistics
@@ -11,35 +11,36 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Result:
-    """One figure: the median of its runs, or the worst of them where no run may exceed a limit."""
+    """One figure of a bench: the median of its runs or, with `worst`, the largest."""
 
     name: str
     unit: str
+    #: the figure of each run
     runs: list[float]
-    #: what it is compared with, measured in the same run
+    #: for a ratio, the reader or program that ours is compared with
     baseline: str | None = None
-    #: what is wanted; None for a figure that only informs
+    #: None: the figure has no goal
     goal: float | None = None
-    #: the goal is a limit
+    #: the figure must not exceed the goal; otherwise it must at least reach it
     at_most: bool = False
-    #: the largest run counts
+    #: the value is the largest run, not the median
     worst: bool = False
 
     @property
     def value(self) -> float:
-        """What counts of the runs."""
+        """The figure that is reported and compared with the goal."""
         return max(self.runs) if self.worst else statistics.median(self.runs)
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is reached; None without one."""
+        """Whether the goal is met; None if there is no goal."""
         if self.goal is None:
             return None
         return self.value <= self.goal if self.at_most else self.value >= self.goal
 
 
 def report(bench: str, results: list[Result]) -> None:
-    """Print the results and write them down."""
+    """Print the results and write them to bench-results."""
     table = Table("figure", "value", "unit", "runs", "against", "goal", "met", title=bench)
     for result in results:
         runs = f"{_short(min(result.runs))} – {_short(max(result.runs))}"

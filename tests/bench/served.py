@@ -1,4 +1,4 @@
-"""Servers of the bench: one for each workload, its binlog written once and kept."""
+"""The database servers of the benches: one for each workload, whose binlog is written once and kept."""
 
 import json
 import os
@@ -16,41 +16,48 @@ from workloads import Workload
 
 from devstack import Kind, Server, Stack
 
-#: The server has the first processor to itself, and who reads from it the last.
-SERVER_CPU, *_, CLIENT_CPU = sorted(os.sched_getaffinity(0)) * 2
+_CPUS = sorted(os.sched_getaffinity(0))
+#: the processor of the database server
+SERVER_CPU = _CPUS[0]
+#: the processor of the process that reads from the server
+CLIENT_CPU = _CPUS[-1]
 CONSOLE = Console(stderr=True)
 
 
 @dataclass(frozen=True)
 class Log:
-    """A workload in a binlog: from the start of `file` to where the log ends."""
+    """The binlog file that contains exactly one workload."""
 
     file: str
-    size: int  #: bytes
+    #: bytes
+    size: int
+    #: row changes
     rows: int
+    #: row images; an update has two
     images: int
-    #: where the first tenth of the rows ends, for a reader that would take minutes for all
+    #: offset at which the first tenth of the rows ends; python-mysql-replication would take minutes for all rows
     tenth: int
 
 
 @contextmanager
 def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log, int]]:
-    """Start the server that has this workload in its binlog, and write it if it is new; gives its process id too."""
-    stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)  # it is filled and pinned
+    """Start a workload's server, first write the workload if its binlog lacks it; yield server, log and process id."""
+    # `own`: a server that the environment names must neither be filled nor pinned to a processor.
+    stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)
     server = stack.start(kind)
     try:
-        kept = stack.home / kind / "log.json"
-        if not kept.exists():
-            kept.write_text(json.dumps(asdict(_write(server, name, workload, scale))))
+        description = stack.home / kind / "log.json"
+        if not description.exists():
+            description.write_text(json.dumps(asdict(_write(server, name, workload, scale))))
         pid = next(status.pid for status in stack.status() if status.kind == kind)
         _pin(pid)
-        yield server, Log(**json.loads(kept.read_text())), pid
+        yield server, Log(**json.loads(description.read_text())), pid
     finally:
         stack.stop(kind)
 
 
 def _write(server: Server, name: str, workload: Workload, scale: float) -> Log:
-    """Write the workload into files of its own, in the format that the bench is about."""
+    """Execute the workload on the server, and return the new binlog file that contains it."""
     draw, batches = random.Random(7), max(10, round(workload.batches * scale) // 10 * 10)
     connection = pymysql.connect(host=server.host, port=server.port, user=server.user, password=server.password)
     with connection, connection.cursor() as cursor:
@@ -68,7 +75,7 @@ def _write(server: Server, name: str, workload: Workload, scale: float) -> Log:
                 _, tenth = _end(cursor)
             for statement in workload.statements(draw, batch):
                 cursor.execute(statement)
-        connection.commit()
+        connection.commit()  # for workloads without autocommit
         _, size = _end(cursor)
         for statement in ("SET sql_log_bin = 0", "DROP DATABASE bench"):
             cursor.execute(statement)
@@ -76,13 +83,13 @@ def _write(server: Server, name: str, workload: Workload, scale: float) -> Log:
 
 
 def _end(cursor: Any) -> tuple[str, int]:
-    """Tell the file that is written to, and its size."""
+    """Return the newest binlog file and its size."""
     cursor.execute("SHOW BINARY LOGS")
     file, size, *_ = cursor.fetchall()[-1]
     return str(file), int(size)
 
 
 def _pin(pid: int | None) -> None:
-    """Keep all threads of the server, and those that they start, on its processor."""
+    """Pin all threads of the server to SERVER_CPU; threads that they start inherit it."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), {SERVER_CPU})

@@ -1,4 +1,8 @@
-"""What the bench reads: seeded statements on one table, in batches that all have the same mix of changes."""
+"""The workloads that the benches write to a server and read from its binlog.
+
+Each consists of batches of statements on one table. All batches have the same mix of changes, and every run writes the
+same values, because the caller seeds the random generator.
+"""
 
 import json
 import random
@@ -9,14 +13,19 @@ from functools import partial
 
 @dataclass(frozen=True)
 class Workload:
-    """Statements, each a transaction of its own unless `session` says otherwise."""
+    """A number of batches of SQL statements on one table."""
 
+    #: the CREATE TABLE statement
     table: str
+    #: number of batches at scale 1
     batches: int
+    #: returns the statements of a batch, given its number
     statements: Callable[[random.Random, int], Iterator[str]]
-    #: row changes in a batch, and row images: an update has two
+    #: row changes in a batch
     rows: int
+    #: row images in a batch; an update has two
     images: int
+    #: executed at login; with autocommit, each statement is a transaction, without it the complete workload is one
     session: str = "SET autocommit = 1"
 
 
@@ -32,14 +41,14 @@ _SYSBENCH = """CREATE TABLE bench.t (
 
 
 def _sysbench(draw: random.Random, batch: int, *, size: int) -> Iterator[str]:
-    """100 inserts like sysbench's, `size` in a transaction."""
+    """Insert 100 rows like sysbench's, `size` rows in a transaction."""
     for start in range(batch * 100 + 1, batch * 100 + 101, size):
         numbers = range(start, start + size)
         yield f"INSERT INTO bench.t VALUES {','.join(_tuple(sysbench_row(draw, n)) for n in numbers)}"
 
 
 def sysbench_row(draw: random.Random, number: int) -> Sequence[object]:
-    """Draw a row of W1m and W1s, as SQL literals."""
+    """Return a random row of W1m and W1s, as SQL literals."""
     return number, draw.randrange(10**6), f"'{draw.choice(_C)}'", f"'{draw.choice(_PAD)}'"
 
 
@@ -57,7 +66,7 @@ _TYPED = """CREATE TABLE bench.t (
 
 
 def _typed(draw: random.Random, batch: int) -> Iterator[str]:
-    """600 inserts, 200 updates and 100 deletes, 100 in a transaction."""
+    """Insert 600 rows, update 200 of them and delete 100 others, 100 rows in a transaction."""
     first = batch * 600 + 1
     for start in range(first, first + 600, 100):
         yield f"INSERT INTO bench.t VALUES {','.join(_tuple(typed_row(draw, n)) for n in range(start, start + 100))}"
@@ -70,60 +79,67 @@ def _typed(draw: random.Random, batch: int) -> Iterator[str]:
 
 
 def typed_row(draw: random.Random, number: int) -> Sequence[object]:
-    """Draw a row of W2, as SQL literals."""
-    below = draw.randrange
+    """Return a random row of W2, as SQL literals."""
+    randrange = draw.randrange
 
-    def words(low: int, high: int) -> str:
-        return f"'{' '.join(draw.choices(_WORDS, k=below(low, high)))}'"
+    def words(least: int, most: int) -> str:
+        return f"'{' '.join(draw.choices(_WORDS, k=draw.randint(least, most)))}'"
 
     def date(first_year: int, years: int) -> str:
-        return f"{below(first_year, first_year + years)}-{below(1, 13):02}-{below(1, 29):02}"
+        return f"{randrange(first_year, first_year + years)}-{randrange(1, 13):02}-{randrange(1, 29):02}"
 
     def time() -> str:
-        return f"{below(24):02}:{below(60):02}:{below(60):02}"
+        return f"{randrange(24):02}:{randrange(60):02}:{randrange(60):02}"
 
-    def maybe(nulls: float, value: object) -> object:
-        return "NULL" if draw.random() < nulls else value
+    def nullable(null_share: float, value: object) -> object:
+        return "NULL" if draw.random() < null_share else value
 
     tags = draw.choices(_WORDS, k=3)
     return (
         number,
-        below(-128, 128),
-        below(2**16),
-        maybe(0.3, below(-(2**23), 2**23)),
-        maybe(0.2, below(-(2**31), 2**31)),
-        below(2**64),
-        f"{below(-(10**13), 10**13)}.{below(10**4):04}",
-        f"'{date(2024, 1)} {time()}.{below(10**6):06}'",
-        maybe(0.3, f"'{date(2023, 1)} {time()}'"),
+        randrange(-128, 128),
+        randrange(2**16),
+        nullable(0.3, randrange(-(2**23), 2**23)),
+        nullable(0.2, randrange(-(2**31), 2**31)),
+        randrange(2**64),
+        f"{randrange(-(10**13), 10**13)}.{randrange(10**4):04}",
+        f"'{date(2024, 1)} {time()}.{randrange(10**6):06}'",
+        nullable(0.3, f"'{date(2023, 1)} {time()}'"),
         f"'{date(2010, 20)}'",
-        words(3, 9),
-        maybe(0.5, words(3, 4)),
-        maybe(0.3, words(10, 40)),
-        f"'{json.dumps({'id': number, 'tags': tags, 'n': below(1000) / 8}, ensure_ascii=False)}'",
-        below(1, 5),
-        below(1, 32),
-        below(256),
-        below(10**6) / 64,
-        maybe(0.2, draw.random() * 1e6),
-        maybe(0.4, f"x'{draw.randbytes(below(1, 81)).hex()}'"),
+        words(3, 8),
+        nullable(0.5, words(3, 3)),
+        nullable(0.3, words(10, 39)),
+        f"'{json.dumps({'id': number, 'tags': tags, 'n': randrange(1000) / 8}, ensure_ascii=False)}'",
+        randrange(1, 5),
+        randrange(1, 32),
+        randrange(256),
+        randrange(10**6) / 64,
+        nullable(0.2, draw.random() * 1e6),
+        nullable(0.4, f"x'{draw.randbytes(randrange(1, 81)).hex()}'"),
     )
 
 
 def _large(draw: random.Random, batch: int) -> Iterator[str]:
-    """100 inserts of 1 KB that can be compressed to a half."""
+    """Insert 100 rows of 1 KB; random hexadecimal digits can be compressed to half their size."""
     rows = (f"({n},'{draw.randbytes(512).hex()}')" for n in range(batch * 100, batch * 100 + 100))
     yield f"INSERT INTO bench.t VALUES {','.join(rows)}"
 
 
+#: One transaction of 1,000,000 rows and 1 GB: served.py commits it after the last batch.
 LARGE = Workload(
-    "CREATE TABLE bench.t (id INT NOT NULL PRIMARY KEY, body VARCHAR(1024) CHARACTER SET ascii NOT NULL)",
-    *(10_000, _large, 100, 100),
+    table="CREATE TABLE bench.t (id INT NOT NULL PRIMARY KEY, body VARCHAR(1024) CHARACTER SET ascii NOT NULL)",
+    batches=10_000,
+    statements=_large,
+    rows=100,
+    images=100,
     session="SET autocommit = 0",
 )
 LARGE_COMPRESSED = replace(LARGE, session="SET autocommit = 0, binlog_transaction_compression = ON")
+_W1M = Workload(_SYSBENCH, batches=10_000, statements=partial(_sysbench, size=100), rows=100, images=100)
+#: W1m: sysbench's table, many rows in a transaction. W1s: the same table, a single row in a transaction.
+#: W2: 20 columns of many types, with updates and deletes.
 WORKLOADS = {
-    "W1m": Workload(_SYSBENCH, 10_000, partial(_sysbench, size=100), 100, 100),
-    "W1s": Workload(_SYSBENCH, 1_000, partial(_sysbench, size=1), 100, 100),
-    "W2": Workload(_TYPED, 500, _typed, 900, 1100),
+    "W1m": _W1M,
+    "W1s": replace(_W1M, batches=1_000, statements=partial(_sysbench, size=1)),
+    "W2": Workload(_TYPED, batches=500, statements=_typed, rows=900, images=1100),
 }

@@ -1,6 +1,7 @@
-"""Writes single-row transactions at a steady pace, and notes when each commit was answered.
+"""Write single-row transactions at a steady rate, and record the time at which the server confirmed each commit.
 
-Its pace comes on standard input, the times (time.monotonic) by row id go to standard output.
+The script reads a `Pace` from standard input, and writes the times (`time.monotonic`), in the order of row ids, to
+standard output.
 """
 
 import json
@@ -14,13 +15,15 @@ import pymysql
 
 @dataclass(frozen=True)
 class Pace:
-    """Row ids from `first` on, so many a second for so many seconds, by several connections in turns."""
+    """What to insert where, and how fast; the rows are distributed evenly over the connections."""
 
     host: str
     port: int
     user: str
     password: str = field(repr=False)
+    #: id of the first row
     first: int
+    #: rows per second, of all connections together
     rate: int
     seconds: float
     connections: int
@@ -30,16 +33,16 @@ def main() -> None:
     pace = Pace(**json.load(sys.stdin))
     begin = time.monotonic() + 0.5
     with ThreadPoolExecutor(pace.connections) as pool:
-        times = pool.map(lambda share: _write(pace, share, begin), range(pace.connections))
-        json.dump([moment for share in zip(*times, strict=True) for moment in share], sys.stdout)
+        times = pool.map(lambda connection: _write(pace, connection, begin), range(pace.connections))
+        json.dump([moment for one_of_each in zip(*times, strict=True) for moment in one_of_each], sys.stdout)
 
 
-def _write(pace: Pace, share: int, begin: float) -> list[float]:
-    """Insert every so manyth row when its time has come; whoever is late does not wait."""
+def _write(pace: Pace, ordinal: int, begin: float) -> list[float]:
+    """Insert the rows of one connection, each at its scheduled time or, if that has passed, at once."""
     login = {"host": pace.host, "port": pace.port, "user": pace.user, "password": pace.password}
     with pymysql.connect(**login, autocommit=True) as connection:
         committed = []
-        for number in range(share, int(pace.rate * pace.seconds), pace.connections):
+        for number in range(ordinal, int(pace.rate * pace.seconds), pace.connections):
             time.sleep(max(0.0, begin + number / pace.rate - time.monotonic()))
             connection.query(f"INSERT INTO bench.t VALUES ({pace.first + number}, {number})")
             committed.append(time.monotonic())

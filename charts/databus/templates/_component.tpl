@@ -1,6 +1,10 @@
 {{/*
-A component: its Deployment, its Service and, where it keeps files, its claim.
-root: the chart's context; name; port; values: its part of the values; folder: where it keeps files, if it does
+A component's Deployment, Service and, if it keeps files, PersistentVolumeClaim. Parameters:
+root: the chart's context
+name: the component's name
+port: its port
+values: its section of the chart's values
+folder: the path at which its files are mounted; unset if it keeps none
 */}}
 {{- define "databus.component" -}}
 {{- $fullname := include "databus.fullname" .root }}

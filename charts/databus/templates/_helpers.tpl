@@ -31,7 +31,7 @@ app.kubernetes.io/part-of: databus
 {{- end }}
 
 {{/*
-The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as files or, with `key`, that one as the file `password`.
+The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as files or, with `key`, only that key as the file `password`.
 */}}
 {{- define "databus.secrets" -}}
 - {name: databus, secret: {{ include "databus.secretName" . | quote }}, key: {{ .Values.sourcePassword.secretKey | quote }}}
@@ -53,8 +53,9 @@ The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as 
 {{- end }}
 
 {{/*
-The Lease of a component whose active replica Kubernetes elects, nothing for others; the rule of its name is that of databus/names.py.
-root: the chart's context; name: of the component
+The name of a component's Lease, made as in databus/names.py; empty unless the component has `election: {by: kubernetes}`. Parameters:
+root: the chart's context
+name: the component's name
 */}}
 {{- define "databus.kubernetesLease" -}}
 {{- $pipeline := .root.Values.config.name }}
@@ -66,7 +67,7 @@ root: the chart's context; name: of the component
 {{- end }}
 {{- end }}
 
-{{/* databus.yaml: the user's configuration and what the chart decides. */}}
+{{/* The content of databus.yaml: the settings that the chart makes, and over them the value `config`. */}}
 {{- define "databus.config" -}}
 {{- $own := dict
   "source" (dict "password_file" "/run/secrets/databus/password")
@@ -82,7 +83,7 @@ root: the chart's context; name: of the component
   {{- $file := "/run/secrets/databus-kafka/password" }}
   {{- $mechanism := dig "sasl" "mechanism" "" .Values.config.kafka }}
   {{- if not $mechanism }}
-    {{- fail "kafkaPassword is for a login: set config.kafka.sasl" }}
+    {{- fail "kafkaPassword is set, but config.kafka.sasl is not: set config.kafka.sasl.mechanism, or remove kafkaPassword" }}
   {{- end }}
   {{- $sasl := ternary (dict "oauth" (dict "client_secret_file" $file)) (dict "password_file" $file) (eq $mechanism "OAUTHBEARER") }}
   {{- $_ := set $own "kafka" (dict "sasl" $sasl) }}
@@ -90,7 +91,7 @@ root: the chart's context; name: of the component
 {{- if .Values.dumpApi.enabled }}
   {{- $_ := set $own.dumps "url" (printf "http://%s-dump-api:8080" (include "databus.fullname" .)) }}
 {{- else if and .Values.sparkSink.enabled (not .Values.config.dumps.url) }}
-  {{- fail "sparkSink begins with a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
+  {{- fail "sparkSink needs a dump API, because it first loads a dump: enable dumpApi, or set config.dumps.url to the address of another one" }}
 {{- end }}
 {{- toYaml (mergeOverwrite $own (deepCopy .Values.config)) }}
 {{- end }}
