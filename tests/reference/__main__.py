@@ -1,4 +1,4 @@
-"""`make docs`: write what docs/reference has from the code."""
+"""`make docs`: write the generated parts of docs/reference."""
 
 from reference import logs, settings
 

@@ -7,7 +7,7 @@ from reference.pages import Page, generated
 
 
 def page() -> Page:
-    """Return the page that lists events and fields."""
+    """Return the page with the tables of events and fields."""
     events = "".join(f"| `{event}` | {event.meaning} |\n" for event in LogEvent)
     hints = get_type_hints(Fields, include_extras=True)
     fields = "".join(f"| `{name}` | {hint.__metadata__[0]} |\n" for name, hint in hints.items())

@@ -13,7 +13,7 @@ from databus.settings import Settings
 from databus.settings.rules import Rule
 from reference.pages import Page, generated
 
-#: links to more about a setting
+#: for a setting or a key of a rule, the section that describes it in detail
 LINKS = {
     "reader.engine": "[the second engine](#the-second-engine)",
     "source.hosts": "[failover](../guide/failover.md)",
@@ -37,14 +37,16 @@ _KINDS: dict[object, str] = {bool: "`true` or `false`", dict: "mapping", int: "i
 
 
 class Setting(NamedTuple):
-    """A key of the configuration file, with dots, and the model's field."""
+    """A setting of the configuration file."""
 
+    #: `section.name`
     key: str
+    #: the model's field
     field: FieldInfo
 
 
 def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
-    """Walk through a model and its sections. Only a section that may be left out is a setting itself."""
+    """Yield the settings of a model and its sections; a section that may be left out also counts as a setting."""
     for name, field in model.model_fields.items():
         key, optional = f"{prefix}{field.alias or name}", without_none(field.annotation)
         section = optional if isinstance(optional, type) and issubclass(optional, BaseModel) else None
@@ -55,7 +57,7 @@ def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 
 def without_none(annotation: Any) -> Any:
-    """Remove `| None` from the annotation of a setting that may be left out."""
+    """Return an annotation without `| None`."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
@@ -63,7 +65,7 @@ def without_none(annotation: Any) -> Any:
 
 
 def kind_of(annotation: Any, title: str | None = None) -> str:
-    """Describe the values that a setting takes, by its title or its type."""
+    """Describe the values that a setting accepts: its title if it has one, else its type."""
     annotation = without_none(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if title:
@@ -115,7 +117,7 @@ def _default(field: FieldInfo) -> str:
     if value in (None, "", ()) or "by default" in (field.description or ""):
         return "–"
     if field.title in _UNITS:
-        # the largest unit of which it is a multiple, but 60s rather than 1m
+        # in the largest unit in which it is a whole number greater than 1: 60s, not 1m
         units = _UNITS[field.title].items()
         return next(f"`{value / size:g}{unit}`" for unit, size in units if value / size in range(2, 2000))
     return f"`{json.dumps(value) if isinstance(value, list | dict | bool) else value}`"

@@ -1,4 +1,4 @@
-"""A distribution declares exactly what it imports, and an image installs exactly what its service imports."""
+"""A distribution declares exactly the packages that it imports, and a lock contains exactly the declared packages."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[3]
 #: distributions that are installed from a lock of their own
 INSTALLED = ["databus", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
-#: packages that are needed without an import of ours, and who imports them without declaring it
+#: package that we declare for another package, which imports it without declaring it
 FOR_OTHERS = {"cryptography": "asyncmy", "pynacl": "asyncmy"}
 OPTIONAL_ENGINE = "databus_binlog.mysql_replication"
 _PYX_IMPORT = re.compile(r"^\s*(?:from ([\w.]+) import \(?([\w, ]*)|import ([\w.]+))", re.MULTILINE)
@@ -28,20 +28,26 @@ class Member:
     """A distribution of this repository."""
 
     name: str
-    requires: dict[str, list[Requirement]]  #: by extra; "" has those that are always installed
+    #: requirements by extra; those under "" are always installed
+    requires: dict[str, list[Requirement]]
+    #: its modules by name
     modules: dict[str, Path]
-    plugins: list[str]  #: modules that its entry points name
+    #: modules that its entry points name
+    plugins: list[str]
 
     @property
     def declared(self) -> set[str]:
-        return {canonicalize_name(one.name) for some in self.requires.values() for one in some}
+        """Names of all distributions that it requires, with or without an extra."""
+        return {canonicalize_name(one.name) for requirements in self.requires.values() for one in requirements}
 
 
 @dataclass
 class Reached:
-    """The modules of ours that some modules import, and what these import of others."""
+    """Everything that some modules import, directly or indirectly, except the standard library."""
 
+    #: modules of this repository
     modules: set[str] = field(default_factory=set)
+    #: top-level packages of others
     others: set[str] = field(default_factory=set)
 
 
@@ -71,13 +77,13 @@ def our_modules() -> dict[str, Path]:
 
 @cache
 def our_packages() -> dict[str, str]:
-    """Return each top-level package of ours, and its distribution."""
+    """Return the name of the distribution for each top-level package of this repository."""
     return {module.partition(".")[0]: member.name for member in members().values() for module in member.modules}
 
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """List what a module imports, as `package.module` or `package.module.name`; what only type checkers see is not."""
+    """Return a module's imports, as `package.module` or `package.module.name`, without those under TYPE_CHECKING."""
     if path.suffix == ".pyx":
         texts = [path.read_text(), *(file.read_text() for file in path.parent.glob("*.pxi"))]
         found = [match for text in texts for match in _PYX_IMPORT.findall(text)]
@@ -105,7 +111,11 @@ def _names(body: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def reached_from(start: Iterable[str]) -> Reached:
-    """Follow imports. A module that looks plugins up has all of them, where it is imported by its own name."""
+    """Follow the imports of modules of this repository.
+
+    Whoever imports a module that looks up plugins also reaches all plugins of this repository. This does not apply if
+    that module is imported only as the parent package of another one.
+    """
     found, waiting = Reached(), set(start)
     while waiting:
         name = waiting.pop()
@@ -134,13 +144,13 @@ def looks_up_plugins(module: str) -> bool:
 
 
 def distributions_of(packages: Iterable[str]) -> set[str]:
-    """Return the distributions that import packages belong to."""
+    """Return the distributions that these top-level packages belong to."""
     known = packages_distributions()
     return {canonicalize_name(name) for package in packages for name in known[package]}
 
 
 def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
-    """Return the requirements of others that a distribution of ours has, by itself and through ours."""
+    """Return the requirements that a distribution and those of our distributions that it requires have of others."""
     found: dict[str, Requirement] = {}
     waiting, seen = [(name, extra) for extra in ("", *extras)], set()
     while waiting:
@@ -155,7 +165,7 @@ def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]
 
 
 def installed_with(requirements: Iterable[Requirement]) -> set[str]:
-    """Return the names of all that pip would install for requirements, on this platform."""
+    """Return the names of all distributions that pip would install for these requirements on this platform."""
     waiting = [(requirement, "") for requirement in requirements]
     seen: set[tuple[str, str]] = set()
     while waiting:
@@ -170,7 +180,7 @@ def installed_with(requirements: Iterable[Requirement]) -> set[str]:
 
 
 def locked(lock: str) -> dict[str, str]:
-    """Return the versions that a lock pins, on this platform."""
+    """Return the versions that a lock pins on this platform, by name."""
     lines = re.findall(r"^([\w.-]+)==(\S+)(?: ; (.+?))? \\$", (ROOT / "requirements" / f"{lock}.txt").read_text(), re.M)
     pins = [Requirement(f"{name}=={version}" + (f"; {marker}" if marker else "")) for name, version, marker in lines]
     return {pin.name: str(pin.specifier) for pin in pins if pin.marker is None or pin.marker.evaluate()}
@@ -187,7 +197,7 @@ def test_a_distribution_declares_what_its_modules_import(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_what_is_imported_is_declared_and_what_is_declared_is_imported(name: str) -> None:
+def test_a_program_requires_exactly_what_it_imports_through_our_libraries(name: str) -> None:
     reached = reached_from(members()[name].modules)
     assert OPTIONAL_ENGINE not in reached.modules
     others = distributions_of(reached.others)
@@ -196,14 +206,17 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(name: str
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_a_lock_contains_exactly_what_is_declared(name: str) -> None:
+def test_a_lock_contains_exactly_the_declared_packages_and_their_dependencies(name: str) -> None:
     lock = locked(name.removeprefix("databus-"))
     assert lock.keys() == installed_with(declared_by(name).values())
     assert lock.items() <= locked("dev").items()
 
 
-def test_the_sink_has_no_parser_no_database_client_and_no_terminal() -> None:
+def test_the_sink_installs_no_sql_parser_no_protobuf_no_database_client_and_no_rich() -> None:
     assert not locked("spark-sink").keys() & {"sqlglot", "protobuf", "asyncmy", "pynacl", "rich"}
+
+
+def test_the_command_line_installs_no_database_client_no_spark_and_no_web_server() -> None:
     assert not locked("databus").keys() & {"asyncmy", "cryptography", "pynacl", "pyspark", "uvicorn"}
 
 

@@ -1,4 +1,4 @@
-"""Every log call of a library or service has an event of the list, and every event of the list has a log call."""
+"""Every log call of a library or service has a LogEvent, and every LogEvent has a log call."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SOURCES = [
     for path in sorted([*ROOT.glob("libs/*/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")])
     if path != ROOT / CORE / "log_events.py"
 ]
-#: modules that use Python's logging: ours is made of it, and commands turn a library's lines off
+#: modules that may import Python's `logging`: our log is built on it, and two commands silence other packages
 LOGGING = {
     f"{CORE}/logs.py",
     f"{CORE}/log_lines.py",
@@ -36,14 +36,14 @@ def imports(tree: ast.AST) -> set[str]:
 
 
 def events(tree: ast.AST) -> Iterator[str]:
-    """Find every `LogEvent.NAME`."""
+    """Yield the NAME of every `LogEvent.NAME`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "LogEvent":
             yield node.attr
 
 
 def wrong_calls(tree: ast.AST) -> list[int]:
-    """Return the lines of log calls whose first argument is no event of the list."""
+    """Return the line numbers of log calls whose first argument has no LogEvent."""
     loggers = {
         target.id
         for node in ast.walk(tree)
@@ -64,18 +64,18 @@ def wrong_calls(tree: ast.AST) -> list[int]:
 @pytest.mark.parametrize(
     "code", ['log.info("text")', 'log.warning(LogEvent.UNLISTED, "text")', "log.error(event, text)"]
 )
-def test_a_call_without_an_event_of_the_list_is_found(code: str) -> None:
-    listed = 'log = get_logger(__name__)\nlog.info(LogEvent.READING, "reading")\n'
-    assert wrong_calls(ast.parse(listed)) == []
-    assert wrong_calls(ast.parse(listed + code)) == [3]
+def test_a_log_call_without_a_log_event_is_found(code: str) -> None:
+    correct = 'log = get_logger(__name__)\nlog.info(LogEvent.READING, "reading")\n'
+    assert wrong_calls(ast.parse(correct)) == []
+    assert wrong_calls(ast.parse(correct + code)) == [3]
 
 
-def test_every_log_call_names_an_event_of_the_list() -> None:
+def test_every_log_call_has_a_log_event() -> None:
     trees = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in SOURCES}
     assert {path for path, tree in trees.items() if "logging" in imports(tree)} == LOGGING
     assert {path: lines for path, tree in trees.items() if (lines := wrong_calls(tree))} == {}
 
 
-def test_every_event_of_the_list_is_logged() -> None:
+def test_every_log_event_is_used() -> None:
     used = {event for path in SOURCES for event in events(ast.parse(path.read_text()))}
     assert used == set(LogEvent.__members__)

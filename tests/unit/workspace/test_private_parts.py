@@ -1,7 +1,7 @@
-"""The private parts of aiokafka and asyncmy that we use, and which of our modules use them.
+"""The private parts of aiokafka and asyncmy that we use still exist.
 
-Any release may change them, so the distributions that use them have an upper bound. A failure after raising a bound
-shows what to adapt.
+Any release may change them, so the distributions that use them have an upper bound for the version. If a test fails
+after a bound was raised, its message names the module to adapt.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (
         ("libs/binlog", "connect", "asyncmy"),
     ],
 )
-def test_who_uses_private_parts_has_an_upper_bound(member: str, extra: str, package: str) -> None:
+def test_a_distribution_that_uses_private_parts_has_an_upper_bound(member: str, extra: str, package: str) -> None:
     project = tomllib.loads((ROOT / member / "pyproject.toml").read_text())["project"]
     requires = project["optional-dependencies"][extra] if extra else project["dependencies"]
     [requirement] = [one for one in map(Requirement, requires) if one.name == package]
     assert any(specifier.operator == "<" for specifier in requirement.specifier)
 
 
-async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
+async def test_aiokafka_has_the_private_parts_that_the_publisher_uses() -> None:
     called = set(re.findall(r"_builder\.(\w+)\(", inspect.getsource(message_accumulator.MessageBatch)))
     called -= {"append"}  # only for records that aiokafka collects itself
     missing = [name for name in called if not callable(getattr(RecordBatch, name, None))]
@@ -62,13 +62,11 @@ async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
             len(inspect.signature(getattr(kind, name)).parameters)
             for kind in (message_accumulator.BatchBuilder, RecordBatch)
         )
-        assert theirs == ours, f"{RECORD_BATCH}: {name} takes other arguments"
+        assert theirs == ours, f"{RECORD_BATCH}: aiokafka's {name} has {theirs} parameters, ours {ours}"
     assert "builder" in inspect.signature(message_accumulator.MessageAccumulator.add_batch).parameters, RECORD_BATCH
 
-    assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py computes CRC-32C with aiokafka.record.util"
-    assert sender.BACKOFF_OVERRIDE == 0.02, (
-        "producer.py (_MARKER_SECONDS) begins a transaction so that this is not needed"
-    )
+    assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py may compute CRC-32C with aiokafka.record.util"
+    assert sender.BACKOFF_OVERRIDE == 0.02, "producer.py (_MARKER_SECONDS) waits 3 ms to avoid aiokafka's wait of 20 ms"
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
     assert isinstance(kafka._sender, sender.Sender), STOP
     assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP
@@ -80,7 +78,7 @@ async def test_aiokafka_is_as_the_publisher_needs_it() -> None:
     await kafka.stop()
 
 
-async def test_aiokafka_is_as_the_makers_of_clients_need_it() -> None:
+async def test_aiokafka_has_the_private_parts_that_kafka_client_and_kafka_errors_use() -> None:
     producer, consumer, admin = (
         make(bootstrap_servers="127.0.0.1:9") for make in (AIOKafkaProducer, AIOKafkaConsumer, AIOKafkaAdminClient)
     )
@@ -99,7 +97,7 @@ async def test_aiokafka_is_as_the_makers_of_clients_need_it() -> None:
     assert callable(AIOKafkaConnection.send), PROBE
 
 
-async def test_asyncmy_is_as_the_session_needs_it() -> None:
+async def test_asyncmy_has_the_private_parts_that_databus_binlog_uses() -> None:
     connection = Connection()
     assert hasattr(connection, "_next_seq_id"), SEND
     assert hasattr(connection, "_transport"), TAKE_OVER
@@ -121,7 +119,7 @@ async def test_asyncmy_is_as_the_session_needs_it() -> None:
 
 
 class Receiver(asyncio.BufferedProtocol):
-    """Receives the bytes of one read."""
+    """A protocol that receives bytes once."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport

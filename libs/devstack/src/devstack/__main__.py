@@ -24,7 +24,6 @@ into ~/.cache/databus-devstack (or XDG_CACHE_HOME); data, logs, ports and pids a
 """
 #: the servers that `up` starts if none are named
 _DEFAULT = tuple(kind for kind in KINDS if kind != "kafka-secure")
-_SERVERS = f"any of {', '.join(KINDS)} (default: all"
 _EPILOG = "To use an existing server instead of starting one, set its variable:\n" + "\n".join(
     f"  {variable}={form}" for variable, form in VARIABLES.values()
 )
@@ -143,11 +142,12 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--home", type=Path, default=argparse.SUPPRESS, help=text)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, run, text, kinds, exception in (
-        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure)"),
-        ("down", down, "stop the servers that `up` started; their data is kept", KINDS, ")"),
+        ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure"),
+        ("down", down, "stop the servers that `up` started; their data is kept", KINDS, ""),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])
-        command.add_argument("kinds", nargs="*", type=_kind, default=kinds, metavar="SERVER", help=_SERVERS + exception)
+        servers = f"any of {', '.join(KINDS)} (default: all{exception})"
+        command.add_argument("kinds", nargs="*", type=_kind, default=kinds, metavar="SERVER", help=servers)
         command.set_defaults(run=run)
         if run is up:
             help_services = "also start the four services, with a sample shop as their source"

@@ -14,7 +14,7 @@ def root() -> Path:
 
 
 def installed(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the cached folder `name`; if it is missing, `build` fills a new folder, which is then moved there.
+    """Return the cached folder `name`; if it is missing, `build` fills a temporary folder, which is then renamed.
 
     An existing folder is never built again: when `build` changes, the name has to change.
     """

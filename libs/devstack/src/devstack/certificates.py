@@ -18,9 +18,10 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Issues certificates for 127.0.0.1 into a folder, each in one file with its key; its own certificate is `ca`.
+    """Issues certificates for 127.0.0.1, which are valid from 30 days ago until `days` from now.
 
-    They are valid from 30 days ago until `days` from now.
+    It writes each certificate to a file in `folder`, together with the key. The authority's own certificate is the file
+    `ca`, without the key.
     """
 
     def __init__(self, folder: Path, days: int = 1) -> None:
@@ -32,7 +33,10 @@ class Authority:
         self.ca.write_bytes(self._sign(self._name, self._key, days, ca=True).public_bytes(Encoding.PEM))
 
     def issue(self, name: str, days: int | None = None, password: str = "") -> Path:
-        """Write a certificate and its key, encrypted if there is a password; a negative `days` makes it expired."""
+        """Write a certificate and its key to a file, and return its path.
+
+        With a password, the key is encrypted. With a negative `days`, the certificate has expired.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         encryption: KeySerializationEncryption = NoEncryption()

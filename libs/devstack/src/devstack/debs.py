@@ -1,4 +1,4 @@
-"""Debian packages without installing them: unpacked with their dependencies and run with their own dynamic loader.
+"""Use Debian packages without installing them: unpack their files and dependencies, run programs with their own loader.
 
 This needs no root, starts no system service, and allows packages of a suite with a newer C library than the system's.
 """
@@ -21,7 +21,11 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
     The package `alone` is unpacked too, without its dependencies.
     """
     if not shutil.which("apt-get"):
-        raise DevstackError(f"{kind} comes from Debian packages, and there is no apt-get; set {VARIABLES[kind][0]}")
+        variable, _ = VARIABLES[kind]
+        raise DevstackError(
+            f"{kind} is installed from Debian packages, and there is no apt-get; set {variable} "
+            "to use an existing server"
+        )
     state = into / "apt"
     for folder in ("sources", "preferences", "lists/partial", "archives/partial"):
         (state / folder).mkdir(parents=True)
@@ -56,7 +60,7 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
 
 def _sources(suite: str | None) -> str:
-    """Copy the machine's own apt sources, for its own suite or for `suite`."""
+    """Return the machine's own apt sources as text, for its own suite or for `suite`."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     shown = run(
         "reading the apt sources",
@@ -69,13 +73,16 @@ def _sources(suite: str | None) -> str:
         if own and (release == own or (not suite and release.startswith(f"{own}-")))
     ]
     if not wanted:
-        raise DevstackError("apt on this machine has no source of Debian packages for its own release")
+        raise DevstackError(
+            f"apt has no source of Debian packages for this machine's release ({own or 'unknown'}): "
+            "add one in /etc/apt/sources.list.d"
+        )
     signed = f"Signed-By: {_KEYRING}\n" if _KEYRING.exists() else ""
     return "\n".join(f"Types: deb\nURIs: {uri}\nSuites: {name}\nComponents: main\n{signed}" for uri, name in wanted)
 
 
 def command(root: Path, program: str) -> list[str]:
-    """Build the command that runs an unpacked program with the unpacked libraries; arguments can be appended."""
+    """Return the command line that runs an unpacked program with the unpacked libraries; arguments can be appended."""
     triplet = f"{platform.machine()}-linux-gnu"
     libraries = [folder for folder in (root / "usr/lib" / triplet, root / "lib" / triplet) if folder.is_dir()]
     loader = next(path for folder in libraries for path in folder.glob("ld-linux*.so.*"))

@@ -34,7 +34,7 @@ class Engine(Protocol):
     ports: int
     #: Number of further ports that it advertises to its clients, for proxies to listen on.
     proxies: int
-    #: Seconds after which a start has failed.
+    #: Seconds that a start may take.
     timeout: float
 
     def install(self, say: Say) -> Path:

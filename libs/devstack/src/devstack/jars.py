@@ -1,4 +1,4 @@
-"""Java programs from Maven: the dependencies of a pom, cached, and the Java that runs them."""
+"""Java programs from Maven: download the dependencies of a pom into the cache, and find the Java that runs them."""
 
 import hashlib
 import os
@@ -43,7 +43,7 @@ def resolve(pom: Path, say: Say = lambda _: None) -> Path:
 
 
 def java(program: str, say: Say = lambda _: None) -> str:
-    """Find the Java for a program, 17 or newer: that of JAVA_HOME, else the one on the PATH."""
+    """Return a Java of version 17 or newer for a program: that of JAVA_HOME, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     missing = (
         f"{program} needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless or default-jre-headless"

@@ -1,4 +1,4 @@
-"""Kafka, one node of KRaft, from Maven's artifacts and the machine's Java."""
+"""Kafka with a single KRaft node, from Maven's artifacts, run by the machine's Java."""
 
 import asyncio
 import uuid
@@ -47,7 +47,7 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BEHIND:P
 class Kafka:
     """A Kafka broker that is its own controller.
 
-    Its ports: for clients, for the controller, and behind a proxy, which listens on the last one.
+    Its ports, in order: for clients, for the controller, for a proxy to forward to, for that proxy to listen on.
     """
 
     kind: Kind = "kafka"
@@ -76,7 +76,7 @@ class Kafka:
         """Request the cluster's brokers; there are none before the broker has joined its controller."""
         client: Any = AIOKafkaAdminClient(bootstrap_servers=server.url, request_timeout_ms=5000)
         try:
-            # Checked first, because the client would log and retry for a long time on a closed port.
+            # The client would log errors and retry for a long time if nothing listened on the port.
             _, writer = await asyncio.open_connection(server.host, server.port)
             writer.close()
             await client.start()
@@ -95,15 +95,15 @@ def fetch(say: Say) -> Path:
 
 
 def jvm(libraries: Path, *options: str) -> list[str]:
-    """Return the start of a command line: Java with Kafka's jars and further options of Java."""
-    # A heap of fixed size, as in Kafka's own script: while a heap grows, each large request collects garbage.
+    """Return the start of a command line: Java with Kafka's jars and with further `options` of Java."""
+    # A heap of fixed size, as in Kafka's own script: while a heap grows, each large request triggers a collection.
     heap = ("-Xms512m", "-Xmx512m")
     logging = f"-Dlog4j2.configurationFile={jars.POMS / 'kafka-log4j2.xml'}"
     return [jars.java("Kafka"), *heap, "-XX:TieredStopAtLevel=1", logging, *options, "-cp", f"{libraries}/*"]
 
 
 def configure(folder: Path, listeners: str, controller: int, data: Path) -> Path:
-    """Write server.properties into a folder; `listeners` are its lines about listeners, `controller` is a port."""
+    """Write server.properties; `listeners` are the lines about listeners, `controller` is the controller's port."""
     properties = folder / "server.properties"
     properties.write_text(_PROPERTIES.format(controller=controller, data=data) + listeners)
     return properties

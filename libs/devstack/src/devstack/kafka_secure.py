@@ -1,4 +1,4 @@
-"""Kafka with the security of a managed one: encrypted, and clients have a password or a certificate."""
+"""Kafka with the security of a managed service: connections are encrypted, clients need a password or a certificate."""
 
 import json
 from pathlib import Path
@@ -34,8 +34,9 @@ listener.name.login.oauthbearer.sasl.oauthbearer.expected.audience=kafka
 class SecureKafka(Kafka):
     """A broker with two more listeners: LOGIN, for every mechanism of SASL over TLS, and MTLS, for client certificates.
 
-    Its folder has `ca.pem`, `client.pem` (with its key), the public keys of tokens for OAUTHBEARER (`jwks.json`, at
-    first without keys), and the section `kafka` of a configuration for each listener: `scram.json` and `mtls.json`.
+    Its folder has `ca.pem`, `client.pem` (certificate and key), the public keys that verify OAUTHBEARER's tokens
+    (`jwks.json`, at first without keys), and for each of the two listeners the section `kafka` of a configuration:
+    `scram.json` for LOGIN, `mtls.json` for MTLS.
     """
 
     kind: Kind = "kafka-secure"

@@ -7,7 +7,7 @@ from devstack.engine import Instance
 from devstack.programs import run
 from devstack.server import Kind, Say, Server
 
-#: The scripts that mariadb-install-db runs; it is a script itself and cannot use our loader.
+#: The scripts that mariadb-install-db runs. We cannot run that shell script, as it would not use the unpacked loader.
 _SYSTEM_TABLES = (
     "mysql_system_tables.sql",
     "mysql_performance_tables.sql",
@@ -15,7 +15,7 @@ _SYSTEM_TABLES = (
     "maria_add_gis_sp_bootstrap.sql",
     "mysql_sys_schema.sql",
 )
-#: Root has no password, so it may only log in through the socket, which is in a private folder, and not over TCP.
+#: Root has no password, so it must not log in over TCP, only through the socket, which is in a private folder.
 _ONLY_LOCAL_ROOT = """
 DELETE FROM global_priv WHERE User = 'root' AND Host <> 'localhost';
 DELETE FROM proxies_priv WHERE User = 'root' AND Host <> 'localhost';

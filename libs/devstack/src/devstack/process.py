@@ -1,4 +1,4 @@
-"""Detached processes that outlive this one: identified later by pid and start time, and only ended by these."""
+"""Detached processes that outlive this one; pid and start time identify them, so that no other process is ended."""
 
 import json
 import os
@@ -11,15 +11,16 @@ from typing import NamedTuple, Self
 
 from devstack.server import DevstackError
 
-#: The environment of every process that is started here: it must not depend on who starts it.
+#: The environment of every process that is started here, which must not depend on the environment of this process.
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process, possibly of an earlier run. `started`, in clock ticks since boot, distinguishes reused pids."""
+    """A process that this run or an earlier one has started."""
 
     pid: int
+    #: clock ticks from boot to its start; another process that later gets the same pid has another start time
     started: int
 
     @classmethod
@@ -79,12 +80,12 @@ class _Stat(NamedTuple):
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Read proc(5), fields 3, 20 and 22."""
+    """Read a process's entry in /proc; None if there is no such process."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # from field 3 on, see proc(5)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return _Stat(fields[0], int(fields[17]), int(fields[19]))
+    return _Stat(state=fields[3 - 3], threads=int(fields[20 - 3]), started=int(fields[22 - 3]))
 
 
 def spawn(command: list[str], log: Path) -> Process:

@@ -1,4 +1,4 @@
-"""Short-running programs: find or install them, run them, and report a failure in one line."""
+"""Find, install and run the programs that set servers up (apt-get, mvn, …), and report a failure in one line."""
 
 import os
 import re
@@ -35,7 +35,10 @@ def run(
 
 
 def require(program: str, package: str, missing: str, say: Say) -> str:
-    """Find a program, or as root on Debian install its package. Raises DevstackError with the text `missing`."""
+    """Return a program's path; as root on Debian, install its package if necessary.
+
+    Raises DevstackError with the text `missing` if there is no such program.
+    """
     found = shutil.which(program)
     if not found and os.geteuid() == 0 and shutil.which("apt-get"):
         say(f"installing {package}")

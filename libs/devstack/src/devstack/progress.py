@@ -9,7 +9,7 @@ from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 
 class ProgressDisplay:
-    """One line for each name; can be used from several threads."""
+    """Shows one line for each name, usually a kind of server. Several threads may use it."""
 
     def __init__(self) -> None:
         console = Console(stderr=True, highlight=False)
@@ -35,6 +35,6 @@ class ProgressDisplay:
             self._live.update(self._tasks[name], description=f"{name}: {text}")
 
     def done(self, name: str) -> None:
-        """Stop the clock of `name`."""
+        """Stop the spinner and the clock of `name`."""
         if name in self._tasks:
             self._live.update(self._tasks[name], total=1, completed=1)

@@ -66,9 +66,9 @@ def kafka(devstack: Stack) -> Server:
 
 @pytest.fixture(scope="session")
 def secure_kafka(devstack: Stack) -> Server:
-    """Kafka with listeners for SASL over TLS and for client certificates; the server's address is that of a plain one.
+    """Kafka with listeners for SASL over TLS and for client certificates; `url` is the address of the unencrypted one.
 
-    The section `kafka` of a configuration for each is in the server's folder: `scram.json` and `mtls.json`.
+    The server's folder has the section `kafka` of a configuration for each secure listener: `scram.json`, `mtls.json`.
     """
     return devstack.start("kafka-secure")
 

@@ -1,4 +1,4 @@
-"""A schema registry with Confluent's API: Apicurio, from Maven's artifacts and the machine's Java."""
+"""A schema registry with Confluent's API: Apicurio, from Maven's artifacts, run by the machine's Java."""
 
 import asyncio
 from pathlib import Path
@@ -28,10 +28,10 @@ class Registry:
         """Build the command line; there is no configuration file."""
         (program,) = installation.glob("*-runner.jar")
         properties = {
-            "java.io.tmpdir": instance.folder,  # it leaves folders there when it is killed
+            "java.io.tmpdir": instance.folder,  # a killed registry leaves temporary folders
             "quarkus.http.host": "127.0.0.1",
             "quarkus.http.port": instance.ports[0],
-            # Its "in memory" storage is H2, which with this URL writes a file, without a delay.
+            # Apicurio's "in memory" storage is an H2 database; with this URL it writes each change to a file at once.
             "REGISTRY_DATASOURCE_URL": f"jdbc:h2:file:{instance.data}/schemas;WRITE_DELAY=0",
             "quarkus.datasource.jdbc.initial-size": 1,
             "quarkus.datasource.jdbc.min-size": 1,

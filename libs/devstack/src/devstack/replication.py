@@ -80,7 +80,7 @@ class Pair:
         await self.follow()
 
     async def follow(self) -> None:
-        """Make the replica replicate from the primary: at the start, and after `promote` for the former primary."""
+        """Let the replica replicate from the primary. After `promote`, the replica is the former primary."""
         statements = [statement.format(self.primary) for statement in _FOLLOW[self.kind]]
         await run(self.replica, _STOP[self.kind], *statements)
 
@@ -111,7 +111,7 @@ class Pair:
         await asyncio.to_thread(self._stacks[number].restart, self.kind, *self._options[number])
 
     async def discard(self) -> None:
-        """Kill both and remove their data."""
+        """Kill both servers and remove their data."""
         for stack in self._stacks:
             await asyncio.to_thread(stack.discard)
 

@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 Kind = Literal["mariadb", "mysql", "redis", "kafka", "kafka-secure", "registry"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-#: kind → (variable that names a server to use, form of its value). There is none for a secure Kafka, because clients
-#: also need its certificates.
+#: For each kind, the environment variable with the address of an existing server to use, and the form of its value.
+#: There is no variable for `kafka-secure`, because clients also need its certificates.
 VARIABLES: dict[Kind, tuple[str, str]] = {
     "mariadb": ("DEVSTACK_MARIADB_URL", "mysql://user:password@host:port"),
     "mysql": ("DEVSTACK_MYSQL_URL", "mysql://user:password@host:port"),
@@ -33,18 +33,19 @@ class NotReadyError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """A running server. `url` has the form of its environment variable; for Kafka that is `host:port`."""
+    """A running server and the account to use."""
 
     kind: Kind
     host: str
     port: int
     user: str = ""
     password: str = field(default="", repr=False)
+    #: in the form that VARIABLES has for this kind; for Kafka that is `host:port`
     url: str = field(repr=False)
 
 
 def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> Server:
-    """Describe the server at this address, with its URL."""
+    """Return a description of the server at this address."""
     url = {
         "mariadb": f"mysql://{user}:{password}@{host}:{port}",
         "mysql": f"mysql://{user}:{password}@{host}:{port}",

@@ -15,12 +15,12 @@ SOCKET = "server.sock"
 
 
 def identity() -> list[str]:
-    """Return the option that lets a server run as root, if we are root. It only uses its folder and the cache."""
+    """Return the option that lets a server run as root, if we are root; it only uses its own folder and the cache."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
 def program(installation: Path, name: str) -> list[str]:
-    """Build the command that runs the server with its unpacked files and without configuration files."""
+    """Return the command line that runs an unpacked server without configuration files."""
     share = installation / "usr/share/mysql"
     return [
         *debs.command(installation, f"usr/sbin/{name}"),
@@ -33,7 +33,10 @@ def program(installation: Path, name: str) -> list[str]:
 
 
 def options(instance: Instance, server_id: int) -> list[str]:
-    """Return the options of both servers. Paths without a folder are relative to the data directory."""
+    """Return the options that MariaDB and MySQL share, and write the file that creates the admin account.
+
+    The server resolves paths without a folder (socket, pid file, binlog) relative to its data directory.
+    """
     account = instance.folder / "account.sql"
     account.touch(mode=0o600)
     account.write_text(
@@ -69,7 +72,7 @@ def options(instance: Instance, server_id: int) -> list[str]:
 
 
 async def ping(server: Server) -> None:
-    """Log in and run a query. Raises NotReadyError."""
+    """Log in and run a query. Raises NotReadyError if the login fails."""
     try:
         connection = await asyncmy.connect(
             host=server.host, port=server.port, user=server.user, password=server.password, connect_timeout=5

@@ -43,8 +43,8 @@ class Stack:
     All methods block. They may be called from a thread or from inside a running event loop; use
     `await asyncio.to_thread(stack.restart, "redis")` if the loop must continue meanwhile.
     `progress` is called with the kind and a few words about the current step.
-    With `own`, servers that the environment names are ignored. `password` is that of the accounts of new servers, by
-    default a random one.
+    With `own`, servers that the environment names are ignored. New servers get an account with `password`, by default a
+    random one.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Stack:
     def start(self, kind: Kind, *options: str) -> Server:
         """Return a server of this kind that answers: the one the environment names, a running one, or a new one.
 
-        A new one is started with `options`.
+        `options` are added to the command line of a new server.
         """
         say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
@@ -84,17 +84,19 @@ class Stack:
             return server
 
     def stop(self, kind: Kind) -> bool:
-        """Stop the server gracefully. Returns False if none of ours is running."""
+        """Stop the server gracefully. Returns False if this stack has none that runs."""
         return self._end(kind, lambda process: process.end(grace=30))
 
     def kill(self, kind: Kind) -> bool:
-        """Kill the server with SIGKILL. Returns False if none of ours is running."""
+        """Kill the server with SIGKILL. Returns False if this stack has none that runs."""
         if self._given(kind):
-            raise DevstackError(f"{kind} is named by {VARIABLES[kind][0]}: it is not ours to kill")
+            raise DevstackError(
+                f"{kind} is named by {VARIABLES[kind][0]}: devstack did not start it and cannot kill it"
+            )
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Kill all servers that were started here, because some take long to stop, and remove all except their logs."""
+        """Remove all servers and their data, but not their logs. They are killed, because some take long to stop."""
         for kind in KINDS:
             self._end(kind, Process.kill)
             (self.home / kind / "instance.json").unlink(missing_ok=True)
@@ -106,7 +108,7 @@ class Stack:
         return self.start(kind, *options)
 
     def ports(self, kind: Kind) -> tuple[int, ...]:
-        """Return all ports of a server that was started here: the first is for clients, the last ones for proxies."""
+        """Return all ports of a server of this stack: the first is for clients, the last ones are for proxies."""
         return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
 
     def status(self) -> list[Status]:
@@ -144,11 +146,11 @@ class Stack:
         return self.home / kind / "server.log"
 
     def _make_instance(self, engine: Engine, installation: Path) -> Instance:
-        """Read the instance, or create it. Its ports stay the same unless another process has taken them meanwhile."""
+        """Read or create the instance. Its ports stay the same unless another process has taken them meanwhile."""
         folder = self.home / engine.kind
         kept = folder / "instance.json"
         saved = json.loads(kept.read_text()) if kept.exists() else {}
-        if not saved:  # also after a creation that was interrupted
+        if not saved:  # a new server, or the creation was interrupted: then the folder has incomplete data
             self._require_disk_space()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
@@ -194,11 +196,15 @@ class Stack:
 
 
 async def _until_given_answers(engine: Engine, server: Server) -> None:
+    """Check that a server answers which the environment names."""
     try:
         await engine.ping(server)
     except NotReadyError as error:
         variable = VARIABLES[engine.kind][0]
-        raise DevstackError(f"{variable}: {server.host}:{server.port} does not answer: {error}") from error
+        raise DevstackError(
+            f"{variable}: {server.host}:{server.port} does not answer: {error}; "
+            "start that server, or unset the variable to start one here"
+        ) from error
 
 
 def _blocking(work: Coroutine[None, None, None]) -> None:

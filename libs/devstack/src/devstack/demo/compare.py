@@ -17,12 +17,16 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences between a mirror and its table, in rows by primary key."""
+    """The number of differences between a table and its mirror in the lake; rows are matched by primary key."""
 
     table: str
+    #: rows of the table
     rows: int
+    #: rows that only the table has
     missing: int
+    #: rows that only the mirror has
     invented: int
+    #: rows that both have, with different values
     different: int
 
     @property
@@ -70,7 +74,7 @@ def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:
 
 
 def _plain(value: Any) -> Any:
-    """Convert values that the two readers type differently, numbers and times with a zone, to one form."""
+    """Convert integers and times with a time zone, for which the two readers return different types, to one type."""
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, datetime) and value.tzinfo:

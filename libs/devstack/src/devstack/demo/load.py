@@ -13,31 +13,35 @@ from devstack.server import Server
 
 @dataclass
 class Load:
-    """A client of the database: a seeded series of transactions on its own connection."""
+    """A database client that commits random transactions on its own connection."""
 
     server: Server
+    #: seed of the random generator; different for each load
     seed: int
+    #: ids of the customers that this load has inserted and not deleted
     customers: list[int] = field(default_factory=list)
+    #: ids of the orders that this load has inserted and not deleted
     orders: list[int] = field(default_factory=list)
     #: row changes committed so far
     changes: int = 0
+    #: transactions committed so far
     transactions: int = 0
 
-    async def run(self, transactions: int, settled: asyncio.Event, done: Callable[[], None]) -> None:
-        """Commit at least this many transactions, and more until `settled` is set; `done` is called after each."""
+    async def run(self, transactions: int, may_end: asyncio.Event, on_commit: Callable[[], None]) -> None:
+        """Commit at least this many transactions, and continue until `may_end` is set; call `on_commit` after each."""
         connection = await connect(self.server)
         self._random = random.Random(self.seed)
         async with connection, connection.cursor() as cursor:
             await cursor.execute(f"USE {SCHEMA}")
             # Without gap locks, and with products updated in order, two loads cannot deadlock.
             await cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            while self.transactions < transactions or not settled.is_set():
+            while self.transactions < transactions or not may_end.is_set():
                 await cursor.execute("BEGIN")
                 changed = await self._step(cursor)
                 await cursor.execute("COMMIT")
                 self.changes += changed
                 self.transactions += 1
-                done()
+                on_commit()
 
     async def _step(self, cursor: Any) -> int:
         """Run the statements of one transaction and return the number of changed rows."""

@@ -50,7 +50,7 @@ async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
 
 
 async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield all progress records that the pipeline has committed, then each new one."""
+    """Yield the committed progress records that the topic has, then each new one."""
     topic = TopicPartition(f"databus.progress.{pipeline.name}", 0)
     async with _consumer(pipeline) as consumer:
         consumer.assign([topic])
@@ -89,7 +89,7 @@ async def until_in_lake(pipeline: Pipeline) -> None:
             try:
                 metrics = (await http.get("/metrics")).text
             except httpx.TransportError:
-                await asyncio.to_thread(pipeline.wait, "spark-sink")  # raises the reason if it has ended
+                await asyncio.to_thread(pipeline.wait, "spark-sink")  # raises an error if the sink has ended
                 continue
             read = {topic: float(offset) for topic, offset in _SINK_OFFSET.findall(metrics)}
             if all(read.get(partition.topic, 0) >= end for partition, end in ends.items()):

@@ -13,7 +13,10 @@ from devstack.stack import Stack
 
 
 def start(home: Path) -> None:
-    """Start the four services with the shop in MariaDB, and print all addresses. Keeps what already runs or exists."""
+    """Start the four services with the shop in MariaDB, and print all addresses.
+
+    Processes that already run, and a shop that already exists, are kept.
+    """
     with ProgressDisplay() as progress:
         progress.say("services", "starting reader, publisher, dump-api and spark-sink")
         pipeline = asyncio.run(_start(Stack(home), home))

@@ -18,7 +18,7 @@ from devstack.pipeline import Pipeline, stop_services
 from devstack.server import KINDS, DevstackError, Kind, Server
 from devstack.stack import Stack
 
-#: Spark's connectors, relative to the root of the repository
+#: the pom of Spark's connectors, relative to the root of the repository
 _POM = Path("services/spark-sink/pom.xml")
 _LOADS = 2
 
@@ -31,10 +31,11 @@ class DemoResult:
     """The result of a demo."""
 
     comparisons: list[compare.Comparison]
-    #: table → rows of its change log
+    #: number of rows in the change log of each table
     changes: dict[str, int]
-    #: seconds from the last commit until Kafka and the lake had it
+    #: seconds from the last commit of the load until Kafka had it
     kafka_lag: float
+    #: seconds from the last commit of the load until the lake had it
     lake_lag: float
 
     @property
@@ -71,7 +72,8 @@ class Demo:
         )
         source, redis, kafka = (server for server in started if isinstance(server, Server))
         await shop.create(source)
-        self.say("Created the shop: customers, products, orders, order lines; the products can only come from a dump")
+        self.say("Created the shop: customers, products, orders, order lines")
+        self.say("The products were inserted before the pipeline starts, so the lake gets them only from a dump")
         shutil.rmtree(self._home, ignore_errors=True)
         pipeline = Pipeline(
             self._home,
@@ -88,7 +90,7 @@ class Demo:
     async def _load(self, source: Server, pipeline: Pipeline, transactions: int) -> None:
         """Run the load while a dump is taken, the sink starts, and a column is added."""
         loads = [Load(source, seed) for seed in range(_LOADS)]
-        half, dumped, settled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        half_done, dumped, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
         bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -99,23 +101,23 @@ class Demo:
         with bar:
             task = bar.add_task("load: transactions", total=transactions)
 
-            def done() -> None:
+            def on_commit() -> None:
                 bar.advance(task)
                 if sum(load.transactions for load in loads) >= transactions // 2:
-                    half.set()
+                    half_done.set()
 
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._run(loads, transactions, settled, done))
+                tasks.create_task(self._run(loads, transactions, may_end, on_commit))
                 tasks.create_task(self._dump_and_sink(pipeline, dumped))
-                tasks.create_task(self._alter(source, half, dumped))
+                tasks.create_task(self._alter(source, half_done, dumped))
                 if self._disturb:
                     await self._disturb(pipeline)
-                settled.set()
+                may_end.set()
 
     async def _run(
-        self, loads: list[Load], transactions: int, settled: asyncio.Event, done: Callable[[], None]
+        self, loads: list[Load], transactions: int, may_end: asyncio.Event, on_commit: Callable[[], None]
     ) -> None:
-        await asyncio.gather(*(load.run(transactions // _LOADS, settled, done) for load in loads))
+        await asyncio.gather(*(load.run(transactions // _LOADS, may_end, on_commit) for load in loads))
         changes, committed = sum(load.changes for load in loads), sum(load.transactions for load in loads)
         self.say(f"The load has ended: {changes:,} row changes in {committed:,} transactions")
 
@@ -129,8 +131,8 @@ class Demo:
         await asyncio.to_thread(pipeline.start_all, "spark-sink")
         self.say("spark-sink has loaded a dump and reads Kafka")
 
-    async def _alter(self, source: Server, half: asyncio.Event, dumped: asyncio.Event) -> None:
-        await half.wait()
+    async def _alter(self, source: Server, half_done: asyncio.Event, dumped: asyncio.Event) -> None:
+        await half_done.wait()
         await dumped.wait()  # a dump fails if a table is altered meanwhile
         await shop.alter(source)
         self.say("ALTER TABLE orders ADD COLUMN coupon, in the middle of the load")
@@ -173,7 +175,8 @@ def _print_result(result: DemoResult, console: Console) -> None:
         verdict = "[green]yes[/]" if found.equal else "[red]NO[/]"
         table.add_row(found.table, *(f"{number:,}" for number in numbers), verdict)
     console.print(table)
-    console.print(f"Last commit in Kafka after {result.kafka_lag:.1f} s, in the lake after {result.lake_lag:.1f} s.")
+    lags = f"in Kafka after {result.kafka_lag:.1f} s, in the lake after {result.lake_lag:.1f} s"
+    console.print(f"The last commit of the load was {lags}.")
 
 
 def servers_folder(home: Path) -> Path:
