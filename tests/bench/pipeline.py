@@ -1,6 +1,7 @@
 """From the binlog to Kafka: the speed of our services, a baseline and the bare socket, and the latency of a commit.
 
-All of them read the same log from the same server, alternately, on the same processors as Kafka and Redis.
+Services, baseline and socket read the same log from the same server, alternately, on the same processors as Kafka and
+Redis.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from databus import names
 from devstack import Server
 from devstack.pipeline import Pipeline
 
+#: what is compared: our services, the baseline in two variants, and the bare socket
 WAYS = ("pipeline", "baseline", "baseline, by row", "drain")
 #: goal: our speed divided by that of `baseline`
 BASELINE_GOAL = 15
@@ -52,6 +54,7 @@ PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
 class Delivery:
     """The times from the reader's first entry with rows to the commit of the last change, in seconds."""
 
+    #: wall-clock time
     wall: float
     #: CPU time of each process
     cpu: dict[str, float]
@@ -77,7 +80,7 @@ def main() -> None:
 def speed(
     name: str, workload: Workload, scale: float, runs: int, env: Environment, message_format: str
 ) -> list[Result]:
-    """Measure the WAYS alternately; return the speed of each, the CPU of our processes, and the ratios with goals."""
+    """Measure the WAYS alternately; return the speed of each, the CPU of each process, and the ratios with goals."""
     pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
     cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
     with served(name, workload, "mariadb", scale) as (server, log, pid):

@@ -136,10 +136,11 @@ LARGE = Workload(
 )
 LARGE_COMPRESSED = replace(LARGE, session="SET autocommit = 0, binlog_transaction_compression = ON")
 _W1M = Workload(_SYSBENCH, batches=10_000, statements=partial(_sysbench, size=100), rows=100, images=100)
-#: W1m: sysbench's table, many rows in a transaction. W1s: the same table, a single row in a transaction.
-#: W2: 20 columns of many types, with updates and deletes.
 WORKLOADS = {
+    # sysbench's table, many rows in a transaction
     "W1m": _W1M,
+    # sysbench's table, a single row in a transaction
     "W1s": replace(_W1M, batches=1_000, statements=partial(_sysbench, size=1)),
+    # 20 columns of many types, with updates and deletes, many rows in a transaction
     "W2": Workload(_TYPED, batches=500, statements=_typed, rows=900, images=1100),
 }

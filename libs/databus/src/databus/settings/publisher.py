@@ -24,7 +24,7 @@ class Publisher(Section):
     partition_by: PartitionBy = "table"
     """What decides about a change's partition: its table, its primary key, or nothing (`single`: all go to one)."""
     routes: list[Rule] = []
-    """Rules for several formats and topics, tables and columns left out, rows filtered, values masked or hashed."""
+    """Rules that select formats and topics by table, leave tables, columns or rows out, and mask or hash values."""
     salt: SecretStr = SecretStr("")
     """Secret for the hashes of rules with `hash`; every service that reads such rules needs it."""
     salt_file: Path | None = None
@@ -34,7 +34,7 @@ class Publisher(Section):
     replication_factor: Annotated[int, Field(ge=-1)] = -1
     """Replication factor of topics that the publisher creates; -1 is the broker's default."""
     topic_settings: dict[str, TopicSetting] = {}
-    """Kafka's settings for topics that the publisher creates, as in `{retention.ms: 1000}`; others are not changed."""
+    """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; others stay as they are."""
     transaction_timeout: Duration = 15 * 60.0
     """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"

@@ -60,7 +60,7 @@ class Source(Section):
     password_file: Path | None = None
     """File with the password, used instead of `password`."""
     tls: SourceTls | None = None
-    """Encrypts the connections, even when it is just `{}`; every service must find the files."""
+    """If set, even to just `{}`, the connections are encrypted; every service must be able to read the files."""
     include: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
     """Tables to capture, as `schema.table` patterns with `*` and `?`; system schemas are never captured."""
     exclude: list[TablePattern] = []
