@@ -1,4 +1,4 @@
-# MySQL Databus. `make help` lists what there is; `make demo` and `make test` do all their set-up themselves.
+# MySQL Databus. `make help` lists the targets. Targets that need the virtual environment set it up first.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -18,7 +18,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: setup ## Run the whole pipeline on a real MariaDB and prove the lake equal to it
+demo: setup ## Run the complete pipeline on a real MariaDB, and compare the lake with it row by row
 	$(BIN)/devstack demo
 
 up: setup ## Start servers and services, leave them running, print their URLs
@@ -40,7 +40,7 @@ lint: setup ## Check style
 types: setup ## Check types, strictly
 	$(BIN)/mypy
 
-fmt: setup ## Format the code and mend what the linter can
+fmt: setup ## Format the code, and fix what the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -53,17 +53,17 @@ chart: ## Lint and render the chart with the helm on PATH
 	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values && helm template databus charts/databus -f $$values >/dev/null; done
 
-fuzz: setup ## Cut streams at every byte, and feed the decoder damaged binlogs for two minutes (ARGS="--seconds 600" for longer)
+fuzz: setup ## Cut binlog streams at every byte, and decode damaged binlogs for two minutes (ARGS="--seconds 600")
 	$(BIN)/pytest tests/unit/binlog -k any_cut --every-cut
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
-model: setup ## Search the hand-over's model for a lost or invented row (ARGS="--stories 5000 --without end")
+model: setup ## Search a model of the hand-over for lost or invented rows (ARGS="--stories 5000 --without end")
 	PYTHONPATH=tests $(BIN)/python -m model $(ARGS)
 
-faults: setup ## Let 100 faults happen to a pipeline and check every change (ARGS="--faults 20 --seed 7 --server mysql")
+faults: setup ## Inject 100 random faults into a pipeline, and check every change in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
-golden: setup ## Let new servers log what the golden files are about, and write what every format makes of it (ARGS=--keep for old logs)
+golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)
 
 docs: setup ## Write the tables of settings and of log events in docs/reference from the code
@@ -80,7 +80,7 @@ bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a qui
 bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
 	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
 
-lock: $(VENV)/uv ## Lock the dependencies anew, with hashes, into requirements/
+lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade
 	$(UV) export $(EXPORT) --all-packages --all-groups -o requirements/dev.txt
 	for image in $(IMAGES); do $(UV) export $(EXPORT) --package databus-$$image --no-dev -o requirements/$$image.txt; done
