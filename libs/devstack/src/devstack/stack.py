@@ -196,7 +196,7 @@ class Stack:
 
 
 async def _until_given_answers(engine: Engine, server: Server) -> None:
-    """Check that a server answers which the environment names."""
+    """Raise DevstackError unless the server that the environment names answers."""
     try:
         await engine.ping(server)
     except NotReadyError as error:

@@ -95,17 +95,14 @@ class Load:
 
     async def _edit(self, cursor: Any) -> int:
         """Change a customer, change the keys of an order's lines, or delete a customer."""
-        customer = self._random.choice(self.customers)
+        key = self._random.choice(self.customers)
         match self._random.randrange(3):
             case 0:
-                statement, key = (
-                    "UPDATE customers SET notes = MD5(RAND()), credit = ROUND(credit / 3, 2) WHERE id = %s",
-                    customer,
-                )
+                statement = "UPDATE customers SET notes = MD5(RAND()), credit = ROUND(credit / 3, 2) WHERE id = %s"
             case 1:
                 key = self._random.choice(self.orders)
                 statement = "UPDATE order_lines SET line = line + 100 WHERE order_id = %s AND line < 100"
             case _:
-                self.customers.remove(customer)
-                statement, key = "DELETE FROM customers WHERE id = %s", customer
+                self.customers.remove(key)
+                statement = "DELETE FROM customers WHERE id = %s"
         return int(await cursor.execute(statement, (key,)))
