@@ -96,7 +96,7 @@ class Stack:
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Remove all servers and their data, but not their logs. They are killed, because some take long to stop."""
+        """Kill all servers, because some take long to stop, and remove all their state except the logs."""
         for kind in KINDS:
             self._end(kind, Process.kill)
             (self.home / kind / "instance.json").unlink(missing_ok=True)

@@ -78,7 +78,7 @@ class Kafka(Section):
     sasl: KafkaSasl | None = None
     """The login, with `SASL_SSL` and `SASL_PLAINTEXT`."""
     tls: ClientTls | None = None
-    """Certificates for `SSL` and `SASL_SSL`, if not the system's; every service must be able to read the files."""
+    """Certificates for `SSL` and `SASL_SSL`, if the system's do not suffice; all services must be able to read them."""
 
     @model_validator(mode="after")
     def _check_protocol(self) -> Self:

@@ -35,7 +35,7 @@ class RedisSection(Section):
     password_file: Path | None = None
     """File with the password, used instead of `password`."""
     tls: ClientTls | None = None
-    """Certificates for `rediss://`, if not the system's; every service must be able to read the files."""
+    """Certificates for `rediss://`, if the system's do not suffice; all services must be able to read them."""
 
     @model_validator(mode="after")
     def _check_login(self) -> Self:
