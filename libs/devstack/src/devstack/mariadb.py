@@ -7,7 +7,8 @@ from devstack.engine import Instance
 from devstack.programs import run
 from devstack.server import Kind, Say, Server
 
-#: The scripts that mariadb-install-db runs. We cannot run that shell script, as it would not use the unpacked loader.
+#: The SQL scripts that mariadb-install-db executes. It is a shell script, which would start the server without the
+#: unpacked loader, so we execute them ourselves.
 _SYSTEM_TABLES = (
     "mysql_system_tables.sql",
     "mysql_performance_tables.sql",
@@ -41,7 +42,7 @@ class MariaDB:
             data.mkdir()
             tables = "".join((share / name).read_text() for name in _SYSTEM_TABLES)
             start = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL, @skip_auth_anonymous = 1;\n"
-            bootstrap = ["--bootstrap", *sql.identity(), f"--datadir={data}", "--innodb-log-file-size=32M"]
+            bootstrap = ["--bootstrap", *sql.user_option(), f"--datadir={data}", "--innodb-log-file-size=32M"]
             command = [*sql.program(folder, "mariadbd"), *bootstrap]
             run("creating MariaDB's system tables", command, stdin=start + tables + _ONLY_LOCAL_ROOT)
 

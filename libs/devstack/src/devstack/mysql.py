@@ -29,7 +29,7 @@ class MySQL:
             debs.unpack(self.kind, "mysql-server-core", folder, say, suite=debs.UNSTABLE)
             say("initialising a data directory")
             data = folder / "data"
-            initialize = [*sql.identity(), "--initialize-insecure", f"--datadir={data}", *_OPTIONS]
+            initialize = [*sql.user_option(), "--initialize-insecure", f"--datadir={data}", *_OPTIONS]
             run("initialising MySQL's data directory", [*sql.program(folder, "mysqld"), *initialize])
             (data / "auto.cnf").unlink()  # has the server UUID, of which each instance must create its own
 

@@ -14,8 +14,8 @@ USER = "databus"
 SOCKET = "server.sock"
 
 
-def identity() -> list[str]:
-    """Return the option that lets a server run as root, if we are root; it only uses its own folder and the cache."""
+def user_option() -> list[str]:
+    """Return the option that lets a server run as root, if we are root; it uses only its folder and the cache."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
@@ -47,7 +47,7 @@ def options(instance: Instance, server_id: int) -> list[str]:
     temporary = instance.folder / "tmp"
     temporary.mkdir(exist_ok=True)
     return [
-        *identity(),
+        *user_option(),
         f"--datadir={instance.data}",
         f"--tmpdir={temporary}",
         f"--init-file={account}",
