@@ -23,7 +23,8 @@ INSERT INTO m VALUES (1);
 ROLLBACK TO s;
 
 COMMIT;
--- !! ROLLBACK after captured rows at FILE:OFFSET: the binlog does not say which of them count; START AFRESH
+-- !! ROLLBACK after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
+--    AFRESH
 
 INSERT INTO t VALUES (3);
 -- -> {"Action": "insert", "Rows": [["3"]]}

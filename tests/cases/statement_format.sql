@@ -7,12 +7,12 @@ CREATE TABLE t (id INT PRIMARY KEY);
 SET SESSION binlog_format = STATEMENT;
 
 INSERT INTO t VALUES (1);
--- !! a statement may have changed tables of shop at FILE:OFFSET and the binlog has no rows of it: set
---    binlog_format=ROW for all sessions; START AFRESH
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for all
+--    sessions; START AFRESH
 
 INSERT INTO t SELECT id + 1 FROM t;
--- !! a statement may have changed tables of shop at FILE:OFFSET and the binlog has no rows of it: set
---    binlog_format=ROW for all sessions; START AFRESH
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for all
+--    sessions; START AFRESH
 
 CREATE TABLE other (id INT);
 -- -> {"Action": "create", "Query": "CREATE TABLE `shop`.other (id INT)"}

@@ -20,6 +20,7 @@ INSERT INTO t VALUES (2);
 XA END 'b';
 
 XA PREPARE 'b';
--- !! XA PREPARE after captured rows at FILE:OFFSET: the binlog does not say which of them count; START AFRESH
+-- !! XA PREPARE after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
+--    AFRESH
 
 XA COMMIT 'b';

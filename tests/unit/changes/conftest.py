@@ -1,4 +1,4 @@
-"""A binlog made by hand, and the reader's translation of it."""
+"""Binlog events made by hand, and their translation as in the reader."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -40,9 +40,9 @@ SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
 
 
 class Log:
-    """Makes the events of binlog.7, 10 bytes each."""
+    """Makes the events of the file binlog.7, 10 bytes each."""
 
-    #: of the first transaction; later ones count up
+    #: UUID of the server in GTIDs, whose numbers count from 1
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Log:
         self._gtids = 0
 
     def table(self, name: str = "t", columns: str = "id", *, schema: str = "shop") -> TableMap:
-        """Return a table map of INT columns, as binlog_row_metadata=FULL logs it; the first one is the key."""
+        """Return a table map of INT columns, as binlog_row_metadata=FULL logs it; the first column is the key."""
         maps = tuple(
             ColumnMap(name=c, type=FieldType.LONG, metadata=0, nullable=False, unsigned=False) for c in columns.split()
         )
@@ -60,12 +60,12 @@ class Log:
         )
 
     def nameless(self, name: str = "t", columns: int = 1, kind: FieldType = FieldType.LONG) -> TableMap:
-        """Return a table map of shop as binlog_row_metadata=NO_LOG logs it."""
+        """Return a table map of a table in shop, as binlog_row_metadata=NO_LOG logs it."""
         maps = (ColumnMap(type=kind, metadata=0, nullable=False),) * columns
         return TableMap(schema="shop", name=name, columns=maps, has_names=False, fingerprint=f"{name} {columns} {kind}")
 
     def known(self, name: str = "t", columns: str = "id", *, raw_type: str = "int(11)") -> Table:
-        """Return a table of shop, as information_schema describes it."""
+        """Return a table in shop, as information_schema describes it."""
         listed = tuple(Column(name=column, type="int", raw_type=raw_type) for column in columns.split())
         return Table(schema="shop", name=name, columns=listed, primary_key=(0,), charset="utf8mb4")
 
@@ -110,13 +110,14 @@ class Log:
 
 @dataclass
 class Translation:
-    """The reader's objects; a doubt stops them, or is collected if they are lenient."""
+    """A translator and its tracker."""
 
     flavor: Flavor = "mysql"
+    #: whether a doubt is collected; otherwise it stops the translation
     lenient: bool = False
     history: SchemaHistory = field(default_factory=SchemaHistory)
     source: Source = SOURCE
-    #: what information_schema lists, by schema and name; None without a server
+    #: (schema, name) → table in information_schema; None without a server
     listed: dict[tuple[str, str], Table] | None = field(default_factory=dict)
     gtids: bool = True
     progress: Progress = field(default_factory=Progress)
@@ -138,7 +139,7 @@ class Translation:
         return self.listed.get((schema, name))
 
     async def of(self, *events: AnyEvent, table_maps: Iterable[TableMap] = ()) -> list[Event]:
-        """Translate events. Table maps are described first, as by the decoder, and keep their fingerprints."""
+        """Translate events. Table maps are first described by the tracker, as in the decoder; fingerprints stay."""
         tables = {
             table_map.fingerprint: msgspec.structs.replace(
                 self.tracker.describe(table_map), fingerprint=table_map.fingerprint
@@ -148,7 +149,7 @@ class Translation:
         return await self.translator.translate(events, tables)
 
     async def of_file(self, path: str) -> list[Event]:
-        """Translate a file of tests/fixtures, decoded as the reader decodes."""
+        """Translate a file of tests/fixtures, decoded with the reader's options."""
         out: list[Event] = []
         decoder = Decoder(
             file=Path(path).name, wanted=self.source.captures, describe=self.tracker.describe, by_statement=True

@@ -1,4 +1,4 @@
-"""DDL whose text is not understood is refused, never guessed at."""
+"""DDL whose text is not understood, or does not fit the known tables, is refused; its effect is never guessed."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
 @pytest.mark.parametrize(
     "statement",
     [
-        # words that are not known
+        # text that the grammar does not have
         "CREATE TABLE u (a VARCHAR2(3))",
         "CREATE TABLE u (a INT SPARKLING)",
         "CREATE TABLE u (a INT DEFAULT 1 + 1)",
@@ -40,12 +40,12 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
         "ALTER TABLE t FROBNICATE",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
         "RENAME TABLE t TO u v",
-        # columns that the text does not name
+        # tables whose columns the text does not name
         "CREATE TABLE u (a INT) WITH SYSTEM VERSIONING",
         "ALTER TABLE t ADD SYSTEM VERSIONING",
         "CREATE TABLE u (a INT) SELECT 1",
         "CREATE TABLE u SELECT 1",
-        # no table to start from
+        # unknown tables
         "ALTER TABLE u ADD c INT",
         "RENAME TABLE u TO v",
         "CREATE TABLE v LIKE u",
@@ -62,7 +62,7 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
         "ALTER TABLE t ADD c VARCHAR(9), CHARSET binary, CONVERT TO CHARACTER SET binary",
     ],
 )
-def test_what_is_not_understood_is_refused(statement: str) -> None:
+def test_a_statement_whose_effect_is_not_certain_is_refused(statement: str) -> None:
     with pytest.raises(CannotApply):
         applied(statement)
 
@@ -75,7 +75,7 @@ def test_an_unknown_default_character_set_is_not_guessed() -> None:
     assert applied("CREATE TABLE u (a INT)", charsets={}).tables.keys() == {("shop", "u")}
 
 
-def test_no_message_repeats_what_may_be_data() -> None:
+def test_an_error_message_does_not_contain_literals() -> None:
     with pytest.raises(CannotApply) as refused:
         applied("ALTER TABLE t ADD c INT DEFAULT 'x' 'secret'")
     assert "secret" not in str(refused.value)
@@ -84,18 +84,18 @@ def test_no_message_repeats_what_may_be_data() -> None:
 @pytest.mark.parametrize(
     "statement", ["CREATE VIEW v AS SELECT 1", "DROP VIEW v", "ALTER EVENT e ENABLE", "TRUNCATE TABLE t", "DROP USER u"]
 )
-def test_other_statements_change_no_table(statement: str) -> None:
+def test_a_statement_that_defines_no_table_changes_none(statement: str) -> None:
     assert applied(statement) == SchemaChanges()
 
 
-def test_names_are_not_case_sensitive_on_a_server_that_folds_them() -> None:
+def test_table_names_are_not_case_sensitive_on_a_server_that_folds_them() -> None:
     folding = Dialect(flavor="mysql", integer_widths=False, folds_names=True)
     (table,) = applied("ALTER TABLE SHOP.T ADD C INT", dialect=folding).tables.values()
     assert table is not None
     assert [column.name for column in table.columns] == ["a", "b", "C"]
 
 
-def test_timestamps_that_may_not_be_null() -> None:
+def test_without_explicit_defaults_a_timestamp_is_not_null() -> None:
     old = Dialect(flavor="mysql", integer_widths=True, explicit_timestamps=False)
     (table,) = applied("CREATE TABLE u (a TIMESTAMP, b TIMESTAMP NULL, c INT)", dialect=old).tables.values()
     assert table is not None

@@ -1,4 +1,4 @@
-"""A table map without names gets those of the known table only if the columns are the same."""
+"""A table map without column names gets the names of the known table only if the columns agree."""
 
 import re
 
@@ -21,13 +21,13 @@ def table_map(*columns: ColumnMap) -> TableMap:
     return TableMap(schema="shop", name="t", columns=columns, has_names=False, fingerprint="x")
 
 
-def column(raw_type: str, **otherwise: object) -> Column:
+def column(raw_type: str, **attributes: object) -> Column:
     known = Column(name="c", type=re.split(r"[( ]", raw_type)[0], raw_type=raw_type, nullable=True)
-    return msgspec.structs.replace(known, **otherwise)
+    return msgspec.structs.replace(known, **attributes)
 
 
-def logged(code: FieldType, metadata: int = 0, **otherwise: object) -> ColumnMap:
-    return msgspec.structs.replace(ColumnMap(type=code, metadata=metadata, nullable=True), **otherwise)
+def logged(code: FieldType, metadata: int = 0, **attributes: object) -> ColumnMap:
+    return msgspec.structs.replace(ColumnMap(type=code, metadata=metadata, nullable=True), **attributes)
 
 
 LATIN, UTF8 = {"charset": "latin1"}, {"charset": "utf8mb4"}
@@ -83,7 +83,7 @@ def test_a_column_that_does_not_fit_is_refused(known: Column, logged_column: Col
         complete_table_map(table_map(logged_column), table(known))
 
 
-def test_the_count_of_columns_has_to_fit_except_for_hashes_that_mariadb_hides() -> None:
+def test_the_number_of_columns_must_agree_except_for_hidden_hash_columns_of_mariadb() -> None:
     text, number = column("text", **LATIN), column("bigint(20)")
     with pytest.raises(ColumnsDiffer, match="2 columns, not 1"):
         complete_table_map(table_map(logged(T.BLOB, 2), logged(T.LONGLONG)), table(text))

@@ -1,4 +1,4 @@
-"""Statements of the binlog: what is published of each when `shop.*` and `club.member` are captured."""
+"""Statements of the binlog: what is published of each if tables of the schema shop, and club.member are captured."""
 
 import msgspec
 import pytest
@@ -14,8 +14,9 @@ from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
 
 SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
-#: outcomes other than a list of `action schema.table`
+#: the outcome of a statement of which nothing is published; other outcomes are lists of `action schema.table`
 NOTHING: list[str] = []
+#: the outcome of a statement that stops the reader: its error
 STOP = StatementFormat
 
 
@@ -59,7 +60,7 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
         ("TRUNCATE TABLE club.member", ["truncate club.member"]),
         ("truncate club.guest", NOTHING),
         ("create table", NOTHING),
-        # both names of a rename
+        # renames, which are published for the old and the new name
         ("rename table a to club.b, club.d to if", ["alter shop.a", "alter shop.if"]),
         ("RENAME TABLE a TO _a, _b TO a", ["alter shop.a", "alter shop._a", "alter shop._b"]),
         ("alter table club.new rename to club.member", ["alter club.member"]),
@@ -105,7 +106,7 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
         ],
     ],
 )  # fmt: skip
-def test_a_statement_in_a_captured_schema(
+def test_in_a_captured_schema_ddl_on_captured_tables_is_published_and_dml_stops(
     statements: StatementReader, query: str, outcome: list[str] | type[Exception]
 ) -> None:
     if isinstance(outcome, list):
@@ -127,7 +128,7 @@ def test_a_statement_in_a_captured_schema(
         ("update mysql.user set a=1", False),
     ],
 )
-def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
+def test_in_another_schema_a_statement_stops_only_if_it_changes_rows_and_names_a_captured_schema(
     statements: StatementReader, query: str, stops: bool
 ) -> None:
     if stops:
@@ -148,7 +149,9 @@ def test_a_statement_elsewhere_stops_only_where_it_names_a_captured_schema(
         ("truncate /* 'é */ t1", "truncate /* 'é */ `shop`.t1"),
     ],
 )
-def test_a_name_without_schema_is_qualified(statements: StatementReader, query: str, rewritten: str | None) -> None:
+def test_a_table_name_without_a_schema_is_qualified(
+    statements: StatementReader, query: str, rewritten: str | None
+) -> None:
     (change,) = statements.read(logged(query)).captured
     assert change.query == (rewritten or query.replace(" t ", " `shop`.t "))
 
@@ -190,7 +193,7 @@ def test_changes_of_temporary_tables_are_not_published(statements: StatementRead
         ("create database shop", 0, True),
     ],
 )
-def test_a_statement_that_failed_or_names_temporary_tables_is_not_applied_by_its_text(
+def test_a_statement_that_failed_or_names_temporary_tables_was_not_executed_as_written(
     statements: StatementReader, query: str, error_code: int, as_written: bool
 ) -> None:
     statements.read(logged("create temporary table hidden (id int)"))
@@ -199,7 +202,7 @@ def test_a_statement_that_failed_or_names_temporary_tables_is_not_applied_by_its
     assert ddl.as_written == as_written
 
 
-def test_tables_that_are_not_captured_are_followed_and_not_published(statements: StatementReader) -> None:
+def test_changes_of_tables_that_are_not_captured_are_returned_but_not_published(statements: StatementReader) -> None:
     ddl = statements.read(logged("rename table audit to other.a, t to audit, u to t"))
     assert ddl is not None
     assert ddl.tables == (("shop", "audit"), ("other", "a"), ("shop", "t"), ("shop", "u"))
@@ -230,7 +233,7 @@ async def test_dropping_a_schema_drops_its_captured_tables() -> None:
 UNREADABLE = r"CREATE TABLE x (p VARCHAR(9) DEFAULT 'C:\')"
 
 
-def test_text_that_cannot_be_read_stops_where_it_may_concern_a_captured_table(statements: StatementReader) -> None:
+def test_text_that_cannot_be_read_stops_only_if_it_may_concern_a_captured_table(statements: StatementReader) -> None:
     assert statements.read(logged(UNREADABLE, "other")) is None
     for query, schema in ((UNREADABLE, "shop"), (UNREADABLE.replace(" x ", " club.x "), "other")):
         with pytest.raises(
@@ -248,7 +251,7 @@ def test_text_that_cannot_be_read_stops_where_it_may_concern_a_captured_table(st
         (UNREADABLE, Reason.UNREADABLE_STATEMENT, set(), set()),
     ],
 )
-async def test_a_doubt_names_its_reason_its_position_and_what_it_concerns(
+async def test_a_doubt_has_its_reason_its_position_and_the_tables_or_schemas_in_doubt(
     query: str, reason: Reason, tables: set[tuple[str, str]], schemas: set[str]
 ) -> None:
     doubts: list[Doubt] = []
@@ -261,7 +264,7 @@ async def test_a_doubt_names_its_reason_its_position_and_what_it_concerns(
     assert "binlog.7:4" in str(doubt.error)
 
 
-async def test_a_statement_that_cannot_be_read_may_have_changed_any_table() -> None:
+async def test_all_tables_are_forgotten_after_a_statement_that_cannot_be_read() -> None:
     tracker = await known_tables()
     statements = StatementReader(SOURCE, tracker, lambda _: None)
     statements.read(logged(UNREADABLE, "other"))

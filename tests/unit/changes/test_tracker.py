@@ -1,4 +1,4 @@
-"""The tables of rows, as the binlog, the schema history and information_schema describe them."""
+"""The tables of rows: which of the binlog, the schema history and information_schema define them."""
 
 import logging
 
@@ -28,20 +28,19 @@ def track(make):
     return run
 
 
-async def test_a_table_that_the_binlog_describes_is_decorated_by_information_schema_once(track, log):
+async def test_information_schema_is_read_once_to_complete_a_table_that_the_binlog_describes(track, log):
     listed = msgspec.structs.replace(log.known(), indexes=(Index("PRIMARY", ("id",)), Index("k", ("id",))))
     tracker, _, looked_up = track(listed={("shop", "t"): listed})
     table_map = log.table()
     assert tracker.describe(table_map) == table_map
-    assert tracker.table_behind(table_map.fingerprint) is None
+    assert tracker.table_by_fingerprint(table_map.fingerprint) is None
     assert await tracker.learn(table_map) == listed
-    assert tracker.table_behind(table_map.fingerprint) == listed
+    assert tracker.table_by_fingerprint(table_map.fingerprint) == listed
     assert await tracker.learn(table_map) == listed
     assert looked_up == [("shop", "t")]
 
 
-async def test_information_schema_may_be_ahead_of_the_binlog(track, log):
-    """Then the binlog's own description is used."""
+async def test_the_binlogs_description_is_used_if_information_schema_is_ahead_of_it(track, log):
     tracker, _, _ = track(listed={("shop", "t"): log.known(columns="id later")})
     table_map = log.table()
     tracker.describe(table_map)
@@ -50,7 +49,7 @@ async def test_information_schema_may_be_ahead_of_the_binlog(track, log):
     assert tracker.existing(("shop", "t")) == table
 
 
-async def test_the_binlog_overrules_the_history(track, log):
+async def test_the_binlogs_description_is_used_if_the_history_differs(track, log):
     history = SchemaHistory({("shop", "t"): log.known(columns="old")})
     tracker, _, looked_up = track(history=history)
     table_map = log.table(columns="new")
@@ -59,7 +58,7 @@ async def test_the_binlog_overrules_the_history(track, log):
     assert looked_up == [("shop", "t")]
 
 
-async def test_the_history_decorates_what_the_binlog_describes(track, log):
+async def test_the_history_completes_a_table_that_the_binlog_describes(track, log):
     tracker, _, looked_up = track(history=SchemaHistory({("shop", "t"): log.known()}))
     table_map = log.table()
     tracker.describe(table_map)
@@ -67,8 +66,8 @@ async def test_the_history_decorates_what_the_binlog_describes(track, log):
     assert looked_up == []
 
 
-async def test_the_binlog_may_stop_naming_columns(track, log):
-    """t7: binlog_row_metadata goes from FULL to NO_LOG."""
+async def test_columns_keep_their_names_if_the_binlog_no_longer_names_them(track, log):
+    """After binlog_row_metadata was changed from FULL to NO_LOG."""
     tracker, _, _ = track()
     tracker.describe(log.table())
     complete = tracker.describe(log.nameless())
@@ -76,9 +75,9 @@ async def test_the_binlog_may_stop_naming_columns(track, log):
     assert tracker.mismatch(complete) is None
 
 
-async def test_a_table_map_that_cannot_be_named_can_be_decoded_and_has_no_names(track, log):
+async def test_a_table_map_that_does_not_fit_has_no_names_but_its_rows_can_be_decoded(track, log):
     tracker, _, _ = track(history=SchemaHistory({("shop", "t"): log.known(columns="a b")}))
-    for name, mismatch in (("t", "it has 1 columns, not 2"), ("u", None)):
+    for name, mismatch in (("t", "the rows have 1 columns, not 2"), ("u", None)):
         described = tracker.describe(log.nameless(name))
         assert (described.has_names, described.columns[0].unsigned) == (False, False)
         assert tracker.mismatch(described) == mismatch
@@ -86,15 +85,15 @@ async def test_a_table_map_that_cannot_be_named_can_be_decoded_and_has_no_names(
     assert tracker.mismatch(log.nameless(columns=2)) is None
 
 
-async def test_after_a_statement_the_table_of_rows_is_looked_up_again(track, log):
+async def test_a_statement_invalidates_the_table_maps_of_its_tables_only(track, log):
     tracker, apply, _ = track()
     table_map = log.table()
     tracker.describe(table_map)
     await tracker.learn(table_map)
     await apply("ALTER TABLE u ADD c INT", ("shop", "u"))
-    assert tracker.table_behind(table_map.fingerprint)
+    assert tracker.table_by_fingerprint(table_map.fingerprint)
     await apply("ALTER TABLE t ADD c INT", ("shop", "t"))
-    assert tracker.table_behind(table_map.fingerprint) is None
+    assert tracker.table_by_fingerprint(table_map.fingerprint) is None
 
 
 async def test_statements_are_applied_by_their_text(track, log):
@@ -115,7 +114,7 @@ async def test_statements_are_applied_by_their_text(track, log):
     assert looked_up == []
 
 
-async def test_the_charset_of_a_schema_that_was_dropped_is_not_kept(track, log):
+async def test_the_charset_of_a_dropped_schema_is_forgotten(track, log):
     _, apply, looked_up = track(history=SchemaHistory(charsets={"shop": "latin1"}))
     await apply("DROP DATABASE shop")
     await apply("CREATE TABLE t (c CHAR(3))", ("shop", "t"))
@@ -126,12 +125,12 @@ async def test_the_charset_of_a_schema_that_was_dropped_is_not_kept(track, log):
     ("text", "as_written", "known", "reason"),
     [
         ("ALTER TABLE t FROBNICATE", True, True, "FROBNICATE (token 4) is not understood"),
-        ("ALTER TABLE t ADD c INT", False, True, "it was not executed as it is written"),
+        ("ALTER TABLE t ADD c INT", False, True, "it failed half way, or some of its tables are temporary"),
         ("ALTER TABLE t ADD c INT", True, False, None),
         ("TRUNCATE TABLE t", True, False, None),
     ],
 )
-async def test_a_statement_whose_outcome_is_not_clear_makes_the_table_be_read_again(
+async def test_after_a_statement_whose_outcome_is_not_clear_the_table_is_read_again(
     track, log, caplog, text, as_written, known, reason
 ):
     listed = log.known(columns="id c")
@@ -142,11 +141,13 @@ async def test_a_statement_whose_outcome_is_not_clear_makes_the_table_be_read_ag
     assert looked_up == [("shop", "t")]
     assert tracker.existing(("shop", "t")) == listed
     assert [record.getMessage() for record in caplog.records] == (
-        [f"reading shop.t from information_schema after a statement on it: {reason}"] if reason else []
+        [f"reading shop.t from information_schema, because a statement on it cannot be applied: {reason}"]
+        if reason
+        else []
     )
 
 
-async def test_without_a_server_a_table_whose_outcome_is_not_clear_is_unknown(track, log):
+async def test_without_a_server_a_table_is_not_known_after_a_statement_whose_outcome_is_not_clear(track, log):
     tracker, apply, _ = track(history=SchemaHistory({("shop", "t"): log.known()}), listed=None)
     await apply("DROP TABLE t", ("shop", "t"))
     await apply("CREATE TABLE t (id INT)", ("shop", "t"))
@@ -157,7 +158,7 @@ async def test_without_a_server_a_table_whose_outcome_is_not_clear_is_unknown(tr
     assert [column.name for column in (await tracker.learn(table_map)).columns] == ["id"]
 
 
-async def test_names_are_those_of_a_server_that_folds_them(log):
+async def test_table_names_are_not_case_sensitive_on_a_server_that_folds_them(log):
     async def look_up(_schema, _name):
         return None
 

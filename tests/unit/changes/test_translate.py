@@ -18,7 +18,7 @@ from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 
 
-async def test_a_transaction_of_mysql(make, log):
+async def test_a_transaction_of_mysql_is_translated_completely(make, log):
     table = log.table()
     events = [
         log.gtid(us=1_700_000_000_000_007),
@@ -46,7 +46,7 @@ async def test_a_transaction_of_mysql(make, log):
     assert translation.translator.time_us == begin.time_us
 
 
-async def test_a_transaction_of_mariadb_has_no_begin_and_may_end_in_commit(make, log):
+async def test_a_transaction_of_mariadb_needs_no_begin_and_may_end_with_commit(make, log):
     table = log.table()
     events = log.gtid("5-1-9"), log.rows(table), log.query("COMMIT", thread=3, xid=None)
     begin, _, row, commit = await make(flavor="mariadb").of(*events, table_maps=[table])
@@ -55,7 +55,7 @@ async def test_a_transaction_of_mariadb_has_no_begin_and_may_end_in_commit(make,
     assert commit == Commit("5-1-9", "binlog.7", 34, None)
 
 
-async def test_an_old_server_without_gtids_begins_with_begin(make, log):
+async def test_without_gtids_a_transaction_starts_at_its_begin(make, log):
     table = log.table()
     events = log.query("BEGIN"), log.rows(table), log.xid(), log.query("BEGIN"), log.rows(table), log.xid()
     translated = await make().of(*events, table_maps=[table])
@@ -66,8 +66,8 @@ async def test_an_old_server_without_gtids_begins_with_begin(make, log):
     assert [event.executed for event in translated if isinstance(event, Commit)] == ["", ""]
 
 
-async def test_a_transaction_takes_over_nothing_from_the_one_before(make, log):
-    """Neither the GTID nor the thread, the numbers of rows or the statement."""
+async def test_a_transaction_inherits_nothing_from_the_previous_one(make, log):
+    """Neither GTID nor thread, neither row numbers nor statement."""
     table = log.table()
     first = log.gtid(), log.query("BEGIN", thread=42), log.rows_query("INSERT"), log.rows(table), log.xid()
     translation = make()
@@ -80,8 +80,8 @@ async def test_a_transaction_takes_over_nothing_from_the_one_before(make, log):
     assert (begin.gtid, begin.thread_id, row.row, commit.executed) == ("", 7, 0, "")
 
 
-async def test_the_thread_of_a_transaction_is_not_that_of_the_one_before(make, log):
-    """MariaDB's transactions have no BEGIN that would name it."""
+async def test_a_transaction_without_a_begin_does_not_inherit_the_previous_thread(make, log):
+    """MariaDB's transactions have no BEGIN, which would contain the thread."""
     table = log.table()
     translation = make(flavor="mariadb")
     await translation.of(log.query("BEGIN", thread=42), log.rows(table), log.xid(), table_maps=[table])
@@ -89,7 +89,7 @@ async def test_the_thread_of_a_transaction_is_not_that_of_the_one_before(make, l
     assert begin.thread_id == 0
 
 
-async def test_an_oversized_row_has_its_ordinal(make, log):
+async def test_an_oversized_row_counts_in_the_row_numbers(make, log):
     table = log.table()
     statement = log.gtid(), log.query("BEGIN"), log.rows_query("INSERT"), log.oversized(table)
     events = *statement, log.rows(table), log.xid()
@@ -99,7 +99,7 @@ async def test_an_oversized_row_has_its_ordinal(make, log):
 
 
 @pytest.mark.parametrize("start", ["XA START X'31',X'',1", "XA BEGIN X'31',X'',1"])
-async def test_an_xa_transaction_that_is_committed_in_one_phase(make, log, start):
+async def test_an_xa_transaction_that_is_committed_in_one_phase_is_published(make, log, start):
     table = log.table()
     events = log.gtid(), log.query(start, thread=8), log.rows(table), log.query("XA END X'31',X'',1")
     translation = make()
@@ -110,7 +110,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase(make, log, start
 
 
 async def test_transactions_without_captured_changes_advance_the_position(make, log):
-    """Ends of transactions, statements, empty XA transactions and new files; each is reported once."""
+    """At the ends of transactions, statements and empty XA transactions, and at a new file. Each is reported once."""
     translation = make()
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
@@ -128,7 +128,7 @@ async def test_transactions_without_captured_changes_advance_the_position(make, 
     assert translation.translator.take_heartbeat() == Heartbeat("", "binlog.8", 4, 0)
 
 
-async def test_a_commit_carries_what_was_executed_before_it_too(make, log):
+async def test_a_commit_reports_the_transactions_without_captured_changes_before_it(make, log):
     table = log.table()
     before = log.gtid(), log.query("FLUSH TABLES"), log.gtid(), log.query("FLUSH TABLES")
     events = *before, log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
@@ -140,7 +140,7 @@ async def test_a_commit_carries_what_was_executed_before_it_too(make, log):
     assert commit.executed == f"{log.uuid}:4"
 
 
-async def test_positions_carry_no_gtids_while_the_server_may_write_transactions_without(make, log):
+async def test_positions_have_no_gtids_while_the_server_may_write_transactions_without_gtids(make, log):
     table = log.table()
     events = log.gtid(), log.query("FLUSH TABLES"), log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
     translation = make(gtids=False)
@@ -163,15 +163,15 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
     assert query == QueryEvent(definition.table.fingerprint, Action.ALTER, text, 34, 44, created.fingerprint)
 
 
-async def test_ddl_on_a_table_of_the_history_is_published_behind_both_of_its_definitions(make, log):
-    """The publisher has to know the table before the statement, too."""
+async def test_ddl_on_a_table_of_the_history_follows_the_definitions_before_and_after_it(make, log):
+    """Formats need the definition before the statement, too, and it was not emitted yet."""
     translation = make(history=SchemaHistory({("shop", "t"): log.known()}))
     _, before, after, query, _ = await translation.of(log.gtid(), log.query("ALTER TABLE t ADD c INT"))
     assert before == TableDefinition(log.known())
     assert (query.before, query.table) == (before.table.fingerprint, after.table.fingerprint)
 
 
-async def test_both_tables_of_a_rename_are_published(make, log):
+async def test_a_rename_is_published_for_the_old_and_the_new_name(make, log):
     translation = make()
     _, definition, *_ = await translation.of(log.gtid(), log.query("CREATE TABLE t (id INT)"))
     old = definition.table
@@ -190,13 +190,13 @@ async def test_a_statement_that_changes_no_definition_is_published(make, log):
     assert query.table == query.before == definition.table.fingerprint
 
 
-async def test_a_table_that_is_dropped_unseen_has_no_columns(make, log):
+async def test_an_unknown_table_that_is_dropped_has_no_columns(make, log):
     _, definition, query, _ = await make().of(log.gtid(), log.query("DROP TABLE t"))
     assert definition.table == Table(schema="shop", name="t", columns=())
     assert (query.table, query.before) == (definition.table.fingerprint, "")
 
 
-async def test_statements_that_define_only_what_is_not_captured(make, log):
+async def test_definitions_in_a_captured_schema_are_emitted_even_if_nothing_captured_changes(make, log):
     translation = make()
     begin, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))
     assert (begin.transaction, schema) == (1, SchemaDefinition("shop", "latin1"))
@@ -206,8 +206,7 @@ async def test_statements_that_define_only_what_is_not_captured(make, log):
     assert await translation.of(log.gtid(), log.query("CREATE TABLE other.t (c CHAR(1))", "other")) == []
 
 
-async def test_an_alter_in_two_phases_counts_at_its_commit(make, log):
-    """A ROLLBACK ALTER undoes it."""
+async def test_an_alter_in_two_phases_is_published_only_at_its_commit(make, log):
     alter = "ALTER TABLE t ADD c INT"
     translation = make(flavor="mariadb", listed={("shop", "t"): log.known(columns="id c")})
     for phase in ("start", "rollback"):
@@ -217,7 +216,7 @@ async def test_an_alter_in_two_phases_counts_at_its_commit(make, log):
 
 
 async def test_a_statement_inside_a_transaction_does_not_end_it(make, log):
-    """As CREATE TABLE … START TRANSACTION, which MySQL logs for CREATE TABLE … SELECT."""
+    """For example CREATE TABLE … START TRANSACTION, which MySQL logs for CREATE TABLE … SELECT."""
     table = log.table()
     create = log.query("CREATE TABLE t (id INT NOT NULL PRIMARY KEY) START TRANSACTION")
     translation = make()
@@ -227,13 +226,13 @@ async def test_a_statement_inside_a_transaction_does_not_end_it(make, log):
     assert (row.table, row.row, commit.end) == (translated[1].table.fingerprint, 0, 64)
 
 
-async def test_a_definition_is_sent_once_until_it_is_another(make, log):
+async def test_a_definition_is_emitted_again_only_after_a_change(make, log):
     old, new = log.table(), log.table(columns="id c")
     translation = make()
     events = []
     for table in (old, old, new, new, old):
         transaction = log.gtid(), log.query("BEGIN"), log.rows(table), log.xid()
         events += await translation.of(*transaction, table_maps=[table])
-    sent = [event.table for event in events if isinstance(event, TableDefinition)]
-    assert [[column.name for column in table.columns] for table in sent] == [["id"], ["id", "c"], ["id"]]
-    assert all(isinstance(table, Table) for table in sent)
+    emitted = [event.table for event in events if isinstance(event, TableDefinition)]
+    assert [[column.name for column in table.columns] for table in emitted] == [["id"], ["id", "c"], ["id"]]
+    assert all(isinstance(table, Table) for table in emitted)

@@ -1,7 +1,7 @@
 """Tables as information_schema describes them.
 
-Snapshots and the schema history start from these. They also complete a table that the binlog describes: a table map has
-no display widths, AUTO_INCREMENT or secondary indexes.
+Snapshots and the schema history start from these tables. They also complete a table that the binlog describes, because
+a table map has no display widths, AUTO_INCREMENT or secondary indexes.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """Names of character sets and collations, and the size of their characters."""
 
-#: bytes of the longest character, if more than one
+#: character set → bytes of its longest character, if more than one
 _WIDTH = {
     "utf8mb4": 4, "utf8mb3": 3, "utf8": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "ucs2": 2, "gbk": 2, "gb2312": 2,
     "gb18030": 4, "big5": 2, "sjis": 2, "cp932": 2, "euckr": 2, "ujis": 3, "eucjpms": 3,

@@ -1,7 +1,7 @@
 """Every stop of the translation: the cases in which the binlog does not show what happened to captured tables.
 
-Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises it. Another one may return:
-the translation then leaves out what is in doubt, nothing else, and continues.
+Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises the doubt's error. If a
+callback returns, the translation leaves out only what is in doubt, and continues.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,29 +16,29 @@ from databus_changes.tables import TableName
 
 
 class Reason(StrEnum):
-    """Why something is in doubt; the value names what is left out if the translation continues."""
+    """Why something is in doubt; the value describes what is left out if the translation continues."""
 
     #: the next transaction begins before this one has ended: a server crashed, or files are missing
     UNFINISHED_TRANSACTION = "transactions without an end"
     #: a rows event while no transaction is open
     ROWS_OUTSIDE_TRANSACTION = "rows outside a transaction"
-    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not say which of them it undoes
-    ROLLBACK = "transactions with a ROLLBACK behind rows"
-    #: a later XA COMMIT or XA ROLLBACK decides whether the rows count
+    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not show which of these rows it undoes
+    ROLLBACK = "transactions with a ROLLBACK after rows"
+    #: a later XA COMMIT or XA ROLLBACK decides whether the rows take effect
     XA_PREPARE = "transactions that end in XA PREPARE"
     #: columns are absent from a row image (binlog_row_image)
     INCOMPLETE_ROW_IMAGE = "rows that lack columns"
     #: a table map names no columns, and the table is not known
     UNKNOWN_TABLE = "rows of tables that are not known"
-    #: a table map names no columns, and they differ from those of the known table
+    #: a table map names no columns, and does not fit the known table
     COLUMN_MISMATCH = "rows that do not fit their table"
     #: DML that was logged as a statement, not as rows
     STATEMENT_FORMAT = "statements that may have changed rows"
     #: CREATE TABLE … SELECT that was logged as a statement
     CREATE_FROM_QUERY = "CREATE TABLE statements that fill the table from a query"
-    #: the text cannot be split into tokens
+    #: the text of a statement cannot be split into tokens
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
-    #: there is no server to read the definition from; only offline
+    #: the files do not describe the table of a statement, and there is no server to read the table from
     UNDESCRIBED_TABLE = "statements on tables that the files do not describe"
 
 
@@ -62,7 +62,7 @@ class Doubt:
     offset: int
     #: tables whose rows are in doubt
     tables: frozenset[TableName] = frozenset()
-    #: schemas of which any table may be in doubt; if both sets are empty, all captured tables
+    #: schemas of which any table may be in doubt; if `tables` and `schemas` are empty, any captured table may be
     schemas: frozenset[str] = frozenset()
 
     @property
@@ -76,7 +76,7 @@ class Doubt:
         return error
 
 
-#: Raises to stop; returns to leave out what is in doubt.
+#: Raises an error to stop the translation; returns to leave out what is in doubt.
 OnDoubt: TypeAlias = Callable[[Doubt], None]
 
 
@@ -89,30 +89,31 @@ def stop(doubt: Doubt) -> NoReturn:
 
 
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
-    """`event` begins a transaction while the last one, with changes of these tables, has not ended."""
+    """`event` begins a transaction while the previous one, with changes of these tables, has not ended."""
     text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
     return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
 
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
-    """No transaction is open at these rows."""
+    """`event` has rows while no transaction is open."""
     text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_OVER}"
     return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
 
 
 def rollback(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """A transaction with changes of these tables is rolled back, maybe in part."""
-    return _doubt(Reason.ROLLBACK, event, _fate_unknown("ROLLBACK", event), tables)
+    return _doubt(Reason.ROLLBACK, event, _outcome_unknown("ROLLBACK", event), tables)
 
 
 def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """A transaction with changes of these tables is only prepared."""
-    return _doubt(Reason.XA_PREPARE, event, _fate_unknown("XA PREPARE", event), tables)
+    return _doubt(Reason.XA_PREPARE, event, _outcome_unknown("XA PREPARE", event), tables)
 
 
-def _fate_unknown(what: str, event: BinlogEvent) -> str:
+def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
     return (
-        f"{what} after captured rows at {_position(event)}: the binlog does not say which of them count; {START_OVER}"
+        f"{statement} after captured rows at {_position(event)}: the binlog does not show which of these rows take "
+        f"effect; {START_OVER}"
     )
 
 
@@ -122,7 +123,7 @@ _NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (also for sessions t
 
 
 def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
-    """Columns are absent from these rows."""
+    """Columns are absent from the rows of `event`."""
     text = (
         f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
         f"(also for sessions that changed it); {START_OVER}"
@@ -131,16 +132,16 @@ def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
 
 
 def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
-    """These rows name no columns, and the table is not known."""
+    """The table map of these rows names no columns, and the table is not known."""
     text = (
         f"rows of {'.'.join(table)} at {_position(event)}: the binlog does not name their columns, and the table is "
-        f"not known: {_NAME_COLUMNS}"
+        f"not known: {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.UNKNOWN_TABLE, event, text, [table])
 
 
 def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
-    """These rows name no columns, and do not fit the known table."""
+    """The table map of these rows names no columns, and does not fit the known table."""
     text = (
         f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
         f"binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
@@ -152,15 +153,15 @@ def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doub
 
 
 def statement_format(event: BinlogEvent, schemas: Iterable[str]) -> Doubt:
-    """A statement may have changed rows of any table of these schemas, without logging them."""
+    """A statement may have changed rows of any table of these schemas, without logging the rows."""
     schemas = sorted(schemas)
-    text = _no_rows(f"tables of {', '.join(schemas)}", event)
+    text = _rows_not_logged(f"tables of {', '.join(schemas)}", event)
     return _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas)
 
 
 def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
-    """A statement has filled the table that it creates, without logging its rows."""
-    return _doubt(Reason.CREATE_FROM_QUERY, event, _no_rows(".".join(table), event), [table])
+    """A statement has filled the table that it creates, without logging the rows."""
+    return _doubt(Reason.CREATE_FROM_QUERY, event, _rows_not_logged(".".join(table), event), [table])
 
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:
@@ -174,13 +175,13 @@ def unreadable_statement(event: BinlogEvent) -> Doubt:
 
 def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
     """The effect of a statement on a table is not known, and there is no server to read the table from."""
-    text = f"a statement on {'.'.join(table)} at {_position(event)}: the files do not describe the table"
+    text = f"a statement at {_position(event)} changes {'.'.join(table)}, which the files do not describe"
     return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
 
 
-def _no_rows(what: str, event: BinlogEvent) -> str:
+def _rows_not_logged(what: str, event: BinlogEvent) -> str:
     return (
-        f"a statement may have changed {what} at {_position(event)} and the binlog has no rows of it: "
+        f"a statement at {_position(event)} may have changed {what} without logging the rows: "
         f"set binlog_format=ROW for all sessions; {START_OVER}"
     )
 

@@ -24,4 +24,5 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _unescape_literal(match: re.Match[str]) -> str:
+    # A server keeps the backslash of \% and \_, which are for LIKE.
     return match[0] if match[1] in {"%", "_"} else _BACKSPACE.get(match[1]) or _unescape(match)

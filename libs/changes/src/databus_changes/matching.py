@@ -1,4 +1,4 @@
-"""Compares the columns of a known table with those of a table map, and completes the map with the table's names."""
+"""Compares the columns of a known table with those of a table map, and adds the table's column names to the map."""
 
 import re
 
@@ -10,11 +10,11 @@ from databus_binlog.table_map import NOT_LOGGED, FieldType
 from databus_changes.charsets import charset_name
 from databus_changes.table_maps import table_of
 
-#: Types that share a binlog type with another one: MariaDB's JSON is a LONGTEXT, its UUID a BINARY(16).
+#: MariaDB's type → the type in the binlog: a UUID is logged as a BINARY(16)
 _ALIASES = {"json": "longtext", "uuid": "binary", "inet6": "binary", "inet4": "binary"}
 _SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
 _SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
-#: Types whose length, precision or fraction both sides spell the same way.
+#: types whose length, precision or fraction information_schema and a table map have in the same form
 _SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "varbinary"}
 _SIZES = re.compile(r"\([\d,]+\)")
 _CHARACTER = {
@@ -24,7 +24,7 @@ _CHARACTER = {
 
 
 class ColumnsDiffer(Exception):
-    """The columns of a table map differ from those of the known table; the message says which."""
+    """The columns of a table map differ from those of the known table; the message names the difference."""
 
 
 def same_columns(known: Table, logged: Table) -> bool:
@@ -35,14 +35,14 @@ def same_columns(known: Table, logged: Table) -> bool:
 
 
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
-    """Return a table map with the names, signs, character sets, labels and the key of a table.
+    """Return a table map with the column names, signs, character sets, labels and the key of a known table.
 
-    Raises ColumnsDiffer unless the number of columns and everything logged about each agree with the table.
+    Raises ColumnsDiffer unless the number of columns and all that is logged about each column agree with the table.
     """
     hidden = table_map.columns[len(table.columns) :]
     may_be_hidden = len(hidden) <= len(table.indexes) and all(map(_is_hash, hidden))
     if len(table_map.columns) < len(table.columns) or not may_be_hidden:
-        raise ColumnsDiffer(f"it has {len(table_map.columns)} columns, not {len(table.columns)}")
+        raise ColumnsDiffer(f"the rows have {len(table_map.columns)} columns, not {len(table.columns)}")
     columns = tuple(map(_complete, table.columns, table_map.columns))
     complete = msgspec.structs.replace(
         table_map, columns=columns, primary_key=table.primary_key, has_names=True, hidden=table_map.hidden + len(hidden)
@@ -74,7 +74,7 @@ def _complete(known: Column, logged: ColumnMap) -> ColumnMap:
 
 
 def _fraction(known: Column) -> int:
-    """Return the number of fraction digits, which MariaDB does not log for its old types."""
+    """Return the number of fraction digits, which MariaDB does not log for temporal types from before 10.1."""
     sizes = _SIZES.search(known.raw_type)
     return int(sizes[0][1:-1]) if sizes and sizes[0][1:-1].isdigit() else 0
 
@@ -85,6 +85,7 @@ def _as_logged(known: Column, logged: Column) -> Column:
 
 
 def _fits_labels(known: Column, logged: ColumnMap) -> bool:
+    """Return whether an ENUM or SET with the known labels has the logged size in bytes; True for other types."""
     if logged.type == FieldType.ENUM:
         return logged.metadata == (1 if len(known.values) < 2**8 else 2)
     if logged.type == FieldType.SET:
@@ -93,7 +94,7 @@ def _fits_labels(known: Column, logged: ColumnMap) -> bool:
 
 
 def _shape(column: Column) -> tuple[object, ...]:
-    """Return what must be equal if two descriptions are of the same column."""
+    """Return what two descriptions of the same column have in common."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
     sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
     charset = "" if column.type in _ALIASES else charset_name(column.charset)

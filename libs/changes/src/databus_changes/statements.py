@@ -18,19 +18,19 @@ class Ddl:
     """A statement that may define tables or schemas."""
 
     statement: Statement
-    #: every table it defines that is not temporary, captured or not
+    #: every table that the statement changes, captured or not, except temporary tables
     tables: tuple[TableName, ...]
-    #: what to publish of it: one change for each captured table
+    #: the changes to publish: one for each captured table
     captured: tuple[TableChange, ...]
-    #: it did what its text says; false if it failed half way, or some of its tables are temporary
+    #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool
 
 
 class StatementReader:
     """Reads the statements of one binlog in their order.
 
-    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, which name them like
-    any other table. So temporary tables are remembered for each session.
+    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, in which nothing but
+    the name identifies the table. So the names of temporary tables are remembered for each session.
     """
 
     def __init__(self, captured: CapturedTables, tracker: TableTracker, on_doubt: OnDoubt) -> None:
@@ -43,8 +43,8 @@ class StatementReader:
     def read(self, event: binlog.Query) -> Ddl | None:
         """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
-        Two kinds are in doubt: statements that may have changed rows of captured tables without logging them, and text
-        that cannot be read and may concern captured tables.
+        Reports a doubt for DML that may have changed rows of captured tables without logging them, and for text that
+        cannot be read and may concern captured tables.
         """
         try:
             statement = parse_statement(text_of(event), event.schema)
@@ -79,11 +79,11 @@ class StatementReader:
             self._on_doubt(doubts.statement_format(event, schemas))
 
     def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
-        """Return the changes that DROP DATABASE makes to known tables."""
+        """Return a DROP of each known table of a schema: the changes that DROP DATABASE makes."""
         return [TableChange(Action.DROP, table, text_of(event)) for table in self._tracker.tables_in(schema)]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
-        """Leave out changes of temporary tables, and remember which tables are temporary."""
+        """Return the changes of tables that are not temporary, and remember which tables are temporary."""
         temporary = self._temporary.pop(_session(event), set())
         lasting: list[TableChange] = []
         for step in statement.steps:
@@ -101,7 +101,7 @@ class StatementReader:
     def _to_publish(
         self, statement: Statement, changes: Iterable[TableChange], event: binlog.Query
     ) -> tuple[TableChange, ...]:
-        """Return the first change of each captured table: a swap of tables names some twice."""
+        """Return the first change of each captured table; a RENAME that swaps tables names some of them twice."""
         captured: dict[TableName, TableChange] = {}
         for change in changes:
             if self._captured.captures(*change.table):

@@ -21,7 +21,7 @@ _STRINGS = {
     T.VARCHAR_COMPRESSED: ("varbinary", "varchar"),
     T.STRING: ("binary", "char"),
 }
-#: bytes of the length → type without and with a character set
+#: bytes of the length before a value → type without and with a character set
 _BLOBS = {
     1: ("tinyblob", "tinytext"),
     2: ("blob", "text"),
@@ -42,15 +42,15 @@ def table_of(table_map: TableMap) -> Table:
 
 
 def readable(table_map: TableMap) -> TableMap:
-    """Return a table map whose rows can be decoded although their columns are not known."""
+    """Complete a table map so that its rows can be decoded although the table's columns are not known."""
     return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
 
 
 def assume_metadata(column: ColumnMap) -> ColumnMap:
     """Fill in what the decoder needs to know about a column, if binlog_row_metadata omits it.
 
-    Integers are treated as signed and strings as UTF-8, which leaves their bytes as they are logged. Anything else that
-    is not logged (fraction digits) stays missing.
+    Integers are treated as signed and strings as UTF-8, which leaves their bytes as they are logged. The fraction
+    digits of MariaDB's old temporal types stay missing.
     """
     return msgspec.structs.replace(
         column,
@@ -88,7 +88,7 @@ def _declared_type(column: ColumnMap) -> tuple[str, str]:
 
 
 def _is_unsigned(column: ColumnMap) -> bool:
-    """Return whether the type is unsigned; MariaDB also marks YEAR so, without a meaning."""
+    """Return whether the type is unsigned. MariaDB also marks YEAR as unsigned, which has no meaning."""
     return bool(column.unsigned) and column.type != T.YEAR
 
 

@@ -1,9 +1,9 @@
 """Tracks the tables of rows, as they are at each position of the binlog.
 
-If the binlog names columns, it decides; display widths, AUTO_INCREMENT and secondary indexes come from the schema
-history or information_schema. If it does not name them, the history decides: the tables at the progress
-(`databus.kafka_history`), with every later statement applied to them. In both cases a table is used only if it agrees
-with the columns that the binlog describes.
+If the binlog names columns, its description of a table is authoritative; the schema history or information_schema adds
+display widths, AUTO_INCREMENT and secondary indexes. If the binlog does not name columns, the history is authoritative:
+the tables at the pipeline's progress (`databus.kafka_history`), with every later statement applied to them. In both
+cases, a table from these sources is used only if it agrees with the columns that the binlog describes.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,7 +24,7 @@ from databus_changes.tables import TableName
 
 log = get_logger(__name__)
 
-#: Reads a table from information_schema; None if it does not exist.
+#: Reads a table from information_schema by schema and name; returns None if the table does not exist.
 TableLookup = Callable[[str, str], Awaitable[Table | None]]
 Definition = Table | SchemaDefinition
 
@@ -32,7 +32,7 @@ Definition = Table | SchemaDefinition
 class TableTracker:
     """Tracks the tables of captured schemas through the binlog.
 
-    lookup: None if there is no server to ask. A table whose definition would have to be read is then unknown.
+    lookup: None if there is no server to query. A table whose definition would have to be read is then not known.
     tracks: returns whether the tables of a schema are tracked.
     """
 
@@ -44,21 +44,21 @@ class TableTracker:
         self._dialect = dialect
         self._lookup = lookup
         self._tracks = tracks
-        #: fingerprint of a table map → table, since the table's last DDL
+        #: fingerprint of a table map → its table; only for table maps since the table's last DDL
         self._by_table_map: dict[str, Table] = {}
         #: tables that are known only from a table map, and have not been looked up yet
         self._from_table_map: set[TableName] = set()
-        #: tables that do not fit their last table map → why
+        #: table that does not fit its last table map → the difference
         self._mismatches: dict[TableName, str] = {}
-        #: the last description of tables that were dropped
+        #: dropped tables, as they were before
         self._dropped: dict[TableName, Table] = {}
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def describe(self, table_map: TableMap) -> TableMap:
-        """Complete a table map without column names; remember the table of one with names. Called by the decoder.
+        """Add the known column names to a table map that has none; remember the table of a table map that has names.
 
-        If that fails, the result has no names, and its rows must not be used.
+        Called by the decoder. If the known table does not fit, the result has no names, and its rows must not be used.
         """
         name = table_map.schema, table_map.name
         known = self._tables.get(name)
@@ -77,11 +77,11 @@ class TableTracker:
         return readable(table_map)
 
     def mismatch(self, table_map: TableMap) -> str | None:
-        """Return why a table does not fit its last table map; None if the table is not known."""
+        """Return why the known table does not fit its last table map; None if it fits, or if no table is known."""
         return self._mismatches.get((table_map.schema, table_map.name))
 
-    def table_behind(self, fingerprint: str) -> Table | None:
-        """Return the table of a table map that was seen since the table's last DDL."""
+    def table_by_fingerprint(self, fingerprint: str) -> Table | None:
+        """Return the table of a table map; None if `learn` was not called with it since the table's last DDL."""
         return self._by_table_map.get(fingerprint)
 
     async def learn(self, table_map: TableMap) -> Table:
@@ -100,14 +100,14 @@ class TableTracker:
     # --- statements -----------------------------------------------------------------------------------------------
 
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
-        """Apply a statement to the tables it names, and return the changes.
+        """Apply a statement to the tables it names, and return the changed definitions.
 
         If its text is not understood, or it was not executed as written, the tables are read from information_schema,
-        which may be ahead of the binlog: the next rows show whether they fit.
+        which may be ahead of the binlog: the next rows of a table show whether it fits.
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:
-            return await self._read_again(named, "it was not executed as it is written")
+            return await self._read_again(named, "it failed half way, or some of its tables are temporary")
         try:
             changes = apply_ddl(statement, self._tables, self._charsets, self._dialect)
         except CannotApply as reason:
@@ -130,7 +130,7 @@ class TableTracker:
                 continue
             if name in self._tables:
                 table = ".".join(name)
-                text = f"reading {table} from information_schema after a statement on it: {reason}"
+                text = f"reading {table} from information_schema, because a statement on it cannot be applied: {reason}"
                 log.warning(LogEvent.TABLE_READ_AGAIN, text, table=table)
             metrics.TABLES_READ_AGAIN.inc()
             changed.append(self._keep(name, await self._lookup(*name)))
@@ -141,9 +141,9 @@ class TableTracker:
         return self._tables.get(self._dialect.name(*name))
 
     def last_known(self, name: TableName) -> Table | None:
-        """Return a table as it is, or as it was when it was dropped.
+        """Return a table as it is, or as it was before it was dropped.
 
-        Without a description: None if there is no server to ask, else a table without columns.
+        A table that is not known is returned without columns; if there is no server to query, None is returned.
         """
         key = self._dialect.name(*name)
         table = self._tables.get(key) or self._dropped.get(key)
@@ -152,7 +152,7 @@ class TableTracker:
         return table
 
     def tables_in(self, schema: str) -> list[TableName]:
-        """List the tables of a schema that are known."""
+        """List the known tables of a schema."""
         return [name for name in self._tables if name[0] == schema]
 
     def forget_tables(self) -> None:
@@ -161,7 +161,7 @@ class TableTracker:
             self._forget(name)
 
     def _keep(self, name: TableName, table: Table | None) -> Table:
-        """Store a table, or None if it was dropped; return the definition to publish."""
+        """Store a table (None: it was dropped); return its definition to publish."""
         old = self._remove(name)
         if table is None:
             if old:

@@ -1,6 +1,6 @@
-"""Turns binlog events into change events: transactions with captured changes, and positions without any.
+"""Turns binlog events into change events: transactions with captured changes, and the position after all others.
 
-The order of the events:
+The order of the binlog events. Each GTID event begins a group: a transaction, or a single statement.
 
     MySQL    GTID  QUERY "BEGIN"  ([ROWS_QUERY] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
              GTID  QUERY ddl
@@ -8,10 +8,10 @@ The order of the events:
              GTID standalone  QUERY ddl
     XA       GTID  QUERY "XA START"  …  QUERY "XA END"  XA_PREPARE, and later  GTID  QUERY "XA COMMIT" | "XA ROLLBACK"
 
-Without GTIDs MySQL logs anonymous ones, and before 5.7 none: there the BEGIN is the first event of a transaction.
+With gtid_mode=OFF, MySQL logs anonymous GTID events. Before 5.7 it logs none, and BEGIN is a transaction's first event.
 
-Where to resume: only the end of such a group is a position to resume from. A Commit carries it for a group with
-captured changes, a Heartbeat for all that ended since without any.
+Only the end of a group is a position to resume from. It is reported by the group's Commit if the group has captured
+changes, otherwise by the next Commit or Heartbeat.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -50,8 +50,8 @@ class Translator:
     """Turns the binlog of one generation into change events.
 
     gtids: whether positions carry a GTID set. False while the server may write transactions without GTIDs.
-    on_doubt: called with each doubt; raises to stop. If it returns, what is in doubt is left out. A transaction whose
-        outcome is in doubt then has a Begin and no Commit.
+    on_doubt: called with each doubt; raises to stop. If it returns, only what is in doubt is left out. A transaction
+        whose outcome is in doubt then has a Begin and no Commit.
     """
 
     def __init__(
@@ -70,44 +70,47 @@ class Translator:
         self._flavor = flavor
         self._gtids = gtids
         self._executed = Executed(flavor)
-        #: fingerprints of the definitions that were sent last
+        #: table → fingerprint of its last emitted definition
         self._announced: dict[TableName, str] = {}
+        #: ordinal of the last transaction with captured changes
         self._transaction = progress.transaction
-        #: of the open group
+        #: GTID event of the open group
         self._gtid: binlog.Gtid | None = None
+        #: whether a transaction is open, so that rows may follow
         self._in_group = False
-        #: of its BEGIN, which MariaDB does not send
+        #: thread id from the open transaction's BEGIN; 0 in MariaDB, which logs no BEGIN
         self._thread = 0
-        #: a Begin was sent for it
+        #: whether the open group's Begin was emitted
         self._begun = False
-        #: its outcome is in doubt: the rest of it is left out, too
+        #: whether the outcome of the open transaction is in doubt, so that the rest of it is left out
         self._abandoned = False
-        #: tables with captured changes in it
+        #: tables with captured changes in the open group
         self._changed: set[TableName] = set()
-        #: ordinal of its next row
+        #: ordinal of the next row in the open transaction
         self._row = 0
-        #: the statement that changed its next rows
+        #: text of the statement that changed the next rows, if the server logs it
         self._query: bytes | None = None
-        #: file and offset where the last group without captured changes ended; None if a Commit carries it, or will
+        #: file and offset for the next Heartbeat; None if there is no new position, or the next Commit reports it
         self._moved: tuple[str, int] | None = None
-        #: row images and transactions translated so far
+        #: number of translated row images; an updated row has two
         self.rows = 0
+        #: number of translated transactions with captured changes
         self.transactions = 0
         #: commit time of the last transaction with captured changes, µs since the epoch
         self.time_us = progress.time_us
 
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
-        """Translate consecutive events. `tables` has the table map of each fingerprint in them."""
+        """Translate consecutive events. `tables` maps the fingerprint in a rows event to its table map."""
         out: list[Event] = []
         for event in events:
             match event:
                 case binlog.Rows():
-                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    table = self._tracker.table_by_fingerprint(event.table) or await self._table(event, tables)
                     if table is not None:
                         self._rows(event, table, out)
                     self._query = None
                 case binlog.OversizedRows():
-                    table = self._tracker.table_behind(event.table) or await self._table(event, tables)
+                    table = self._tracker.table_by_fingerprint(event.table) or await self._table(event, tables)
                     if table is not None:
                         self._oversized(event, table, out)
                     self._query = None
@@ -129,7 +132,7 @@ class Translator:
         return out
 
     def take_heartbeat(self) -> Heartbeat | None:
-        """Return, once, how far the binlog was read without captured changes; None if a Commit carries it."""
+        """Return the position after groups without captured changes, once; None if there is no new position."""
         if self._moved is None:
             return None
         (file, end), self._moved = self._moved, None
@@ -138,7 +141,7 @@ class Translator:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     async def _table(self, event: AnyRows, tables: Mapping[str, TableMap]) -> Table | None:
-        """Return the table of a new table map; None if its columns have no names."""
+        """Return the table of a new table map; None, after reporting a doubt, if its columns have no names."""
         table_map = tables[event.table]
         if table_map.has_names:
             return await self._tracker.learn(table_map)
@@ -157,21 +160,21 @@ class Translator:
         if not event.complete and self._in_group and not self._abandoned:
             self._on_doubt(doubts.incomplete_row_image(event, _name(table)))
             return
-        if self._change(event, table, out):
+        if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
             out.append(RowsEvent(fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
             self.rows += event.count
             self._row += event.count // 2 if action is Action.UPDATE else event.count
 
     def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
-        """Report a row that was too large to be read: an event of that size has only one."""
-        if self._change(event, table, out):
+        """Emit the row of an event that was too large to be read: servers log a row of that size in its own event."""
+        if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
             out.append(OversizedRow(fingerprint, action, self._row, event.start, event.end, event.size))
             self._row += 1
 
-    def _change(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
-        """Send the Begin and the definition that rows of a table refer to; return False if no transaction is open."""
+    def _begin_rows(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
+        """Emit the Begin and the table's definition that rows need; return False if the rows are left out."""
         if not self._in_group:
             self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
             return False
@@ -202,8 +205,8 @@ class Translator:
             self._end(event, event.xid, out)
 
     async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
-        """Publish DDL on captured tables, and every definition that it changes."""
-        if self._gtid and self._gtid.alter in {"start", "rollback"}:  # it takes effect with its COMMIT ALTER, if any
+        """Emit DDL on captured tables, and every definition that it changes."""
+        if self._gtid and self._gtid.alter in {"start", "rollback"}:  # a two-phase ALTER takes effect at COMMIT ALTER
             return
         ddl = self._statements.read(event)
         if ddl is None:
@@ -235,7 +238,7 @@ class Translator:
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
-        """Send a table's definition before the first event that refers to it, and after each change."""
+        """Emit a table's definition, unless it was the last one emitted for this table."""
         name = table.schema, table.name
         if self._announced.get(name) != table.fingerprint:
             self._announced[name] = table.fingerprint
@@ -244,7 +247,7 @@ class Translator:
     # --- transactions ---------------------------------------------------------------------------------------------
 
     def _begin(self, event: AnyRows | binlog.Query, out: list[Event]) -> None:
-        """Send the Begin of the open group, once."""
+        """Emit the Begin of the open group, once."""
         if self._begun:
             return
         self._begun = True
@@ -257,13 +260,13 @@ class Translator:
         out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
 
     def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
-        """End an XA transaction: committed in one phase, or prepared, with an outcome that follows later."""
+        """End an XA transaction. Unless it is committed in one phase, a later event decides its outcome."""
         if not event.one_phase:
             self._require_no_changes(event, doubts.xa_prepare)
         self._end(event, None, out)
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
-        """End the open group: its end is a position to resume from."""
+        """End the open group, and note its end as a position to resume from."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun and not self._abandoned:
             out.append(Commit(self._executed.take(gtid), event.file, event.end, xid))
@@ -274,7 +277,7 @@ class Translator:
         self._reset()
 
     def _unfinished(self, event: BinlogEvent) -> None:
-        """Handle a transaction that begins while the last one, with captured changes, has not ended."""
+        """Handle the start of a transaction while the previous one, with captured changes, has not ended."""
         if not self._abandoned:
             self._on_doubt(doubts.unfinished_transaction(event, self._changed))
         self._reset()
@@ -282,7 +285,7 @@ class Translator:
     def _require_no_changes(
         self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
-        """Handle an event that leaves the outcome of the open transaction open: it must have no captured changes."""
+        """Report a doubt if the open transaction has captured changes: the event does not show their outcome."""
         if self._begun and not self._abandoned:
             self._on_doubt(doubt(event, self._changed))
             self._abandoned = True

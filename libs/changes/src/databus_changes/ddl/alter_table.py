@@ -8,7 +8,7 @@ from databus_changes.ddl.keys import read_key
 from databus_changes.ddl.reader import TokenReader
 from databus_changes.tables import TableName
 
-#: first words of table options that change no column; a character set may follow
+#: first words of table options that change no column; options for the character set may follow them
 _OPTIONS = {
     "ALGORITHM", "LOCK", "FORCE", "ENGINE", "ROW_FORMAT", "COMMENT", "KEY_BLOCK_SIZE", "AUTO_INCREMENT", "CHECKSUM",
     "AVG_ROW_LENGTH", "COMPRESSION", "CONNECTION", "DATA", "INDEX", "DELAY_KEY_WRITE", "ENCRYPTION", "ENCRYPTED",
@@ -17,7 +17,7 @@ _OPTIONS = {
     "PAGE_COMPRESSION_LEVEL", "PASSWORD", "STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "TABLESPACE",
     "STORAGE", "TRANSACTIONAL", "UNION", "AUTOEXTEND_SIZE", "DISABLE", "ENABLE", "UPGRADE",
 }  # fmt: skip
-#: first words of actions on partitions, rows or files, which end the statement
+#: first words of actions on partitions, rows or files; such an action is the last one of its statement
 _NO_COLUMNS = {
     "PARTITION", "TRUNCATE", "COALESCE", "REORGANIZE", "OPTIMIZE", "ANALYZE", "CHECK", "REBUILD", "REPAIR", "EXCHANGE",
     "DISCARD", "IMPORT", "REMOVE", "ORDER",
@@ -27,7 +27,9 @@ _NO_COLUMNS = {
 def alter_table(tokens: TokenReader, draft: TableDraft, schema: str, schema_charset: str) -> TableName | None:
     """Read the actions after the table's name into `draft`; return the table's new name if it gets one.
 
-    schema_charset: default character set of the table's schema, "" if it is not known. Raises CannotApply.
+    schema_charset: default character set of the table's schema, "" if it is not known.
+
+    Raises CannotApply.
     """
     actions = _Actions(tokens, draft, schema)
     actions.read()
@@ -74,7 +76,7 @@ class _Actions:
             self._draft.convert_columns()
             if not self.charset.take(tokens):
                 raise tokens.unexpected()
-            self.charset.take(tokens)
+            self.charset.take(tokens)  # COLLATE
         elif tokens.next in _NO_COLUMNS:
             tokens.skip_rest()
         else:

@@ -1,4 +1,4 @@
-"""Apply DDL to the known tables: derive them as they are after a statement, from its text alone.
+"""Apply DDL to the known tables: derive the tables after a statement from its text and the tables before it.
 
 The grammar covers what changes columns, character sets and keys, word by word; any other word raises CannotApply.
 sqlglot's own parser cannot do this: it does not know `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`, `NATIONAL CHAR`
@@ -24,19 +24,20 @@ from databus_changes.tables import TableName
 
 @dataclass
 class SchemaChanges:
-    """What a statement changes; None for what it drops."""
+    """What a statement changes."""
 
+    #: table as it is after the statement; None: dropped
     tables: dict[TableName, Table | None] = field(default_factory=dict)
-    #: default character sets of schemas
+    #: schema → default character set; None: dropped
     charsets: dict[str, str | None] = field(default_factory=dict)
 
 
 def apply_ddl(
     statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
 ) -> SchemaChanges:
-    """Return the tables and schemas that a statement changes; none if it is not DDL on them.
+    """Return the tables and schemas that a statement changes; none if it is not DDL on tables or schemas.
 
-    Raises CannotApply if its text is not understood, or a table that it starts from is not known.
+    Raises CannotApply if its text is not understood, or if a table that it alters, renames or copies is not known.
     """
     grammar = _Grammar(statement, tables, charsets, dialect)
     grammar.read()
@@ -44,7 +45,7 @@ def apply_ddl(
 
 
 class _Grammar:
-    """Applies one statement. It sees the known tables, with the changes that it has already made."""
+    """Reads one statement and applies it. Each part of the statement sees the changes of the parts before it."""
 
     def __init__(
         self, statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
@@ -77,7 +78,7 @@ class _Grammar:
     def _table(self, name: TableName) -> Table:
         table = self._find(name)
         if table is None:
-            raise CannotApply("the table it starts from is not known")
+            raise CannotApply(f"it starts from {'.'.join(name)}, which is not known")
         return table
 
     def _draft(self, name: TableName) -> TableDraft:
@@ -201,7 +202,7 @@ class _Grammar:
             raise tokens.unexpected()
 
     def _schema_charset(self) -> str:
-        """Read the options of a schema; return its character set, "" without one."""
+        """Read the options of a schema; return its character set, "" if the options do not give one."""
         clause = CharsetClause()
         while self._tokens.next:
             if not clause.take(self._tokens):

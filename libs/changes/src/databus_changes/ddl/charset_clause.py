@@ -6,13 +6,13 @@ from databus_changes.ddl.reader import TokenReader
 
 
 class CharsetClause:
-    """The default character set that a statement gives a table or a schema."""
+    """The clauses that give a table or a schema its default character set."""
 
     def __init__(self) -> None:
         self._charset = self._collation = ""
 
     def take(self, tokens: TokenReader) -> bool:
-        """Read one of the two clauses, if it comes next."""
+        """Read CHARACTER SET or COLLATE if one of them comes next; return whether it did."""
         tokens.take("DEFAULT")
         if charset := read_charset(tokens):
             self._charset = charset
@@ -24,11 +24,11 @@ class CharsetClause:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is CHARACTER SET DEFAULT."""
+        """Whether the clause is CHARACTER SET DEFAULT."""
         return self._charset == "default"
 
     def charset(self, default: str) -> str:
-        """Return the character set, `default` for CHARACTER SET DEFAULT; "" without one."""
+        """Return the character set: `default` for CHARACTER SET DEFAULT, "" without a clause."""
         return (default if self.is_default else self._charset) or charset_of(self._collation)
 
 

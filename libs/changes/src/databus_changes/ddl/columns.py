@@ -9,7 +9,7 @@ from databus_changes.ddl.definition import ColumnDefinition
 from databus_changes.ddl.keys import skip_check, skip_reference
 from databus_changes.ddl.reader import TokenReader
 
-_NATIONAL = "utf8mb3"
+_NATIONAL_CHARSET = "utf8mb3"
 _SIGNS = {"-", "+", "."}
 
 
@@ -30,7 +30,7 @@ def read_definition(tokens: TokenReader, name: str) -> ColumnDefinition:
     elif column.type == "serial":
         column = replace(column, type="bigint", unsigned=True, nullable=False, auto_increment=True, unique=True)
     elif column.type.startswith("national "):
-        column = replace(column, type=column.type.removeprefix("national "), charset=_NATIONAL)
+        column = replace(column, type=column.type.removeprefix("national "), charset=_NATIONAL_CHARSET)
     if column.type in {"varchar", "varbinary"} and not column.arguments:
         raise tokens.unexpected()
     while _attribute(tokens, column):
@@ -58,11 +58,11 @@ def _labels(tokens: TokenReader) -> tuple[str, ...]:
     while tokens.take(","):
         labels.append(tokens.string())
     tokens.expect(")")
-    return tuple(label.rstrip(" ") for label in labels)  # as the server stores them
+    return tuple(label.rstrip(" ") for label in labels)  # the server stores labels without trailing spaces
 
 
 def _attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
-    """Read one attribute into the column; return False for anything else."""
+    """Read one attribute into the column; return False if the next token does not begin an attribute."""
     return _type_attribute(tokens, column) or _value_attribute(tokens, column) or _column_option(tokens, column)
 
 
@@ -89,7 +89,7 @@ def _type_attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
         tokens.take("=")
         tokens.number()
     else:
-        return tokens.take("SIGNED") or tokens.take("BINARY")  # BINARY is a collation of the character set
+        return tokens.take("SIGNED") or tokens.take("BINARY")  # BINARY selects a collation
     return True
 
 
@@ -105,7 +105,7 @@ def _value_attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
     elif tokens.take("DEFAULT") or tokens.take("ON", "UPDATE"):
         _skip_value(tokens)
     elif tokens.take("GENERATED", "ALWAYS", "AS") or tokens.take("AS"):
-        if tokens.next != "(":  # ROW START and ROW END
+        if tokens.next != "(":  # ROW START or ROW END, in a system-versioned table
             raise tokens.unexpected()
         tokens.skip()
         column.generated = True
@@ -141,10 +141,10 @@ def _skip_value(tokens: TokenReader) -> None:
     """Step over a literal, an expression in parentheses, or a function's call."""
     while tokens.next in _SIGNS:
         tokens.skip()
-    introduced = tokens.next.startswith("_")
-    parenthesis = tokens.next == "("
+    is_introducer = tokens.next.startswith("_")  # _utf8mb4'text'
+    is_parenthesis = tokens.next == "("
     tokens.skip()
-    if introduced and tokens.next == "?":
+    if is_introducer and tokens.next == "?":
         tokens.skip()
-    if not parenthesis and tokens.next == "(":
+    if not is_parenthesis and tokens.next == "(":
         tokens.skip()

@@ -8,6 +8,7 @@ from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.keys import read_key
 from databus_changes.ddl.reader import TokenReader
 
+#: first words of a query that fills the table
 _QUERY = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE", "("}
 
 
@@ -32,9 +33,9 @@ def _read_options(tokens: TokenReader) -> CharsetClause:
         if clause.take(tokens):
             continue
         if tokens.take("WITH", "SYSTEM", "VERSIONING"):
-            raise CannotApply("a system-versioned table")
+            raise CannotApply("it creates a system-versioned table")
         if tokens.next in _QUERY:
-            raise CannotApply("a table created from a query")
+            raise CannotApply("it fills the table from a query")
         if not tokens.take("START", "TRANSACTION"):
             tokens.skip()
     return clause

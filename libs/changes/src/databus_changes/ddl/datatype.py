@@ -1,4 +1,4 @@
-"""Data types: every name that a statement may use, and how information_schema prints it."""
+"""Data types: every name that a statement may use, and how information_schema prints the type."""
 
 from databus.errors import CannotApply
 from databus_changes.charsets import character_width
@@ -33,7 +33,7 @@ _PHRASES = dict(
         key=lambda item: -len(item[0]),
     )
 )
-#: display width, signed and unsigned
+#: type → default display width, signed and unsigned
 _INTEGERS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
 NUMBERS = _INTEGERS.keys() | {"decimal", "float", "double"}
 #: largest size in bytes → the type without and with a character set
@@ -44,11 +44,13 @@ _BLOBS = {
     2**32 - 1: ("longblob", "longtext"),
 }
 _TEXTS = {text for _, text in _BLOBS.values()}
+#: type → default length
 _LENGTHS = {"char": 1, "binary": 1, "bit": 1, "vector": 2048}
 LABELLED = {"enum", "set"}
 #: types that have a character set
 TEXT = {"char", "varchar"} | _TEXTS | LABELLED
-_LONGEST_FLOAT = 24
+#: largest precision in bits of a FLOAT(p); above it, the type is DOUBLE
+_FLOAT_BITS = 24
 
 
 def read_type(tokens: TokenReader) -> str:
@@ -62,14 +64,14 @@ def read_type(tokens: TokenReader) -> str:
 def data_type(kind: str, arguments: tuple[int, ...], charset: str, dialect: Dialect) -> str:
     """Return DATA_TYPE: length, precision or character set turn some types into others."""
     if kind == "float" and len(arguments) == 1:
-        return "float" if arguments[0] <= _LONGEST_FLOAT else "double"
+        return "float" if arguments[0] <= _FLOAT_BITS else "double"
     if kind == "geometrycollection" and dialect.flavor == "mysql":
         return "geomcollection"
     if kind == "json" and dialect.flavor == "mariadb":
         return "longtext"
     if kind in TEXT and charset == "binary":
         if kind in LABELLED:
-            raise CannotApply("an ENUM or SET of binary labels")
+            raise CannotApply("it defines an ENUM or SET with binary labels")
         kind = {"char": "binary", "varchar": "varbinary"}.get(kind) or _blob(kind)
     if kind in {"text", "blob"} and arguments and arguments[0]:
         size = arguments[0] * (character_width(charset) if kind == "text" else 1)
@@ -108,8 +110,9 @@ def _size(kind: str, arguments: tuple[int, ...], dialect: Dialect, *, unsigned: 
             shown = (first or 4) if dialect.integer_widths else None
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
             width = first or _INTEGERS[kind][unsigned]
-            wanted = dialect.integer_widths or zerofill or (kind, width, unsigned) == ("tinyint", 1, False)
-            shown = width if wanted else None
+            # MySQL 8.0.19 and later still print the width of TINYINT(1), and with ZEROFILL.
+            is_printed = dialect.integer_widths or zerofill or (kind, width, unsigned) == ("tinyint", 1, False)
+            shown = width if is_printed else None
         case _:
             shown = None
     return "" if shown is None else f"({shown})"

@@ -23,6 +23,7 @@ class ColumnDefinition:
     collation: str = ""
     unsigned: bool = False
     zerofill: bool = False
+    #: None if the statement has neither NULL nor NOT NULL
     nullable: bool | None = None
     auto_increment: bool = False
     generated: bool = False
@@ -30,7 +31,7 @@ class ColumnDefinition:
     compressed: bool = False
     primary: bool = False
     unique: bool = False
-    #: the column it follows: "" for FIRST, None if the statement gives no position
+    #: the column before this one: "" for FIRST, None if the statement gives no position
     after: str | None = None
 
     def column(self, default_charset: str, dialect: Dialect) -> Column:
@@ -75,7 +76,7 @@ class ColumnDefinition:
 
 
 def convert_column(column: Column, charset: str) -> Column:
-    """Return a column as CONVERT TO CHARACTER SET leaves it: a TEXT grows if its characters do."""
+    """Return a column after CONVERT TO CHARACTER SET. A TEXT type becomes larger if the new characters are longer."""
     if column.type not in TEXT:
         return column
     kind = column.type

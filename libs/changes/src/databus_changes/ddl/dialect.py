@@ -11,7 +11,7 @@ from databus_binlog.position import release
 from databus_changes.charsets import charset_of
 from databus_changes.tables import TableName
 
-if TYPE_CHECKING:  # DDL in files is read without a server
+if TYPE_CHECKING:  # not imported otherwise: DDL in binlog files is read without a server
     from databus_binlog.session import Session
 
 _NO_WIDTHS_SINCE = (8, 0, 19)
@@ -22,17 +22,17 @@ class Dialect:
     """A server's defaults, as far as the columns of a table depend on them."""
 
     flavor: Flavor
-    #: information_schema prints display widths: int(11)
+    #: whether information_schema prints the display widths of integers, as in int(11)
     integer_widths: bool
-    #: a TIMESTAMP may be NULL unless it says NOT NULL
+    #: whether a TIMESTAMP column without NOT NULL may be NULL (explicit_defaults_for_timestamp)
     explicit_timestamps: bool = True
-    #: character set of a schema without one of its own
+    #: character set of a schema that is created without one
     charset: str = "utf8mb4"
-    #: names of tables are not case-sensitive (lower_case_table_names)
+    #: whether names of tables are not case-sensitive (lower_case_table_names)
     folds_names: bool = False
 
     def name(self, schema: str, table: str) -> TableName:
-        """Return a table's name as the server stores it."""
+        """Return a table's name in the form in which names are compared: in lower case if case does not matter."""
         return (schema.lower(), table.lower()) if self.folds_names else (schema, table)
 
 

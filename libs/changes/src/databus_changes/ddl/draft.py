@@ -13,7 +13,7 @@ _PRIMARY = "PRIMARY"
 
 
 class TableDraft:
-    """Collects the actions of one statement on one table; `table` applies them in the order in which servers do.
+    """Collects the actions of one statement on one table; `table` applies them in the order that servers use.
 
     Indexes are identified by name; the primary key is the one called PRIMARY. Column names are not case-sensitive.
     """
@@ -29,18 +29,18 @@ class TableDraft:
         self._converts = False
         self._dropped: list[str] = []
         self._renamed: dict[str, str] = {}
-        #: in the statement's order, with the old name of the column, "" for a new one
+        #: (old name, definition) of each redefined column, ("", definition) of each added one, in the statement's order
         self._defined: list[tuple[str, ColumnDefinition]] = []
         self._visible: dict[str, bool] = {}
         self._dropped_indexes: list[str] = []
         self._renamed_indexes: list[tuple[str, str]] = []
-        #: name, columns, whether to skip it if an index has that name
+        #: (name, columns, if_not_exists) of each added key
         self._keys: list[tuple[str, list[str], bool]] = []
 
     # --- collecting -----------------------------------------------------------------------------------------------
 
     def has_column(self, name: str) -> bool:
-        """Return whether the table has had a column of this name before the statement."""
+        """Return whether the table had a column of this name before the statement."""
         return any(column.name.lower() == name.lower() for column in self._columns)
 
     def add_column(self, definition: ColumnDefinition) -> None:
@@ -68,7 +68,7 @@ class TableDraft:
         self._converts = True
 
     def add_key(self, name: str, columns: list[str], *, primary: bool = False, if_not_exists: bool = False) -> None:
-        """Add an index; without a name it gets one from its first column."""
+        """Add an index. An index without a name is named after its first column."""
         self._keys.append((_PRIMARY if primary else name, columns, if_not_exists))
 
     def drop_index(self, name: str) -> None:
@@ -82,7 +82,7 @@ class TableDraft:
     # --- applying -------------------------------------------------------------------------------------------------
 
     def table(self, schema: str, name: str) -> Table:
-        """Return the table after the statement. Raises CannotApply if the statement does not fit the table before."""
+        """Return the table after the statement. Raises CannotApply if the statement does not fit the known table."""
         if self._converts:
             self._convert_columns()
         for index in self._dropped_indexes:
@@ -92,18 +92,18 @@ class TableDraft:
                 self._indexes[new] = self._indexes.pop(old)
         self._change_columns()
         self._add_keys()
-        return self._built(schema, name)
+        return self._build(schema, name)
 
     def _convert_columns(self) -> None:
         if self.charset == "binary":
-            raise CannotApply("a conversion to binary")
+            raise CannotApply("it converts columns to the character set binary")
         self._columns = [convert_column(column, self.charset) for column in self._columns]
 
     def _change_columns(self) -> None:
         """Drop, rename and define columns as servers do it (mysql_prepare_alter_table).
 
-        Columns that keep their position come first. Then the others are placed as the statement says, which may be
-        after a column by its new name.
+        Columns that keep their position come first. Then the other columns are inserted one by one; AFTER may name
+        a column by its new name.
         """
         dropped = {name.lower() for name in self._dropped}
         staying = {old.lower(): new for old, new in self._defined if old and new.after is None}
@@ -140,13 +140,13 @@ class TableDraft:
         for position, column in enumerate(self._columns, start=1):
             if column.name.lower() == after.lower():
                 return position
-        raise CannotApply("AFTER names a column that is not known")
+        raise CannotApply("its AFTER names a column that is not known")
 
     def _defined_column(self, definition: ColumnDefinition) -> Column:
         return definition.column(self.charset, self._dialect)
 
     def _add_keys(self) -> None:
-        """Add the keys that come with columns, then those of the statement."""
+        """Add the keys from column definitions, then the keys that the statement adds by themselves."""
         for _, definition in self._defined:
             if definition.primary:
                 self._add_primary_key([definition.name])
@@ -160,7 +160,7 @@ class TableDraft:
 
     def _add_primary_key(self, columns: list[str]) -> None:
         if self._indexes.get(_PRIMARY):
-            raise CannotApply("a second primary key")
+            raise CannotApply("it adds a second primary key")
         self._indexes[_PRIMARY] = columns
 
     def _add_index(self, name: str, columns: list[str]) -> None:
@@ -171,26 +171,26 @@ class TableDraft:
             name, number = f"{base}_{number}", number + 1
         self._indexes[name] = columns
 
-    def _built(self, schema: str, name: str) -> Table:
+    def _build(self, schema: str, name: str) -> Table:
         positions = {column.name.lower(): position for position, column in enumerate(self._columns)}
         if len(positions) < len(self._columns) or not positions:
-            raise CannotApply("two columns of one name, or no column")
+            raise CannotApply("it leaves two columns with one name, or no column")
         key = [column.lower() for column in self._indexes.get(_PRIMARY, [])]
         if not positions.keys() >= set(key):
-            raise CannotApply("the primary key names a column that is not known")
+            raise CannotApply("its primary key names a column that is not known")
         primary_key = tuple(positions[column] for column in key)
         columns = tuple(
             msgspec.structs.replace(column, nullable=False) if position in primary_key else column
             for position, column in enumerate(self._columns)
         )
         names = {column.name.lower(): column.name for column in columns}
-        indexes = tuple(_index(name, columns, names) for name, columns in self._ordered() if columns and all(columns))
+        indexes = tuple(_index(name, columns, names) for name, columns in self._sorted() if columns and all(columns))
         return Table(
             schema=schema, name=name, columns=columns, primary_key=primary_key, indexes=indexes, charset=self.charset
         )
 
-    def _ordered(self) -> Iterable[tuple[str, list[str]]]:
-        """Return the indexes, the primary key first."""
+    def _sorted(self) -> Iterable[tuple[str, list[str]]]:
+        """Return the names and columns of all indexes, the primary key first."""
         return sorted(self._indexes.items(), key=lambda item: item[0] != _PRIMARY)
 
 

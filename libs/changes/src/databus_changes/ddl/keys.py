@@ -3,11 +3,12 @@
 from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.reader import TokenReader
 
+#: first words of a key or a constraint
 _STARTERS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 
 
 def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
-    """Read a key into a table, or step over a constraint; return False if a column's definition comes next."""
+    """Read a key into `draft`, or skip a constraint; return False if neither comes next."""
     if tokens.next not in _STARTERS:
         return False
     symbol = ""
@@ -20,15 +21,16 @@ def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
     elif tokens.take("FOREIGN", "KEY"):
         _skip_foreign_key(tokens)
     elif tokens.take("PRIMARY", "KEY"):
-        _read_key(tokens, draft, "", primary=True)
+        _read_index(tokens, draft, "", primary=True)
     else:
         _ = tokens.take("UNIQUE") or tokens.take("FULLTEXT") or tokens.take("SPATIAL")
         _ = tokens.take("INDEX") or tokens.take("KEY")
-        _read_key(tokens, draft, symbol, primary=False)
+        _read_index(tokens, draft, symbol, primary=False)
     return True
 
 
-def _read_key(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool) -> None:
+def _read_index(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool) -> None:
+    """Read the name and columns of an index. Without a name it gets that of its constraint, `symbol`."""
     if_not_exists = tokens.take("IF", "NOT", "EXISTS")
     name = symbol
     if tokens.next not in {"(", "USING", "TYPE"}:

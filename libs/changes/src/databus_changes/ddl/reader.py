@@ -9,7 +9,7 @@ from databus_changes.tables import TableName
 
 
 class TokenReader:
-    """A position among tokens. Every method except `take` and `next` raises CannotApply at an unexpected token."""
+    """A position in a statement's tokens. All methods except `take` raise CannotApply at an unexpected token."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -17,7 +17,7 @@ class TokenReader:
 
     @property
     def next(self) -> str:
-        """The next keyword: "?" for something quoted, "" at the end."""
+        """The next token's keyword: "?" if it is quoted, "" at the end of the statement."""
         token = self._peek()
         return token.keyword if token else ""
 
@@ -35,7 +35,7 @@ class TokenReader:
             raise self.unexpected()
 
     def skip(self) -> str:
-        """Skip one token, or everything in parentheses; return its keyword."""
+        """Skip one token, or parentheses with their content; return the keyword of the first token."""
         keyword, depth = self.next, 0
         while self._index < len(self._tokens):
             depth += {"(": 1, ")": -1}.get(self.next, 0)
@@ -70,7 +70,7 @@ class TokenReader:
         return (name, self.name()) if self.take(".") else (default_schema, name)
 
     def key_columns(self) -> list[str]:
-        """Read `(name [(length)] [ASC|DESC], …)`; an expression is returned as an empty name."""
+        """Read `(name [(length)] [ASC|DESC], …)` and return the names, "" for an expression."""
         columns: list[str] = []
         self.expect("(")
         while True:
@@ -96,14 +96,14 @@ class TokenReader:
         return unescaped(token.raw)
 
     def number(self) -> int:
-        """Read an unsigned number."""
+        """Read an unsigned integer."""
         if not self.next.isascii() or not self.next.isdigit():
             raise self.unexpected()
         return int(self.skip())
 
     def unexpected(self) -> CannotApply:
-        """Return an error that names the next token, unless it may be data."""
-        what = {"": "its end", "?": "a quoted text"}.get(self.next, self.next)
+        """Return an error that names the next token, unless the token may be data."""
+        what = {"": "the end of the statement", "?": "a quoted text"}.get(self.next, self.next)
         return CannotApply(f"{what} (token {self._index + 1}) is not understood")
 
     def _peek(self) -> Token | None:

@@ -1,7 +1,7 @@
 """Classifies a statement in the binlog: which tables it defines, or whether it may change rows.
 
 Only statements are inspected, never rows. Tokens are enough to find names safely, because the tokenizer handles quotes,
-comments and white space. They do not fail at a clause that a full parser does not know.
+comments and white space. A full parser would fail at a clause that it does not know.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ _ACTIONS = {
     "DROP": Action.DROP,
     "TRUNCATE": Action.TRUNCATE,
 }
-#: verbs that change no rows, or only by an action above; any other verb may change rows
+#: verbs that change no rows, except as one of the actions above; any other verb may change rows
 _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"} | _ACTIONS.keys()
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
 _MODIFIERS = {"ONLINE", "OFFLINE", "IGNORE", "OR", "REPLACE", "TEMPORARY"}
 #: words that may stand between INSERT, REPLACE, UPDATE or DELETE and the table
 _DML_MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO", "FROM"}
-#: what follows the table of an UPDATE or DELETE of one table
+#: keywords that may follow the table's name in an UPDATE or DELETE of one table; "" is the end
 _AFTER_TARGET = {"UPDATE": {"SET"}, "DELETE": {"WHERE", "ORDER", "LIMIT", ""}}
 
 
@@ -36,35 +36,35 @@ class TableChange:
 
     action: Action
     table: TableName
-    #: the statement, with this table's name qualified
+    #: the text of the statement, in which this table's name is qualified with its schema
     query: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One statement, classified. `changes`, `dropped_schema` and `changes_rows` exclude one another."""
+    """One classified statement. At most one of `changes`, `dropped_schema` and `changes_rows` is set."""
 
-    #: schema of names without one
+    #: default schema: that of names without a schema
     schema: str
     tokens: Sequence[Token]
-    #: tables it creates, alters, drops, truncates or renames: old and new name in turn
+    #: one for each table that it creates, alters, drops or truncates, two for a rename: old name, then new name
     changes: tuple[TableChange, ...] = ()
-    #: those tables are temporary: their rows are never in the binlog
+    #: whether the tables in `changes` are temporary; their rows are never in the binlog
     temporary: bool = False
-    #: it fills the table that it creates from a query
+    #: whether it fills the table that it creates from a query
     has_query: bool = False
     #: schema that it drops, with all tables
     dropped_schema: str | None = None
-    #: it may change rows, of tables that it names or of others (through a routine or a trigger)
+    #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
-    #: the one table whose rows it changes, if its text shows that
+    #: the table whose rows it changes, if its text shows that it changes only one
     target: TableName | None = None
-    #: the default schema and all others that it may name
+    #: the default schema, and all other schemas that it may name
     schemas: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> list[tuple[TableChange, ...]]:
-        """The changes one by one, both names of a rename together."""
+        """The changes one by one; the two of a rename are one step."""
         size = 2 if len(self.changes) > 1 and self.changes[0].action is Action.ALTER else 1
         return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
 
@@ -124,20 +124,20 @@ def _has_query(keywords: list[str]) -> bool:
 
 
 def _past_condition(keywords: list[str], index: int) -> int:
-    """Skip IF [NOT] EXISTS."""
+    """Return the index after IF [NOT] EXISTS, if that is at `index`."""
     if keywords[index] != "IF" or keywords[index + 1] not in {"NOT", "EXISTS"}:
         return index
     return index + (3 if keywords[index + 1] == "NOT" else 2)
 
 
 def _name(tokens: Sequence[Token], index: int) -> Sequence[Token]:
-    """Return the parts of `a` or `db.a`; nothing at the end of the statement."""
+    """Return the tokens of the name `a` or `db.a`; none at the end of the statement."""
     qualified = index + 2 < len(tokens) and tokens[index + 1].keyword == "."
     return [tokens[index], tokens[index + 2]] if qualified else tokens[index : index + 1]
 
 
 def _tables(verb: str, tokens: Sequence[Token], index: int) -> Iterator[Sequence[Token]]:
-    """Yield the names of the tables that a statement creates, alters, drops, truncates or renames."""
+    """Yield the name of each table that a statement creates, alters, drops, truncates or renames, as tokens."""
     keywords = _keywords(tokens)
     starts = [index]
     if verb in {"DROP", "RENAME"}:
@@ -164,7 +164,7 @@ def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[T
 
 
 def _target(tokens: Sequence[Token], keywords: list[str], schema: str) -> TableName | None:
-    """Return the table that an INSERT, REPLACE, UPDATE or DELETE of one table changes."""
+    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes; None if it may change several."""
     if keywords[0] not in {"INSERT", "REPLACE", "UPDATE", "DELETE"}:
         return None
     index = 1

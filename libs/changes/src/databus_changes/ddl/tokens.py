@@ -22,7 +22,7 @@ _WORD = re.compile(r"\S+")
 
 
 class _Tokenizer(MySQL.Tokenizer):
-    COMMANDS: ClassVar[set[TokenType]] = set()  # otherwise what follows REPLACE, RENAME or CALL would be one string
+    COMMANDS: ClassVar[set[TokenType]] = set()  # otherwise all text after REPLACE, RENAME or CALL would be one token
 
 
 def tokenize(statement: str) -> list[Token]:
@@ -39,7 +39,7 @@ def tokenize(statement: str) -> list[Token]:
 
 
 def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
-    """Split what sqlglot joins (PRIMARY KEY, DOUBLE PRECISION)."""
+    """Yield a token of sqlglot, split into words if sqlglot joined several (PRIMARY KEY, DOUBLE PRECISION)."""
     raw = text[joined.start : joined.end + 1]
     if joined.token_type == TokenType.IDENTIFIER or joined.token_type in _LITERALS:
         yield Token("?", raw, joined.start)
