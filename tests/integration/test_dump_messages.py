@@ -91,7 +91,7 @@ async def test_a_dump_that_cannot_be_printed_is_refused_in_one_line(
 
         manifest = await api.dumped()
         assert "t with compat: strict, which lacks" in await refusal(manifest["id"])
-        assert "has none of these tables" in await refusal(manifest["id"], "--tables", "no.*")
+        assert "has none of the selected tables" in await refusal(manifest["id"], "--tables", "no.*")
         assert "404: there is no dump 1" in await refusal("1")
         await execute("ALTER TABLE t DROP COLUMN mail")
         failed = await api.dumped(state="failed")

@@ -111,7 +111,11 @@ async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     assert message["Rows"] == [[b"1", b"x" * LIMIT]]
     assert message["Key"]["Pos"] == {"Name": "log.1", "Pos": 104}
     assert (await dead_letters("list", "--json"))[1] == []
-    assert await dead_letters("replay", "--to", "nowhere") == (1, [], "databus: there is no topic nowhere\n")
+    assert await dead_letters("replay", "--to", "nowhere") == (
+        1,
+        [],
+        "databus: --to: there is no topic nowhere; create it first\n",
+    )
 
 
 async def test_split_cuts_an_event_by_rows_and_leaves_out_only_the_row_that_is_too_large(

@@ -1,4 +1,4 @@
-"""Binlog files made of single events, some of them as MySQL 9 wrote them into tests/golden/mysql.bin."""
+"""Binlog files made of single events, some of which are copied from tests/golden/mysql.bin, a file of MySQL 9."""
 
 import json
 import struct
@@ -19,14 +19,14 @@ Run = Callable[..., tuple[int, list[dict], list[str]]]
 
 
 class BinlogFile:
-    """Collects events; `write` makes a file of them."""
+    """Collects events; `write` writes them to a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._golden = GOLDEN.read_bytes()
         [head, *_] = (event for event, _ in read_files([str(GOLDEN)]))
         self._data = self._golden[: head.end]
-        #: where each event starts
+        #: offset of each added event
         self.starts: list[int] = []
 
     def query(self, text: str, schema: str = "shop", thread: int = 1) -> "BinlogFile":
@@ -40,6 +40,7 @@ class BinlogFile:
     def row(self) -> "BinlogFile":
         """Add the golden file's first row of shop.items, with its table map."""
         rows = next(e for e, tables in _events() if isinstance(e, Rows) and tables[e.table].name == "items")
+        # Before the names, a table map has a header of 19 bytes, and 8 bytes of table id and flags.
         table_map = self._golden.rindex(b"\x04shop\0\x05items\0", 0, rows.start) - 19 - 8
         return self._copy_at(table_map)._copy(rows)
 
@@ -47,7 +48,7 @@ class BinlogFile:
         return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))
 
     def transaction(self) -> "BinlogFile":
-        """Add a transaction with one row."""
+        """Add the events of a transaction with one row."""
         return self.gtid().query("BEGIN").row().xid()
 
     def write(self) -> str:
@@ -83,7 +84,7 @@ def binlog_file(tmp_path: Path) -> Callable[[str], BinlogFile]:
 
 @pytest.fixture
 def run(capsysbinary) -> Run:
-    """Run `databus binlog`; return its exit code, the lines of its output, and its notices."""
+    """Run `databus binlog`; return its exit code, its output as decoded lines, and its lines on standard error."""
 
     def run(*arguments: str) -> tuple[int, list[dict], list[str]]:
         code = main(["binlog", *arguments])

@@ -1,4 +1,4 @@
-"""`databus binlog` on files that MariaDB 10.11 wrote, and on damaged or missing files."""
+"""`databus binlog` on files that MariaDB 10.11 and MySQL 9 wrote, and on damaged or missing files."""
 
 import io
 import json
@@ -22,7 +22,8 @@ from databus_messages import transaction_buffer
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
-#: Metadata of columns from the statements of x1 and x2, which the files lack: `+` unsigned, `!` binary, `.n` digits.
+#: The columns of the tables in x1.bin and x2.bin, whose names and metadata are not in the files. After a name: `+` is
+#: an unsigned column, `!` a binary one, `.n` one with n fraction digits.
 COLUMNS = {
     "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
     "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "
@@ -34,14 +35,14 @@ COLUMNS = {
 
 
 def described(table: TableMap) -> TableMap:
-    """Complete a table from the above, as an information_schema would, and the rest as the command does."""
-    changed = dict(enumerate(table.columns))
+    """Complete a table map from COLUMNS, and what is still missing as the command does."""
+    columns = list(table.columns)
     for index, text in enumerate(COLUMNS.get(table.name, "").split()):
         name, _, digits = text.rstrip("+!").partition(".")
-        facts = {"name": name} | ({"metadata": int(digits)} if digits else {})
-        facts |= {"unsigned": True} if text.endswith("+") else {"charset": "binary"} if text.endswith("!") else {}
-        changed[index] = msgspec.structs.replace(changed[index], **facts)
-    table = msgspec.structs.replace(table, columns=tuple(changed.values()))
+        attributes = {"name": name} | ({"metadata": int(digits)} if digits else {})
+        attributes |= {"unsigned": True} if text.endswith("+") else {"charset": "binary"} if text.endswith("!") else {}
+        columns[index] = msgspec.structs.replace(columns[index], **attributes)
+    table = msgspec.structs.replace(table, columns=tuple(columns))
     return Completion(lambda _: None).describe(table)
 
 
@@ -60,19 +61,19 @@ def golden(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["x1.bin", "x2.bin"])
-def test_files_give_what_the_statements_wrote(name):
+def test_with_complete_metadata_the_lines_have_the_values_of_the_statements(name):
     assert lines_of(name) == golden(name)
 
 
 @pytest.mark.parametrize("name", ["x3.bin", "x4.bin", "x5.bin", "../mysql-binlog/m1.bin"])
-def test_the_command_gives_what_the_statements_wrote(name):
+def test_the_command_prints_the_values_of_the_statements_and_a_summary(name):
     command = [sys.executable, "-m", "databus_cli", "binlog", path(name)]
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stdout == golden(name)
     assert b"\nposition" in done.stderr
 
 
-def test_missing_metadata_is_assumed_and_reported_once_a_table(run):
+def test_missing_metadata_is_assumed_and_reported_once_per_table(run):
     code, lines, notices = run(path("x1.bin"), "--quiet")
     row = next(line["row"] for line in lines if line.get("table") == "tt")
     assert code == 0
@@ -80,7 +81,7 @@ def test_missing_metadata_is_assumed_and_reported_once_a_table(run):
     assert [notice.split()[1] for notice in notices] == ["lab.tt:", "lab.st9:", "lab.uu:"]
 
 
-def test_fraction_digits_are_never_guessed(run):
+def test_missing_fraction_digits_stop_the_command_unless_the_table_is_not_selected(run):
     code, lines, notices = run(path("x2.bin"), "--quiet")
     assert code == 1
     assert lines[-1]["query"].startswith("create table oldt")
@@ -91,7 +92,7 @@ def test_fraction_digits_are_never_guessed(run):
     assert {line["table"] for line in lines if "table" in line} == {"cz", "comp"}
 
 
-def test_patterns_choose_rows_and_the_statements_that_may_concern_them(run):
+def test_patterns_select_rows_and_the_statements_that_may_concern_them(run):
     _, lines, _ = run(path("x2.bin"), "--quiet", "--tables", "shop.*")
     assert [line["query"].split()[0] for line in lines] == ["XA", "XA", "XA", "SAVEPOINT"]
     _, lines, _ = run(path("x3.bin"), "--tables", "lab.st?", "*.sq")
@@ -99,7 +100,7 @@ def test_patterns_choose_rows_and_the_statements_that_may_concern_them(run):
     assert sum(line["type"] == "query" for line in lines) == 11
 
 
-def test_messages_are_those_of_reader_and_publisher(run):
+def test_format_databus_prints_the_records_that_the_publisher_would_write(run):
     code, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
     assert code == 0
     assert [line["key"] for line in lines] == [
@@ -128,7 +129,7 @@ def test_rows_above_the_limit_are_printed_without_their_values(run):
 
 
 @pytest.mark.parametrize("memory", [1 << 26, 10])
-def test_a_format_that_needs_the_end_of_a_transaction_gets_it(run, monkeypatch, memory):
+def test_a_format_can_mark_the_last_row_of_each_transaction(run, monkeypatch, memory):
     monkeypatch.setattr(transaction_buffer, "_MEMORY_BYTES", memory)
     arguments = ("--quiet", "--format", "maxwell-json", "--option", "output_xoffset=true", "--tables", "shop.*")
     code, lines, _ = run(str(GOLDEN), *arguments)
@@ -142,18 +143,18 @@ def test_a_format_that_needs_the_end_of_a_transaction_gets_it(run, monkeypatch, 
     assert [row["xoffset"] for row in sale[:-1]] == list(range(len(sale) - 1))
 
 
-def test_a_transaction_without_an_end_is_printed_as_far_as_a_format_can(run, tmp_path):
+def test_a_transaction_without_an_end_is_printed_only_by_formats_that_do_not_need_the_end(run, tmp_path):
     xid = next(event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Xid))
     (tmp_path / "open.bin").write_bytes(GOLDEN.read_bytes()[: xid.start])
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "maxwell-json")
     assert (code, lines) == (0, [])
-    assert "databus: rows of transactions without an end left out: 1;" in "".join(notices)
+    assert "databus: rows of a transaction whose end is not in the files left out: 1; " in "".join(notices)
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "databus")
     assert (code, [line["key"]["Action"] for line in lines]) == (0, ["DDL", "DML"])
-    assert "databus: ends of transactions that the files do not contain left out: 1;" in "".join(notices)
+    assert notices == ["databus: the end of the last transaction is not in the files; its first part was printed"]
 
 
-def test_messages_begin_at_the_given_offset(run):
+def test_records_begin_at_the_given_offset(run):
     arguments = (str(GOLDEN), "--quiet", "--format", "canal-json", "--tables", "shop.orders")
     _, expected, _ = run(*arguments)
     [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
@@ -164,7 +165,7 @@ def test_messages_begin_at_the_given_offset(run):
 
 
 @pytest.mark.parametrize("start", [4, 256, 417, 3822])
-def test_reading_begins_at_the_given_offset(run, start):
+def test_json_lines_begin_at_the_given_offset(run, start):
     code, lines, _ = run(path("x3.bin"), "--from", str(start))
     expected = [json.loads(line) for line in golden("x3.bin").splitlines()]
     assert code == 0
@@ -174,14 +175,14 @@ def test_reading_begins_at_the_given_offset(run, start):
 
 
 @pytest.mark.parametrize("start", [5, 255, 700, 707, 5000, 5510])
-def test_a_wrong_start_is_one_clear_error(run, start):
+def test_an_offset_that_is_not_that_of_an_event_is_reported_in_one_line(run, start):
     code, lines, notices = run(path("x3.bin"), "--from", str(start))
     assert (code, lines) == (1, [])
     [notice] = notices
     assert notice.startswith(f"databus: no event can be read at x3.bin:{start} (")
 
 
-def test_a_cut_off_file_gives_its_good_part(run, tmp_path):
+def test_a_truncated_file_is_printed_up_to_its_last_complete_event(run, tmp_path):
     cut = tmp_path / "cut.bin"
     cut.write_bytes(Path(path("x4.bin")).read_bytes()[:-50])
     code, lines, notices = run(str(cut))
@@ -190,7 +191,7 @@ def test_a_cut_off_file_gives_its_good_part(run, tmp_path):
     assert notices[-1] == "databus: cut.bin ends inside the event at 1498; it is cut off or still written to"
 
 
-def test_a_corrupt_file_gives_what_comes_before(run, tmp_path):
+def test_a_corrupt_file_is_printed_up_to_the_corrupt_event(run, tmp_path):
     data = bytearray(Path(path("x4.bin")).read_bytes())
     data[1000] ^= 1
     (tmp_path / "bad.bin").write_bytes(data)
@@ -211,7 +212,7 @@ def test_a_missing_file_is_named(run):
     assert run("nowhere.bin") == (1, [], ["databus: nowhere.bin: No such file or directory"])
 
 
-def test_files_follow_one_another_and_standard_input(run, monkeypatch, tmp_path):
+def test_files_and_standard_input_are_read_in_the_given_order(run, monkeypatch, tmp_path):
     (tmp_path / "mbin.000004").write_bytes(Path(path("x5.bin")).read_bytes())
     stdin = io.TextIOWrapper(io.BytesIO(Path(path("x4.bin")).read_bytes()))
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -223,7 +224,7 @@ def test_files_follow_one_another_and_standard_input(run, monkeypatch, tmp_path)
     ]
 
 
-def test_the_summary_counts_what_was_there(run):
+def test_the_summary_has_the_counts_and_the_range_of_the_files(run):
     _, _, notices = run(path("x3.bin"), path("x4.bin"))
     summary = dict(notice.split(maxsplit=1) for notice in notices if not notice.startswith("databus:"))
     assert summary["bytes"] == "7,080"

@@ -1,4 +1,4 @@
-"""`databus binlog --format`: it stops where the reader stops, with its words, or leaves out what is in doubt."""
+"""`databus binlog --format` stops where the reader stops, with the same message, or leaves out what is in doubt."""
 
 import asyncio
 from pathlib import Path
@@ -18,11 +18,11 @@ from databus_cli.binlog import transactions
 from databus_cli.binlog.files import read_files
 
 M1 = Path(__file__).parents[2] / "fixtures" / "mysql-binlog" / "m1.bin"
-LENIENT = "; --lenient leaves it out and continues"
+LENIENT = "; --lenient leaves the doubtful changes out and continues"
 
 
-def as_the_reader_reads(path: str) -> tuple[list[int], str]:
-    """Decode and translate as databus_reader does; return where changes start, and the error that stops it."""
+def translate_as_the_reader(path: str) -> tuple[list[int], str]:
+    """Decode and translate as the reader does; return the start offsets of changes, and the error that stops it."""
 
     async def look_up(_schema, _name):
         return None
@@ -47,7 +47,7 @@ def starts(changes):
 
 
 def log_of(binlog_file, case):
-    """Return a file whose third transaction is the case; a fourth one follows."""
+    """Write a file with a statement, a transaction, the events of the case, and another transaction."""
     file = binlog_file().query("CREATE DATABASE shop").transaction()
     case(file)
     return file.transaction().write()
@@ -72,19 +72,19 @@ STOPS = {
 }
 
 
-def test_an_alter_of_a_temporary_table_is_ignored_by_both(run, binlog_file):
+def test_an_alter_of_a_temporary_table_is_ignored_by_the_reader_and_the_command(run, binlog_file):
     path = log_of(binlog_file, alter_of_a_temporary_table)
-    changes, error = as_the_reader_reads(path)
+    changes, error = translate_as_the_reader(path)
     code, lines, notices = run(path, "--format", "databus", "--quiet")
     assert (len(changes), error) == (2, "")
     assert (code, len(lines), notices) == (0, 2, [])
 
 
 @pytest.mark.parametrize("name", STOPS)
-def test_it_stops_where_the_reader_stops_with_the_same_words(run, binlog_file, name):
+def test_the_command_stops_where_the_reader_stops_with_the_same_message(run, binlog_file, name):
     case, words = STOPS[name]
     path = log_of(binlog_file, case)
-    changes, error = as_the_reader_reads(path)
+    changes, error = translate_as_the_reader(path)
     assert words in error
     code, lines, notices = run(path, "--format", "databus", "--quiet")
     assert (code, notices[-1]) == (1, f"databus: {error}{LENIENT}")
@@ -105,7 +105,9 @@ def test_it_stops_where_the_reader_stops_with_the_same_words(run, binlog_file, n
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
 @pytest.mark.parametrize("memory", [1 << 26, 10])
-def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monkeypatch, name, left_out, output, memory):
+def test_lenient_leaves_out_what_is_in_doubt_and_reports_it(
+    run, binlog_file, monkeypatch, name, left_out, output, memory
+):
     monkeypatch.setattr(transactions, "_IN_MEMORY", memory)
     path = log_of(binlog_file, STOPS[name][0])
     code, lines, notices = run(path, "--format", output, "--quiet", "--lenient")
@@ -114,7 +116,7 @@ def test_lenient_leaves_out_what_is_in_doubt_and_says_so(run, binlog_file, monke
     assert notice.startswith(f"databus: {left_out}, the first at binlog.000007:")
 
 
-def test_lenient_counts_and_names_the_first_position(run, binlog_file):
+def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
     file = binlog_file()
     for _ in range(3):
         file.query("BEGIN").query("DELETE FROM t").xid()
@@ -126,7 +128,7 @@ def test_lenient_counts_and_names_the_first_position(run, binlog_file):
     assert notices == [f"databus: statements that may have changed rows left out: 6, the first at {first}"]
 
 
-def test_lenient_says_what_it_left_out_before_a_failure_too(run, binlog_file, tmp_path):
+def test_lenient_also_reports_what_it_left_out_if_the_command_fails(run, binlog_file, tmp_path):
     path = Path(log_of(binlog_file, STOPS["insert"][0]))
     (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-7])
     code, lines, notices = run(str(tmp_path / "cut.bin"), "--format", "databus", "--quiet", "--lenient")
@@ -138,14 +140,12 @@ def test_lenient_says_what_it_left_out_before_a_failure_too(run, binlog_file, tm
     assert "ends inside the event at" in notices[-1]
 
 
-def test_a_transaction_whose_end_is_not_in_the_files(run, binlog_file):
+def test_a_transaction_whose_end_is_not_in_the_files_is_reported_and_with_lenient_left_out(run, binlog_file):
     file = binlog_file().transaction().gtid().query("BEGIN").row()
     path = file.write()
     code, lines, notices = run(path, "--format", "databus", "--quiet")
     assert (code, len(lines)) == (0, 2)
-    assert [notice.split(" left out")[0] for notice in notices] == [
-        "databus: ends of transactions that the files do not contain"
-    ]
+    assert notices == ["databus: the end of the last transaction is not in the files; its first part was printed"]
     code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
     assert (code, len(lines)) == (0, 1)
     assert notices == [
@@ -153,7 +153,7 @@ def test_a_transaction_whose_end_is_not_in_the_files(run, binlog_file):
     ]
 
 
-def test_a_transaction_that_the_next_file_does_not_continue_stops(run, binlog_file):
+def test_a_transaction_that_the_next_file_does_not_continue_stops_the_command(run, binlog_file):
     cut = binlog_file("binlog.000006").gtid().query("BEGIN").row().write()
     path = binlog_file().transaction().write()
     code, lines, notices = run(cut, path, "--format", "databus", "--quiet")
@@ -161,8 +161,8 @@ def test_a_transaction_that_the_next_file_does_not_continue_stops(run, binlog_fi
     assert "databus: a transaction before binlog.000007:" in notices[-1]
 
 
-def test_reading_from_inside_of_a_transaction_leaves_its_rest_out(run, binlog_file):
-    """Everything after it is read as always; rows outside a transaction stop it."""
+def test_with_an_offset_inside_a_transaction_the_rest_of_that_transaction_is_left_out(run, binlog_file):
+    """Later rows outside a transaction stop the command."""
     file = binlog_file().transaction().transaction()
     row, begin = str(file.starts[2]), str(file.starts[6])
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", row)
@@ -178,7 +178,7 @@ def test_reading_from_inside_of_a_transaction_leaves_its_rest_out(run, binlog_fi
     assert (code, len(lines)) == (0, 1)
 
 
-def test_statements_on_tables_that_the_files_do_not_describe(run, binlog_file):
+def test_statements_on_tables_that_the_files_do_not_describe_are_left_out(run, binlog_file):
     file = binlog_file().query("ALTER TABLE t ADD c INT").query("CREATE TABLE t (id INT)").query("DROP TABLE u")
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet")
     assert (code, len(lines)) == (0, 1)
@@ -188,7 +188,7 @@ def test_statements_on_tables_that_the_files_do_not_describe(run, binlog_file):
     ]
 
 
-def test_real_rows_that_lack_columns_and_a_prepared_xa_transaction_stop(run):
+def test_real_rows_that_lack_columns_and_a_real_prepared_xa_transaction_stop_the_command(run):
     code, lines, notices = run(str(M1), "--quiet", "--format", "databus")
     assert (code, len(lines)) == (1, 7)
     assert notices[-1].startswith("databus: rows of lab.j at m1.bin:3537 lack columns: ")
@@ -198,7 +198,7 @@ def test_real_rows_that_lack_columns_and_a_prepared_xa_transaction_stop(run):
     assert notices[-1].startswith("databus: XA PREPARE after captured rows at m1.bin:4694")
 
 
-def test_json_leaves_nothing_out(run, binlog_file):
+def test_lenient_is_refused_for_json(run, binlog_file):
     code, lines, notices = run(binlog_file().write(), "--lenient")
     assert (code, lines) == (1, [])
     assert notices == ["databus: --lenient is for the publisher's formats; json leaves nothing out"]

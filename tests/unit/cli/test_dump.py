@@ -1,4 +1,4 @@
-"""A dump's rows in all formats, and the command's errors."""
+"""The rows of a dump's files as the formats get them, and the errors of `databus dump messages`."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -32,15 +32,16 @@ DUMP = Manifest(
 
 
 class Folder:
-    """The files of a dump on disk; remembers which were read."""
+    """The files of a dump on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files: list[DumpFile] = []
+        #: names of the files that were read
         self.read: list[str] = []
 
     def add(self, table: Table, *lines: list[Row]) -> None:
-        """Write a file of these lines."""
+        """Write a file with these lines, each a list of rows."""
         name, encoder = f"{len(self.files)}.zst", Encoder()
         content = b"".join(encoder.rows_value(table, Action.INSERT, rows) + b"\n" for rows in lines)
         (self.path / name).write_bytes(zstandard.compress(content))
@@ -58,11 +59,11 @@ class Folder:
 
 
 def marks(snapshot: SnapshotRows) -> str:
-    places = ("first", "first_of_table", "last_of_table", "last")
-    return " ".join([snapshot.table.name, *(place for place in places if getattr(snapshot, place))])
+    names = ("first", "first_of_table", "last_of_table", "last")
+    return " ".join([snapshot.table.name, *(name for name in names if getattr(snapshot, name))])
 
 
-async def test_each_line_is_a_snapshot_with_its_position(tmp_path: Path) -> None:
+async def test_each_line_gives_its_rows_with_the_position_and_time_of_the_dump(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     one, two, three, four = ([b"%d" % number, None if number % 2 else b"\0\xff"] for number in range(4))
     folder.add(ITEMS, [one, two], [three])
@@ -81,7 +82,7 @@ async def test_each_line_is_a_snapshot_with_its_position(tmp_path: Path) -> None
     assert {snapshot.position.offset for snapshot in found} == {707}
 
 
-async def test_first_and_last_are_those_of_the_printed_tables(tmp_path: Path) -> None:
+async def test_first_and_last_refer_to_the_selected_tables(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.add(ITEMS, [[b"1", None]])
     folder.add(NOTES, [[b"1", None]])
@@ -95,7 +96,7 @@ async def test_first_and_last_are_those_of_the_printed_tables(tmp_path: Path) ->
     ]
 
 
-async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> None:
+async def test_tables_with_the_same_dotted_name_are_refused(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.add(ITEMS, [[b"1", None]])
     dotted, same = (
@@ -106,22 +107,22 @@ async def test_tables_that_a_dump_calls_the_same_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["--option", "nope=1"], "format maxwell-json has no option nope"),
         ([], "(check dumps.url)"),
     ],
 )
-def test_an_impossible_request_is_reported_in_one_line(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+def test_an_unknown_option_and_an_unreachable_dump_api_are_reported_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with socket.socket() as nobody:  # bound, and not listening
-        nobody.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    with socket.socket() as unused:  # bound, but not listening
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         assert main(["dump", "messages", DUMP.id, "--format", "maxwell-json", "--url", url, *arguments]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert says in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_an_impossible_request_is_reported_in_one_line(
         (["x", "--format", "dip", "--url", "here"], "'here' is not a URL"),
     ],
 )
-def test_wrong_usage_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_argument_is_refused(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["dump", "messages", *arguments])
     assert error in capsys.readouterr().err

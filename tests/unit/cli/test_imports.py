@@ -22,7 +22,8 @@ print(json.dumps([name for name in after - before - sys.stdlib_module_names if "
 """
 
 OURS = {"databus", "databus_cli"}
-READING = OURS | {
+#: packages that may be imported to print a binlog file as JSON
+DECODING = OURS | {
     "databus_binlog",
     "databus_changes",
     "databus_messages",
@@ -39,18 +40,18 @@ def imported(*arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["no-such-command"], []])
-def test_version_and_help_import_no_other_package(arguments: list[str]) -> None:
+def test_version_help_and_wrong_usage_import_only_our_own_packages(arguments: list[str]) -> None:
     assert imported(*arguments) == OURS
 
 
-def test_the_help_of_binlog_imports_no_other_package() -> None:
+def test_the_help_of_binlog_imports_only_our_own_packages() -> None:
     assert imported("binlog", "--help") == OURS | {"databus_messages"}
 
 
-def test_decoding_a_file_imports_the_decoder_alone() -> None:
-    assert imported("binlog", "--quiet", FILE) <= READING
+def test_decoding_a_file_imports_only_what_decoding_needs() -> None:
+    assert imported("binlog", "--quiet", FILE) <= DECODING
 
 
 @pytest.mark.parametrize("command", [["dump", "--help"], ["deadletter", "--help"], ["source", "--help"]])
-def test_no_help_imports_a_client(command: list[str]) -> None:
+def test_the_help_of_a_command_imports_no_client(command: list[str]) -> None:
     assert not imported(*command) & {"aiokafka", "redis", "httpx", "rich", "sqlglot", "asyncmy", "uvicorn"}

@@ -1,4 +1,4 @@
-"""Records: how they are made, and shown as lines."""
+"""Records: how they are printed as lines, and their compact form for keys and values."""
 
 import pytest
 
@@ -16,11 +16,11 @@ from databus_messages.formats.base import KeyValueRecords, Record
         (None, "null"),
     ],
 )
-def test_a_record_is_one_line_of_json_whatever_a_format_writes(value: bytes | None, shown: str) -> None:
+def test_a_record_is_printed_as_one_line_of_json_whatever_its_value_contains(value: bytes | None, shown: str) -> None:
     assert line_of(Record(b"1", value)).decode() == f'{{"key":1,"value":{shown}}}\n'
 
 
-def test_plain_records_are_records() -> None:
+def test_key_value_records_are_a_sequence_of_records() -> None:
     records = KeyValueRecords([b"k", None, b"l"], [b"v", b"w", None])
-    alike = [Record(b"k", b"v"), Record(None, b"w"), Record(b"l", None)]
-    assert (list(records), records[1], len(records)) == (alike, alike[1], 3)
+    expected = [Record(b"k", b"v"), Record(None, b"w"), Record(b"l", None)]
+    assert (list(records), records[1], len(records)) == (expected, expected[1], 3)

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from databus.errors import DatabusError
 from databus_cli.terminal import notice
 
-#: `databus_cli.arguments.NAME` has a command's arguments, `databus_cli.NAME` its `run(options) -> exit code`. Both are
-#: imported only if the command is given.
+#: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
+#: `run(options) -> exit code`; these two modules are imported only if the command is given.
 _COMMANDS = {
     "binlog": "decode binlog files without a server",
     "dump": "read dumps",
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments).parse_args(arguments)
     run = import_module(f"databus_cli.{options.command}").run
-    from databus_binlog import BinlogError  # here, because the command has already imported it
+    from databus_binlog import BinlogError  # not at the top: `--help` and `--version` do not need it
 
     try:
         return int(run(options))

@@ -14,7 +14,7 @@ _read_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def output_plan(rule: Rule) -> OutputPlan:
-    """Find the rule's format and validate its options. Raises InvalidSettings, worded for the command line."""
+    """Find the rule's format and validate its options. Raises InvalidSettings that names the option."""
     kind = find(rule.format)
     try:
         return OutputPlan(rule, kind, kind.options_type.model_validate(rule.options))

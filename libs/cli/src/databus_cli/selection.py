@@ -10,12 +10,15 @@ from databus_binlog import Query
 if TYPE_CHECKING:  # imported only if patterns are given: it takes a quarter of a second
     from databus.settings import Source
 
-#: statements that decide which of the rows before them take effect
+#: statements that show, without naming a table, which rows of a transaction take effect
 _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
 
 
 class Selection:
-    """The tables that match `schema.table` patterns; all tables without patterns. Raises pydantic's ValidationError."""
+    """The tables that match `schema.table` patterns; without patterns, all tables.
+
+    Raises pydantic's ValidationError for another kind of pattern.
+    """
 
     def __init__(self, patterns: Sequence[str] | None) -> None:
         self._source: Source | None = None
@@ -26,7 +29,7 @@ class Selection:
 
     @property
     def captured(self) -> Source:
-        """The tables that the reader would capture with these patterns; without any, all but system tables."""
+        """The tables that the reader would capture with these patterns; without patterns, all except system tables."""
         from databus.settings import Source
 
         return self._source or Source()
@@ -36,7 +39,7 @@ class Selection:
         return self._source is None or self._source.captures(schema, name)
 
     def statement(self, event: Query) -> bool:
-        """Return whether a statement may concern selected tables."""
+        """Return whether a statement may concern selected tables, or the outcome of a transaction."""
         if self._source is None or event.query[:16].upper().split()[:1] in _OUTCOMES:
             return True
         text = event.query.decode(errors="replace")

@@ -12,15 +12,15 @@ if TYPE_CHECKING:  # imported only if a bar is shown: it takes a fifth of a seco
 
 
 def notice(text: str) -> None:
-    """Write one line."""
+    """Write one line to standard error."""
     sys.stderr.write(f"databus: {text}\n")
 
 
 @contextmanager
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, unless the results go to the same terminal; yields the function that counts bytes.
+    """Show a progress bar, unless the results go to the same terminal; yields a function to call with read bytes.
 
-    `total` is None if it is not known.
+    `total` is the number of bytes, None if it is not known.
     """
     with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
         yield advance
@@ -28,7 +28,7 @@ def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def record_progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar; yields the function that counts records."""
+    """Show a progress bar; yields a function to call with the number of finished records."""
     with _progress(total, _record_bar, shown=sys.stderr.isatty()) as advance:
         yield advance
 

@@ -5,7 +5,7 @@ import argparse
 from databus_cli.arguments.shared import add_format_options, add_tables
 from databus_messages.formats import known
 
-#: the only format that is not one of the publisher's
+#: the format that the publisher does not have
 JSON = "json"
 
 _DESCRIPTION = """\
@@ -18,10 +18,10 @@ formats:
              {"type": "insert", "schema": …, "table": …, …, "row": {"id": "1", "name": null}}
            "delete" has "row" too, "update" has "before" and "after". Every statement except BEGIN and COMMIT is
              {"type": "query", "schema": …, …, "thread_id": …, "query": "ALTER TABLE …"}
-           Rows above --row-limit are {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
+           A row above --row-limit is {"type": "oversized", "schema": …, "table": …, …, "action": "insert", "size": …}
            A value is its exact text, NULL is null, a binary value is {"base64": "…"}. Columns that the row image
            does not contain are left out. Columns that the file does not name are @1, @2, …
-  others   the records that the publisher would write, for rows and for DDL on tables that the files describe:
+  others   the records that the publisher would write for rows, and for DDL on tables that the files describe:
              {"topic": …, "key": …, "value": …, "headers": {…}}
            "topic" is given only for the format's own topics, "headers" only if there are any. Data that is not text
            is {"base64": "…"}. The pipeline is named binlog. The command stops where the reader would stop; with
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("files", nargs="+", metavar="FILE", help="binlog files, in order; - is standard input")
-    parser.add_argument("--format", choices=[JSON, *known()], default=JSON, help="of the output (default: %(default)s)")
+    parser.add_argument("--format", choices=[JSON, *known()], default=JSON, help="output format (default: %(default)s)")
     add_format_options(parser)
     parser.add_argument(
         "--from",
@@ -52,12 +52,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--row-limit",
         type=_size,
         metavar="SIZE",
-        help="do not decode larger rows, for example 16MiB; only their table, position and size are printed",
+        help="do not decode rows larger than this, for example 16MiB; print only their table, position and size",
     )
     parser.add_argument(
         "--lenient",
         action="store_true",
-        help="leave out changes that would stop the reader, continue, and report them at the end; not for json",
+        help="leave out changes that would stop the reader, continue, and count them at the end; not for json",
     )
     parser.add_argument("--quiet", action="store_true", help="print no summary")
 

@@ -13,11 +13,11 @@ comes after later changes of its row.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's actions and their arguments; `action` becomes the name of the chosen one."""
+    """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
     listing = actions.add_parser("list", help=_LIST, description=_LIST)
     listing.add_argument("--json", action="store_true", help="one JSON object for each line")
     replaying = actions.add_parser("replay", help="publish the records that can be published now", description=_REPLAY)
-    replaying.add_argument("--to", metavar="TOPIC", help="write to this topic instead")
+    replaying.add_argument("--to", metavar="TOPIC", help="write the records to this topic instead of their own")
     for action in (listing, replaying):
         add_config(action)

@@ -18,10 +18,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     action = actions.add_parser("messages", help="a dump's rows as records of a format", description=_DESCRIPTION)
     action.add_argument("dump", type=_dump, metavar="DUMP_ID", help="a complete dump")
-    action.add_argument("--format", choices=known(), required=True, help="of the records")
+    action.add_argument("--format", choices=known(), required=True, help="format of the records")
     add_format_options(action)
     add_tables(action, "these tables of the dump")
-    action.add_argument("--url", type=_url, help="of dump-api (default: dumps.url of the configuration)")
+    action.add_argument("--url", type=_url, help="URL of dump-api (default: dumps.url of the configuration)")
     add_config(action)
 
 

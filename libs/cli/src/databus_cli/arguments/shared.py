@@ -5,7 +5,7 @@ import json
 
 
 def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add `--tables`; `what` describes in the help what is selected."""
+    """Add `--tables`. `what` is the part of its help that describes what is selected."""
     parser.add_argument(
         "--tables",
         nargs="+",
@@ -29,7 +29,7 @@ def _pattern(text: str) -> str:
 
 
 def add_format_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--option`; `options` becomes a list of names and values."""
+    """Add `--option`. `options.options` is a list of (name, value)."""
     parser.add_argument(
         "--option",
         dest="options",

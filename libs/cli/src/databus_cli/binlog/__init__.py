@@ -77,7 +77,7 @@ def _report(options: argparse.Namespace, lines: LineFormat, summary: Summary) ->
 
 
 def _size(files: list[str]) -> int | None:
-    """Return the total size of all regular files; None with standard input."""
+    """Return the total size in bytes of all regular files; None if standard input is one of the files."""
     if STANDARD_INPUT in files:
         return None
     return sum(path.stat().st_size for path in map(Path, files) if path.is_file())

@@ -23,15 +23,20 @@ from databus_binlog import (
 
 STANDARD_INPUT = "-"
 
+#: bytes to read at once while skipping in a stream that cannot seek
 _PIECE = 1 << 20
+#: bytes of the magic number at the start of a file
 _MAGIC = 4
+#: bytes of an event's header
 _HEADER = 19
+#: offset of the event's size in its header
 _SIZE_AT = 9
-_DESCRIPTION_LIMIT = 1 << 12  # FORMAT_DESCRIPTION has about 120 to 260 bytes
+#: limit in bytes for the first event, FORMAT_DESCRIPTION, which has about 120 to 260
+_DESCRIPTION_LIMIT = 1 << 12
 
 
 class DecoderOptions(TypedDict, total=False):
-    """Arguments of each file's Decoder."""
+    """Arguments of the Decoder that is made for each file."""
 
     wanted: Callable[[str, str], bool] | None
     describe: Callable[[TableMap], TableMap] | None
@@ -50,9 +55,10 @@ def read_files(
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
     """Decode files one after the other; yield each event with the tables it may refer to.
 
-    A file's FormatDescription is yielded before the rest is decoded. With `start`, an offset in the first file, that
-    file's FormatDescription is passed to `skip_head` instead. `count` is called with the size of each piece that is
-    read. Raises OSError, and BinlogError after the events that come before the failure.
+    A file's FormatDescription is yielded before the rest is decoded. With `start`, an offset in the first file, the
+    first file's FormatDescription is passed to `skip_head` instead. `count` is called with the size in bytes of each
+    piece that is read, `warn` with a line if a file continues in another one than the next. Raises OSError, and
+    BinlogError after all events before the failure were yielded.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None
@@ -99,7 +105,7 @@ def _read_file(
             raise
         raise InvalidPosition(
             f"no event can be read at {_name(path)}:{start} ({error}); "
-            "--from must be the offset of an event; for rows, that of their statement's first table map"
+            "--from must be the offset of an event; to read rows, the offset of the first table map of their statement"
         ) from error
 
 
@@ -118,7 +124,7 @@ def _skip_to(
     skip_head: Callable[[FormatDescription], None],
     options: DecoderOptions,
 ) -> Decoder:
-    """Move the stream from the end of its head to `start`, and return the decoder to use from there."""
+    """Move the stream from the end of `head` to `start`, and return a decoder for the bytes from there on."""
     first = Decoder(file=name)
     for event in first.feed_file(head):
         if isinstance(event, FormatDescription):
@@ -126,8 +132,8 @@ def _skip_to(
     if first.pending or start < len(head):
         raise InvalidPosition(f"the first two events start at {_MAGIC} and {len(head)}")
     if not _skip(stream, start - len(head)):
-        raise InvalidPosition("the file ends before it")
-    # A file cannot be decoded without its FORMAT_DESCRIPTION, so the decoder gets it as if it ended at `start`.
+        raise InvalidPosition("the file ends before this offset")
+    # The decoder needs the FORMAT_DESCRIPTION; it gets that event as if the event ended at `start`.
     description = head[_MAGIC:]
     decoder = Decoder(file=name, offset=start - len(description), **options)
     decoder.feed_file(description)

@@ -1,4 +1,4 @@
-"""The lines that are printed: the interface of all formats, and the JSON lines for people and their tools."""
+"""The lines that are printed: the interface of all formats, and the format `json`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,8 @@ from databus_cli.binlog.tables import Completion
 from databus_cli.selection import Selection
 
 _json = msgspec.json.Encoder().encode
-_FRAMES = {b"BEGIN", b"COMMIT"}  # of transactions
+#: statements that only begin or end a transaction; `json` does not print them
+_FRAMES = {b"BEGIN", b"COMMIT"}
 
 
 class LineFormat(ABC):
@@ -37,7 +38,7 @@ class LineFormat(ABC):
 
     @abstractmethod
     def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Start with the first file's FormatDescription; `inside` if reading starts at a later offset of that file."""
+        """Start with the first file's FormatDescription. `inside`: reading starts at a later offset of that file."""
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
@@ -68,7 +69,7 @@ class Json(LineFormat):
         return ()
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
-        """Return one line for each row, or one for a statement."""
+        """Return one line for each row, or one line for a statement."""
         match event:
             case Rows():
                 return self._rows(event, {"type": event.action, **self._table(event, tables)}, tables[event.table])
@@ -115,7 +116,7 @@ class Json(LineFormat):
 
 
 def _row(columns: list[tuple[str, bool]], image: list[Value]) -> dict[str, object]:
-    """Return the values of an image by column name, without absent ones."""
+    """Return the values of a row image by column name, without absent columns."""
     named = zip(columns, image, strict=True)
     return {name: _shown(value, binary) for (name, binary), value in named if value is not ABSENT}
 

@@ -15,7 +15,7 @@ from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import DdlStatement, MessageSource
 from databus_messages.message import Message
 
-#: used as the pipeline's name
+#: the pipeline's name in the records
 NAME = "binlog"
 
 
@@ -35,7 +35,7 @@ class Messages(LineFormat):
         self._encoder: EventEncoder | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables, in pieces that end after each statement, which may alter tables."""
+        """Decode the rows of captured tables. As statements may alter tables, no piece continues after a statement."""
         return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
@@ -45,7 +45,7 @@ class Messages(LineFormat):
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Return the lines of an event. If the format needs the transaction's end, all its lines are returned there."""
+        """Return the lines of an event. If the format needs the end of a transaction, its lines are returned there."""
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
         if self._translation is None or self._encoder is None:
@@ -60,13 +60,13 @@ class Messages(LineFormat):
 
     def finish(self) -> Iterator[str]:
         """Finish after the last file; yield one line for each kind of data that was left out."""
-        if self._encoder is not None and self._encoder.in_transaction:
-            if rows := self._encoder.buffered_rows:
-                self._left_out["rows of transactions without an end"] += rows
-            else:
-                self._left_out["ends of transactions that the files do not contain"] += 1
         if self._translation is not None:
             yield from self._translation.finish()
+        if self._encoder is not None and self._encoder.in_transaction:
+            if rows := self._encoder.buffered_rows:
+                yield f"rows of a transaction whose end is not in the files left out: {rows}; --format json shows them"
+            else:
+                yield "the end of the last transaction is not in the files; its first part was printed"
         for what, count in self._left_out.items():
             yield f"{what} left out: {count}; this format has no message for them, --format json shows them"
 

@@ -10,7 +10,7 @@ _SHOWN = 10
 
 
 class Summary:
-    """Counts events; `str` gives the summary."""
+    """Counts events; `str(summary)` is the text to print."""
 
     def __init__(self) -> None:
         #: bytes read
@@ -40,7 +40,7 @@ class Summary:
         return self._first is not None
 
     def __str__(self) -> str:
-        # MySQL without GTIDs marks transactions only by BEGIN, MariaDB by a GTID; with GTIDs, DDL statements count too.
+        # MySQL without GTIDs marks transactions only by BEGIN, MariaDB by a GTID. DDL with a GTID counts, too.
         transactions = max(self._events[Gtid.__name__], self._begins)
         lines = [
             ("bytes", f"{self.size:,}"),
@@ -57,7 +57,7 @@ class Summary:
 
 
 def _parts(counts: Counter[str]) -> str:
-    """Format the largest counts."""
+    """Format the largest counts, and the number of the others."""
     if not counts:
         return ""
     rest = [f"{len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []

@@ -11,8 +11,8 @@ from databus_changes.table_maps import assume_metadata
 class Completion:
     """Gives columns without names the names @1, @2, …, and fills in signs and character sets that are not logged.
 
-    They are missing with binlog_row_metadata=NO_LOG and before MySQL 8. The assumed ones keep the bytes of a value as
-    they are logged. `warn` is called with one line, once for each table.
+    Signs and character sets are not logged with binlog_row_metadata=NO_LOG, and not before MySQL 8. The assumed ones
+    leave the bytes of a value as they are logged. `warn` is called with one line, once for each table.
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:
@@ -20,7 +20,7 @@ class Completion:
         self._warned: set[tuple[str, str]] = set()
 
     def describe(self, table: TableMap) -> TableMap:
-        """Complete a table map."""
+        """Complete a table map; warn if signs or character sets had to be assumed."""
         columns = tuple(map(assume_metadata, table.columns))
         if columns != table.columns and (table.schema, table.name) not in self._warned:
             self._warned.add((table.schema, table.name))

@@ -8,13 +8,14 @@ import msgspec
 from databus.events import Begin, Commit, Event, SchemaDefinition, TableDefinition, decode_events, encode_events
 from databus_binlog import AnyEvent
 
-#: limit in bytes of a transaction in memory; a larger one is buffered in a temporary file
+#: limit in bytes for a transaction in memory; a larger transaction is buffered in a temporary file
 _IN_MEMORY = 1 << 26
-_LENGTH = 4  # bytes of the length before each list of events in the buffer
+#: bytes of the length before each event in the buffer
+_LENGTH = 4
 
 
 class CompleteTransactions:
-    """Buffers each transaction until its Commit, and drops it if there is none.
+    """Buffers each transaction until its Commit, and drops a transaction without a Commit.
 
     Table and schema definitions are not buffered, because later transactions may refer to them.
     """
@@ -25,7 +26,7 @@ class CompleteTransactions:
         self.open_since: tuple[str, int] | None = None
 
     def add(self, events: Iterable[Event], source: AnyEvent) -> Iterator[Event]:
-        """Add the events that `source` was translated to; yield those of complete transactions."""
+        """Add the events that `source` was translated to; yield definitions and the events of complete transactions."""
         for event in events:
             match event:
                 case TableDefinition() | SchemaDefinition():
@@ -56,9 +57,9 @@ class CompleteTransactions:
 
 
 class NumberedTransactions:
-    """Numbers transactions from 1, and leaves out those without changes.
+    """Numbers transactions from 1, and leaves out transactions without changes.
 
-    The reader also counts transactions that contain only definitions, such as CREATE DATABASE. They have no messages.
+    The reader also numbers transactions that contain only definitions, such as CREATE DATABASE. These have no messages.
     """
 
     def __init__(self) -> None:

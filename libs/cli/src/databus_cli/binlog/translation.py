@@ -1,4 +1,4 @@
-"""Translate binlog files to changes with the reader's own code, without a server to query and without progress."""
+"""Translate binlog files to changes with the reader's own code, but without a server to query and without progress."""
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -21,8 +21,8 @@ class Translation:
     """Translates files, given the first file's FormatDescription.
 
     A doubt raises the error that stops the reader. With `lenient`, the doubtful changes are left out, and so are
-    transactions without an end. Always left out are statements on tables that the files do not describe, because there
-    is no server to read the tables from, and, with `inside`, the rows before the first transaction.
+    transactions without an end. Even without `lenient`, statements on tables that the files do not describe are left
+    out, because there is no server to read the tables from; with `inside`, rows before the first transaction are, too.
     """
 
     def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:
@@ -34,9 +34,9 @@ class Translation:
         self._complete = CompleteTransactions() if lenient else None
         #: reading started in the middle of a file, and no transaction has begun since
         self._inside = inside
-        #: reason → count, and file and offset of the first one
+        #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
-        #: names the columns of table maps; for the decoder
+        #: adds column names to a table map; called by the decoder
         self.describe = tracker.describe
 
     def translate(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[Event]:
@@ -65,7 +65,7 @@ class Translation:
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
             error = doubt.error
-            raise type(error)(f"{error}; --lenient leaves it out and continues")
+            raise type(error)(f"{error}; --lenient leaves the doubtful changes out and continues")
         self._add(doubt.reason, doubt.file, doubt.offset)
 
     def _add(self, reason: Reason, file: str, offset: int) -> None:
@@ -74,12 +74,12 @@ class Translation:
 
 
 def flavor_of(head: FormatDescription) -> Flavor:
-    """Return which server wrote this file."""
+    """Return which kind of server wrote the file."""
     return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
 
 
 def _result(coroutine: Coroutine[None, None, T]) -> T:
-    """Run a coroutine that never suspends: the translation only does so to query a server."""
+    """Run a coroutine that never suspends: the translation would only suspend to query a server."""
     try:
         coroutine.send(None)
     except StopIteration as finished:

@@ -52,14 +52,20 @@ async def _replay(settings: Settings, options: argparse.Namespace) -> int:
     async with open_letters(settings) as letters:
         found = await letters.pending()
         async with open_replay(settings, options.to) as replay:
-            left = 0
+            replayed = 0
+            missing = {letter.offset: letter for letter in found}
             with record_progress(len(found)) as advance:
                 async for letter, value in letters.values(found):
+                    del missing[letter.offset]
                     if why := await replay.send(letter, value):
                         notice(f"{letter.about.origin}: {why}")
-                        left += 1
+                    else:
+                        replayed += 1
                     advance(1)
-    notice(f"replayed: {len(found) - left}, left: {left}")
+    for letter in missing.values():
+        notice(f"{letter.about.origin}: a newer record has replaced the dead letter meanwhile; run the command again")
+    left = len(found) - replayed
+    notice(f"replayed: {replayed}, left: {left}")
     return 1 if left else 0
 
 

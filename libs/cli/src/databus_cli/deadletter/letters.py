@@ -1,6 +1,6 @@
 """Read the dead-letter topic. A tombstone with the key of a dead letter marks it as replayed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import names
 from databus.dead_letters import DeadLetter, read_headers
+from databus.errors import PoisonError
 from databus.kafka_client import consumer, records
 from databus.kafka_topics import offsets_of
 from databus.settings import Settings
@@ -19,10 +20,12 @@ from databus.settings import Settings
 class Letter:
     """A dead letter without its value."""
 
+    #: offset in the dead-letter topic
     offset: int
-    #: key of its record
+    #: key in the dead-letter topic; `about.key` is the key of the record that was not published
     id: bytes
     about: DeadLetter
+    #: whether the dead letter contains the value of the record that was not published
     has_value: bool
 
     @property
@@ -32,14 +35,14 @@ class Letter:
 
     @property
     def summary(self) -> dict[str, object]:
-        """Everything except the value, for JSON."""
+        """The members of the letter's JSON object: its headers, its `id`, and whether it has a `value`."""
         summary: dict[str, object] = msgspec.to_builtins(self.about, builtin_types=[bytes])
         key = self.about.key.decode(errors="replace") if self.about.key is not None else None
         return summary | {"id": self.id.decode(), "key": key, "value": self.has_value}
 
 
 class Letters:
-    """The dead letters in the topic when it was opened."""
+    """The dead letters of the topic, from offset `begin` up to `end`: later letters are not read."""
 
     def __init__(self, consumer: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int) -> None:
         self._consumer = consumer
@@ -48,16 +51,30 @@ class Letters:
         self._end = end
 
     async def pending(self) -> list[Letter]:
-        """Return the letters that have not been replayed, oldest first."""
-        found: dict[bytes, Letter] = {}
+        """Return the letters that have not been replayed, in the order of the topic.
+
+        Raises PoisonError if the latest record of a key is neither a dead letter nor a tombstone.
+        """
+        found: dict[bytes, tuple[int, Sequence[tuple[str, bytes]], bool]] = {}
         async for record in records(self._consumer, self._partition, self._begin, self._end):
             found.pop(record.key, None)
             if record.value is not None:
-                found[record.key] = Letter(record.offset, record.key, read_headers(record.headers), bool(record.value))
-        return list(found.values())
+                found[record.key] = record.offset, record.headers, bool(record.value)
+        return [
+            Letter(offset, key, self._read_headers(offset, headers), has_value)
+            for key, (offset, headers, has_value) in found.items()
+        ]
+
+    def _read_headers(self, offset: int, headers: Sequence[tuple[str, bytes]]) -> DeadLetter:
+        try:
+            return read_headers(headers)
+        except PoisonError as error:
+            raise PoisonError(
+                f"{error} (offset {offset} of {self._partition.topic}): write a tombstone with its key to discard it"
+            ) from error
 
     async def values(self, letters: list[Letter]) -> AsyncIterator[tuple[Letter, bytes]]:
-        """Yield these letters with their values."""
+        """Yield each of these letters with its value, except those that Kafka has compacted away meanwhile."""
         wanted = {letter.offset: letter for letter in letters}
         async for record in records(self._consumer, self._partition, self._begin, self._end):
             if letter := wanted.get(record.offset):

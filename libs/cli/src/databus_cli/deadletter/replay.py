@@ -1,4 +1,4 @@
-"""Write the record of a dead letter to its topic and partition, and delete the letter."""
+"""Replay a dead letter: write its record to the record's topic and partition, and delete the letter."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ from databus_cli.deadletter.letters import Letter
 
 
 class Replay:
-    """Replays letters, each in its own transaction."""
+    """Replays dead letters; with `publisher.delivery: exactly_once`, each in a Kafka transaction of its own."""
 
     def __init__(
         self, settings: Settings, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient, to: str | None
@@ -26,11 +26,13 @@ class Replay:
         self._producer = producer
         self._admin = admin
         self._to = to
+        #: topic → number of its partitions
         self._partitions: dict[str, int] = {}
+        #: topic → limit in bytes for a batch
         self._limits: dict[str, int] = {}
 
     async def send(self, letter: Letter, value: bytes) -> str:
-        """Replay a letter. Returns the reason if it cannot be replayed, else an empty text."""
+        """Replay a letter. Return why it cannot be replayed, or "" if it was."""
         about = letter.about
         if not value:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
@@ -57,7 +59,7 @@ class Replay:
         return ""
 
     async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
-        """Wait for each delivery: aiokafka would commit a transaction even if one failed."""
+        """Write the record and the letter's tombstone. Await both: aiokafka would commit after a failed delivery."""
         try:
             await (await self._producer.send_batch(batch, topic, partition=partition))
         except MessageSizeTooLargeError as error:
@@ -77,10 +79,13 @@ class Replay:
 
 @asynccontextmanager
 async def open_replay(settings: Settings, to: str | None) -> AsyncIterator[Replay]:
-    """Connect as a producer, which fences another replay. `to` is the topic to write to instead of the letters' own."""
+    """Connect as a producer. With `publisher.delivery: exactly_once`, it fences a replay that is still running.
+
+    to: the topic to write to instead of the records' own topics.
+    """
     async with kafka_client.admin(settings.kafka) as admin:
         if to and to not in await partition_counts(admin):
-            raise DatabusError(f"there is no topic {to}")
+            raise DatabusError(f"--to: there is no topic {to}; create it first")
         identity = names.replay_id(settings.name) if settings.publisher.delivery == "exactly_once" else None
         async with kafka_client.producer(settings.kafka, identity) as producer:
             yield Replay(settings, producer, admin, to)

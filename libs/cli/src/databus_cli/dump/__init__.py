@@ -25,7 +25,7 @@ from databus_messages.snapshots import snapshots
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the records. After a failure, everything before it is still printed."""
+    """Print the records. If the command fails, all records before the failure are still printed."""
     plan = output_plan(Rule(match=["*.*"], format=options.format, options=dict(options.options)))
     asyncio.run(_run(options, options.url or load(options.config).dumps.url, plan))
     return 0
@@ -47,7 +47,7 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
         raise DumpUnusable(f"dump {manifest.id} is {manifest.state}, not complete{why}")
     tables = [table for table in manifest.tables if selection.table(table.schema, table.name)]
     if not tables:
-        raise DumpUnusable(f"dump {manifest.id} has none of these tables")
+        raise DumpUnusable(f"dump {manifest.id} has none of the selected tables")
     if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
         raise DumpUnusable(
             f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which lacks information that formats "
