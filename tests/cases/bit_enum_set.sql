@@ -1,4 +1,4 @@
--- BIT, ENUM and SET: numbers in format databus, labels in Debezium's and Maxwell's messages.
+-- BIT, ENUM and SET. ENUM and SET are numbers in format databus, labels in Debezium's and Maxwell's messages.
 -- omit: Query table
 -- route: {format: databus}
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false}}

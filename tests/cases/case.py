@@ -19,7 +19,7 @@ _WIDTH = 120
 
 @dataclass
 class Step:
-    """A statement, and the messages that it causes, one per line."""
+    """A statement, and the lines of the messages that it causes."""
 
     statement: str
     messages: list[str] = field(default_factory=list)
@@ -27,32 +27,34 @@ class Step:
 
 @dataclass
 class Case:
-    """A file, for one kind of server."""
+    """The content of a file, with the messages for one kind of server."""
 
     steps: list[Step]
     #: rules as in `publisher.routes`
     routes: list[dict[str, Any]] = field(default_factory=list)
-    #: of each topic
+    #: number of partitions of each topic
     partitions: int = 1
+    #: kinds of servers that the case is for
     servers: tuple[str, ...] = get_args(Flavor)
-    #: global variables of the server, set for the case
+    #: assignments to global variables of the server, for the duration of the case
     variables: list[str] = field(default_factory=list)
-    #: members of keys and values to omit in addition to a format's volatile ones, or volatile ones to show
+    #: members of keys and values to omit, besides those that are always omitted from a format's messages
     omitted: set[str] = field(default_factory=set)
+    #: members to show although they are otherwise always omitted, and `key` to show the record's key
     shown: set[str] = field(default_factory=set)
 
 
 def read_case(path: Path, server: str) -> Case:
-    """Read a file. Raises ValueError with the line for a message without a statement above it."""
+    """Read a file. Raises ValueError for a message without a statement above it, and for a statement without an end."""
     case = Case([])
     statement: list[str] = []
-    latest: list[str] = []  # the message that continuation lines belong to
+    latest: list[str] = []  # the messages to the last of which continuation lines belong
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not case.steps and not statement and (header := _HEADER.fullmatch(line)):
             _set(case, *header.groups())
         elif expected := _EXPECTED.fullmatch(line):
             if statement or not case.steps:
-                raise ValueError(f"{path.name}:{number}: a message must stand under the statement that it comes from")
+                raise ValueError(f"{path.name}:{number}: a message must follow the statement that causes it")
             latest = case.steps[-1].messages if expected[1] in {None, server} else []
             latest.append(expected[2])
         elif latest and (continued := _CONTINUED.fullmatch(line)):
@@ -71,7 +73,7 @@ def _set(case: Case, name: str, text: str) -> None:
     match name:
         case "route":
             route = yaml.safe_load(text)
-            # each format is an output of its own, unless the case has rules
+            # By default, the messages of each format are an output and a topic with the format's name.
             names = {"output": route["format"], "topic": route["format"]} if "format" in route else {}
             case.routes.append({"match": ["*.*"]} | names | route)
         case "partitions":
@@ -87,7 +89,7 @@ def _set(case: Case, name: str, text: str) -> None:
 
 
 def written(steps: Iterable[Step]) -> str:
-    """Write steps in the format of a file."""
+    """Return the text of these steps as in a file."""
     return "".join(f"\n{step.statement};\n" + "".join(map(_comment, step.messages)) for step in steps)
 
 
@@ -96,7 +98,7 @@ def _comment(message: str) -> str:
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """Break a line at spaces, after commas if there are any."""
+    """Break a line at spaces, preferably after commas."""
     while len(line) > _WIDTH:
         at = line.rfind(", ", _WIDTH // 2, _WIDTH) + 1 or line.rfind(" ", 8, _WIDTH)
         if at < 0:

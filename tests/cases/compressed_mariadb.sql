@@ -1,4 +1,4 @@
--- Events that MariaDB compresses, and columns that it does.
+-- Events and columns that MariaDB compresses.
 -- servers: mariadb
 -- global: log_bin_compress=1
 -- global: log_bin_compress_min_len=10

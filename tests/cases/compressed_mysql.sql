@@ -1,4 +1,4 @@
--- Transactions that MySQL compresses.
+-- A transaction that MySQL compresses.
 -- servers: mysql
 -- omit: table
 -- route: {format: maxwell-json}

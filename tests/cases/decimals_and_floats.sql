@@ -1,4 +1,4 @@
--- Exact and approximate numbers. DECIMAL keeps its scale.
+-- Exact and approximate numbers. The text of a DECIMAL has all digits of its scale.
 -- omit: Query table
 -- route: {format: databus}
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false, decimal: string}}

@@ -1,4 +1,4 @@
--- The binlog holds generated columns, stored or not.
+-- Generated columns are in the binlog, whether they are stored or not.
 -- omit: Query
 -- route: {format: databus}
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false}}

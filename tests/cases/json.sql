@@ -1,4 +1,4 @@
--- JSON: a text in MariaDB, and binary in MySQL.
+-- JSON, which MariaDB stores as text and MySQL in a binary form.
 -- omit: Query table
 -- route: {format: databus}
 -- route: {format: maxwell-json}

@@ -1,4 +1,4 @@
--- With PARTIAL_JSON MySQL logs what changed in a document; messages have the whole of it.
+-- With PARTIAL_JSON, MySQL logs only what changed in a document. Messages have the whole document.
 -- servers: mysql
 -- omit: table
 -- route: {format: maxwell-json}

@@ -1,4 +1,4 @@
--- An UPDATE of the key: Debezium deletes the row and creates another, Maxwell's key is the new one.
+-- An UPDATE of the primary key: a delete and a create in Debezium's messages; Maxwell's message has the new key.
 -- show: key
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false}}
 -- route: {format: maxwell-json}

@@ -1,4 +1,4 @@
-"""Messages as lines of a case: an address where there are several, `->`, and JSON without what a case omits."""
+"""Messages as lines of a case: topic and partition if the case has several, `->`, and JSON without omitted members."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from databus_messages.routing.partitions import Partition
 
 _json = msgspec.json.Encoder().encode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-#: members that differ from run to run, or are long and rarely the point of a case
+#: format → members that differ from run to run, or are long and rarely the point of a case
 _OMITTED = {
     "databus": {"Pos", "Table"},
     "canal-json": {"database", "es", "ts", "id", "gtid", "mysqlType", "sqlType"},
@@ -22,7 +22,7 @@ _OMITTED = {
 
 
 def lines_of(message: Message, case: Case) -> Iterator[str]:
-    """Encode a message; write a line for each of its records in each partition."""
+    """Encode a message; yield a line for each of its records in each partition."""
     omitted = (_OMITTED[message.output.rule.format] | case.omitted) - case.shown
     for record in message.encode():
         content = _shown(record.value, omitted)
@@ -35,14 +35,14 @@ def lines_of(message: Message, case: Case) -> Iterator[str]:
 
 
 def _address(partition: Partition, case: Case) -> str:
-    """Name the topic if there are several, and the partition if the topic has several."""
+    """Return the topic if the case has several routes, and the partition if its topics have several."""
     parts = [partition.topic] if len(case.routes) > 1 else []
     parts += [str(partition.number)] if case.partitions > 1 else []
     return "/".join(parts) + " " if parts else ""
 
 
 def _shown(content: bytes | None, omitted: set[str]) -> str:
-    """Write JSON on one line, without the omitted members and with the text of base64 cells."""
+    """Format JSON on one line, without the omitted members, and with base64 values of format `databus` as text."""
     if content is None:
         return "null"
     return msgspec.json.format(_without(content, omitted), indent=0).decode()
@@ -56,13 +56,13 @@ def _without(content: bytes | msgspec.Raw, omitted: set[str]) -> bytes:
     kept: dict[str, bytes] = {}
     for name, value in members.items():
         if name not in omitted:
-            below = {path.removeprefix(f"{name}.") for path in omitted if path.startswith(f"{name}.")}
-            kept[name] = _CELLS[name](value) if name in _CELLS else _without(value, below) if below else value
+            nested = {path.removeprefix(f"{name}.") for path in omitted if path.startswith(f"{name}.")}
+            kept[name] = _DECODERS[name](value) if name in _DECODERS else _without(value, nested) if nested else value
     return _json({name: msgspec.Raw(value) for name, value in kept.items()})
 
 
 def _texts(rows: msgspec.Raw) -> bytes:
-    """Decode the cells of format `databus`."""
+    """Replace each base64 value of a list of rows by its text."""
     decoded = msgspec.json.decode(rows, type=list[list[bytes | None]])
     return _json([[cell if cell is None else _text(cell) for cell in row] for row in decoded])
 
@@ -71,4 +71,5 @@ def _text(cell: bytes) -> str:
     return cell.decode(errors="backslashreplace")
 
 
-_CELLS = {"Rows": _texts, "Query": lambda query: _json(_text(msgspec.json.decode(query, type=bytes)))}
+#: members of format `databus` that contain base64 → how to show their text
+_DECODERS = {"Rows": _texts, "Query": lambda query: _json(_text(msgspec.json.decode(query, type=bytes)))}

@@ -1,4 +1,4 @@
-"""Executes a case on a server and translates the binlog with the objects that the services run."""
+"""Executes a case on a server, and translates the binlog with the objects that reader and publisher use."""
 
 import asyncio
 import re
@@ -91,7 +91,7 @@ async def _tracker(session: Session) -> TableTracker:
 
 
 class _Translation:
-    """Makes the lines of messages. A stop skips the rest of its statement; the next statement gets a new translator."""
+    """Translates events to lines. After a stop, the rest of a statement is skipped, and a new translator is made."""
 
     def __init__(self, case: Case, session: Session, tracker: TableTracker) -> None:
         self.tracker = tracker
@@ -108,7 +108,7 @@ class _Translation:
         self._encoder = EventEncoder(rules, plan_outputs(rules), source, partition_counts, SALT.encode())
 
     async def until(self, end: Position, stream: Stream) -> list[str]:
-        """Translate up to a position. At a stop the open transaction is not published, as Kafka would not commit it."""
+        """Translate up to a position. A stop drops the lines of the open transaction: Kafka would not commit them."""
         lines: list[str] = []
         committed = 0
         stopped = False

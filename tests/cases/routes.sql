@@ -1,4 +1,4 @@
--- The first rule of an output that matches a table applies: columns, conditions, and what is masked.
+-- The first matching rule of an output applies. Rules omit, rename, mask and shorten columns, and filter rows.
 -- show: key
 -- omit: table
 -- route: {match: [shop.users], format: maxwell-json, columns: {exclude: [password]}, hash: [mail], mask: [name], where: [{column: active, equals: 1}]}

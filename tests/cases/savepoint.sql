@@ -1,4 +1,4 @@
--- What is rolled back to a savepoint is not logged.
+-- Rows that are rolled back to a savepoint are not logged.
 -- omit: Query
 -- route: {format: databus}
 

@@ -1,4 +1,4 @@
--- With a table without transactions, rows behind a savepoint and their ROLLBACK are both logged: the reader stops.
+-- If a non-transactional table is changed after a savepoint, the rows and the ROLLBACK are logged: the reader stops.
 -- servers: mariadb
 -- omit: Query
 -- route: {format: databus}

@@ -1,4 +1,4 @@
--- DML that is logged as a statement stops the reader: which rows it changed is not known.
+-- DML that is logged as a statement stops the reader: the changed rows are not known.
 -- route: {format: databus}
 
 CREATE TABLE t (id INT PRIMARY KEY);

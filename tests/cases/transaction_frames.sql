@@ -1,4 +1,4 @@
--- Formats that mark a transaction: Debezium counts its events, TDSQL ends it with its number.
+-- Formats with messages for the begin and the end of a transaction: Debezium's END has the counts of its events.
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false, provide_transaction_metadata: true}}
 -- route: {format: tdsql}
 -- omit: id before after

@@ -1,4 +1,4 @@
--- Without names in the binlog, columns are named by the DDL that came before.
+-- If the binlog has no column names, they come from the DDL before.
 -- global: binlog_row_metadata=MINIMAL
 -- omit: table
 -- route: {format: maxwell-json}

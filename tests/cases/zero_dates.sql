@@ -1,4 +1,4 @@
--- Zero dates, and dates without a day: null in Debezium's messages, or 0 in a column that is NOT NULL.
+-- Zero dates, and dates without a day: in Debezium's messages they are null, or 0 in a NOT NULL column.
 -- omit: Query table
 -- route: {format: databus}
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false}}

@@ -35,5 +35,5 @@ async def test_the_statements_of_a_case_lead_to_its_messages(
 def test_a_message_without_a_statement_above_it_is_an_error(tmp_path: Path):
     path = tmp_path / "wrong.sql"
     path.write_text("-- route: {format: databus}\n-- -> {}\nSELECT 1;\n")
-    with pytest.raises(ValueError, match=r"wrong\.sql:2: a message must stand under"):
+    with pytest.raises(ValueError, match=r"wrong\.sql:2: a message must follow"):
         read_case(path, "mysql")

@@ -1,4 +1,4 @@
-"""Writes the binlogs of the golden files: real servers execute the statements here."""
+"""Writes the binlogs of the golden files: a real server executes the statements of the SQL files in this folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from common.connections import Print
 from devstack import Kind
 
 FOLDER = Path(__file__).parent
-#: session settings: fixed ids, and statements logged with their rows
+#: kind of server → session settings for fixed ids, and for logging the text of statements with their rows
 _SESSION: dict[Kind, list[str]] = {
     "mariadb": ["SET gtid_domain_id = 5, server_id = 1", "SET binlog_annotate_row_events = ON"],
     "mysql": ["SET binlog_rows_query_log_events = ON"],
@@ -27,7 +27,7 @@ def statements(kind: Kind) -> Iterator[str]:
 async def write(kind: Kind, run: Print, *, same_gtids: bool = False) -> None:
     """Run the statements with timestamps one second apart.
 
-    `same_gtids` sets the GTIDs of MySQL to fixed ones: only for a server that has not executed them before.
+    `same_gtids` makes MySQL use fixed GTIDs, which the server must not have executed before.
     """
     for statement in (*_SESSION[kind], "SET pseudo_thread_id = 7"):
         await run(statement)

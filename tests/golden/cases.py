@@ -1,4 +1,4 @@
-"""Golden cases: the lines of `databus binlog --format` for the binlogs here, with volatile members replaced."""
+"""Golden cases: the lines of `databus binlog --format` for the binlogs in this folder, without volatile members."""
 
 import json
 import re
@@ -20,11 +20,11 @@ KINDS: tuple[Kind, ...] = ("mariadb", "mysql")
 
 
 class Case(NamedTuple):
-    """A format and its options; its golden files are named after both."""
+    """A format with options; its golden files are named after the format and the options."""
 
     format: str
     options: tuple[tuple[str, str], ...] = ()
-    #: only this table, if given
+    #: the only captured table; "" for all tables
     table: str = ""
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ CASES = [
     Case("dip"),
 ]
 
-#: members that differ from run to run: the time of encoding, and random ids
+#: format → patterns of members that differ from run to run (the time of encoding, random ids), and their replacements
 _VOLATILE = {
     "canal-json": [(re.compile(rb'(?<="ts":)\d+(?=,"type")'), b"0")],
     "debezium-json": [
@@ -62,7 +62,7 @@ def path(kind: Kind, case: Case) -> Path:
 
 
 def records(kind: Kind, case: Case) -> bytes:
-    """Return the lines of a case; with Avro, followed by the registered schemas."""
+    """Return the lines of a case; with Avro, the registered schemas follow."""
     captured = Source(include=[f"*.{case.table or '*'}"])
     with nullcontext(("", [])) if case.format != "debezium-avro" else registry() as (url, schemas):
         options = dict(case.options) | ({"schema_registry_url": url} if url else {})
@@ -83,5 +83,5 @@ def without_volatile(case: Case, lines: bytes) -> bytes:
 def events(
     kind: Kind, wanted: Callable[[str, str], bool] | None = None
 ) -> Iterator[tuple[AnyEvent, Mapping[str, TableMap]]]:
-    """Read the events of a binlog here, with the rows of the wanted tables."""
+    """Read the events of a binlog in this folder, with the rows of the wanted tables."""
     return read_files([str(FOLDER / f"{kind}.bin")], wanted=wanted)

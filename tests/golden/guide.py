@@ -19,14 +19,14 @@ CASES = [
     Case("tdsql"),
     Case("dip"),
 ]
-#: the table's transactions in MariaDB's binlog, in order
+#: the first transactions of the table in MariaDB's binlog, in order; the guide has all except CREATE
 CHANGES = ["CREATE", "INSERT", "UPDATE", "DELETE", "ALTER"]
 _TABLE = "items"
 _GENERATED = re.compile(r"(?<=<!-- written by `make golden` -->\n).*(?=<!-- until here -->)", re.DOTALL)
 
 
 def with_examples(guide: str) -> str:
-    """Return the guide with its examples renewed."""
+    """Return the guide's text with newly generated examples."""
     return _GENERATED.sub(lambda _: examples(), guide)
 
 
@@ -44,7 +44,7 @@ def examples() -> str:
 
 
 def transactions(case: Case) -> Iterator[str]:
-    """Yield the lines of each transaction with changes of the table."""
+    """Yield the lines of each transaction that changes the table."""
     captured = Source(include=[f"*.{_TABLE}"])
     lines = Messages(case.format, dict(case.options), captured)
     encoded = b""

@@ -1,6 +1,6 @@
-"""A minimal consumer of each format: it decodes messages back to canonical text (docs/reference/values.md).
+"""A minimal consumer of each format, which decodes messages to the canonical text of values (docs/reference/values.md).
 
-Like a real consumer, a reader knows the columns of the tables. LOSSY lists what a format does not carry.
+Like a real consumer, it knows the columns of the tables. LOSSY lists the values that cannot be decoded from a format.
 """
 
 import base64
@@ -20,7 +20,7 @@ from fastavro import parse_schema, schemaless_reader
 from databus.events import Column
 
 Columns: TypeAlias = Mapping[str, Column]
-#: returns the columns of a table's version with so many columns, or of all its versions
+#: (table, count) → the columns of the table's version that has `count` columns; (table) → those of all its versions
 ColumnLookup: TypeAlias = Callable[..., Columns]
 Texts: TypeAlias = dict[str, bytes | None]
 Line: TypeAlias = dict[str, Any]
@@ -40,11 +40,11 @@ PACKED = {"vector", "uuid", "inet4", "inet6"}
 
 
 class Loss(NamedTuple):
-    """What a format omits by design."""
+    """Values that a format changes or omits by design."""
 
     types: set[str]
     reason: str
-    #: whether a value of these types is affected
+    #: whether a value of these types is changed or omitted
     applies: Callable[[bytes], bool] = lambda _: True
 
 
@@ -52,8 +52,8 @@ def _impossible_date(value: bytes) -> bool:
     return value.startswith(b"0000") or b"-00" in value
 
 
-#: all other formats carry every value of every type
 _DEBEZIUM = Loss({"date", "datetime", "timestamp"}, "an impossible date is NULL or the epoch", _impossible_date)
+#: the formats in which some values are lost; all others have every value of every type
 LOSSY: dict[str, Loss] = {
     "debezium-json": _DEBEZIUM,
     "debezium-avro": _DEBEZIUM,
@@ -62,11 +62,11 @@ LOSSY: dict[str, Loss] = {
 
 
 class Number(str):
-    """A number in JSON, as text."""
+    """The text of a number in JSON."""
 
 
 def json_line(line: bytes) -> Line:
-    """Decode a line; numbers stay text."""
+    """Decode a line of JSON; numbers stay text."""
     decoded: Line = json.loads(line, parse_int=Number, parse_float=Number)
     return decoded
 
@@ -130,7 +130,7 @@ def canal_protobuf(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[Row
 
 
 def canal_text(column: Column, value: str) -> bytes:
-    """Undo canal's text: bytes are characters of ISO 8859-1."""
+    """Decode canal's text, in which each byte of a binary value is a character of ISO 8859-1."""
     if column.type in BINARY | SPATIAL | PACKED:
         return value.encode("latin-1")
     return value.encode()
@@ -147,7 +147,7 @@ def dip(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
 
 
 def dip_text(column: Column, value: str) -> bytes:
-    """Undo DIP's text: labels, and bytes in base64."""
+    """Decode DIP's text: an ENUM or SET has labels, a binary value is base64."""
     if column.type in {"enum", "set"}:
         return _from_labels(column, value)
     return base64.b64decode(value) if column.type in BINARY | SPATIAL | PACKED else value.encode()
@@ -168,7 +168,7 @@ def tdsql(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowChange]:
 
 
 def literal_text(column: Column, literal: str) -> bytes | None:
-    """Decode an SQL literal of the dialect `mysqlbinlog`."""
+    """Decode an SQL literal in the dialect `mysqlbinlog` of databus_messages.formats.sql_literals."""
     if literal == "NULL":
         return None
     if literal.startswith("b'"):
@@ -204,7 +204,7 @@ def debezium_avro(lines: Iterable[Line], columns: ColumnLookup) -> Iterator[RowC
 
 
 def _as_json(value: Any) -> Any:
-    """Replace bytes by base64, as JSON messages have them."""
+    """Replace bytes by base64, as in Debezium's JSON messages."""
     match value:
         case bytes():
             return base64.b64encode(value).decode()
@@ -225,8 +225,8 @@ def debezium(values: Iterable[Any], columns: ColumnLookup) -> Iterator[RowChange
         yield RowChange(table, before, after)
 
 
-def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR0912 – one case a type
-    """Undo each semantic type, in the connectors' default modes but with `bigint_unsigned: precise`."""
+def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR0912 – one case per type
+    """Decode each semantic type, in the default modes of the connectors except `bigint_unsigned: precise`."""
     if isinstance(value, Decimal):  # a logical type of Avro
         return f"{value:f}".encode()
     match column.type:

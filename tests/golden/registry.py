@@ -1,4 +1,4 @@
-"""A local schema registry with the part of Confluent's API that producers use. It numbers schemas from 1."""
+"""A local schema registry with the part of Confluent's API that producers use. Schema ids count from 1."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from threading import Thread
 
 @contextmanager
 def registry() -> Iterator[tuple[str, list[str]]]:
-    """Serve one; yields its URL and the list of registered schemas."""
+    """Serve a registry; yields its URL and the list of registered schemas, in the order of their ids."""
     schemas: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

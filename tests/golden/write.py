@@ -1,4 +1,4 @@
-"""`make golden`: writes binlogs with new servers, then every format's golden files and the guide's examples."""
+"""`make golden`: writes the binlogs with new servers, then the golden files of all formats and the guide's examples."""
 
 import argparse
 import asyncio
@@ -14,7 +14,7 @@ from golden.guide import GUIDE, with_examples
 
 
 async def log(kind: Kind, stack: Stack) -> None:
-    """Run the statements on a new server, in a binlog file of their own, and copy that file."""
+    """Run the statements on a new server so that one binlog file has nothing else, and copy that file."""
     async with printing(stack.start(kind)) as run:
         await run("FLUSH BINARY LOGS")
         await write(kind, run, same_gtids=True)

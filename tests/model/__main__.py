@@ -10,16 +10,16 @@ from model.rules import LEFT_OUT, without
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stories", type=int, default=2000, help="how many (2000)")
-    parser.add_argument("--steps", type=int, default=50, help="faults and other steps of a story (50)")
+    parser.add_argument("--stories", type=int, default=2000, help="number of stories (2000)")
+    parser.add_argument("--steps", type=int, default=50, help="steps of each story, faults included (50)")
     parser.add_argument("--without", nargs="+", default=[], choices=LEFT_OUT, help="rules to leave out", metavar="RULE")
-    parser.add_argument("--at-least-once", action="store_true", help="without Kafka's transactions")
+    parser.add_argument("--at-least-once", action="store_true", help="search without Kafka's transactions")
     options = parser.parse_args()
     logging.getLogger("databus").setLevel(logging.WARNING)
     begin = time.monotonic()
     with without(*options.without):
         explore(HandOverAtLeastOnce if options.at_least_once else HandOver, options.stories, steps=options.steps)
-    print(f"{options.stories} stories of {options.steps} steps in {time.monotonic() - begin:.0f} s: nothing found")
+    print(f"{options.stories} stories of {options.steps} steps in {time.monotonic() - begin:.0f} s: no violation")
 
 
 if __name__ == "__main__":

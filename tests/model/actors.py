@@ -1,4 +1,4 @@
-"""The two services without their connections: each its own main path, on the real ends of the pipe."""
+"""The reader's and the publisher's main path without their connections, with the real ends of the pipe."""
 
 from contextlib import suppress
 from itertools import islice
@@ -18,23 +18,25 @@ from model.source import Source
 from model.turns import request
 
 _SETTINGS = Settings(name="model")
-#: entries taken at once; after every second one, the next end of a source transaction is committed
+#: number of entries that the publisher takes at once
 _ENTRIES = 3
+#: assumed size of an entry: two are enough for a commit at the next end of a source transaction
 _ENTRY_BYTES = COMMIT_BYTES // 2
 
 
 class _Topics:
     async def ensure(self, topic: str) -> None:
-        """Any topic exists."""
+        """Do nothing: all topics exist."""
 
     async def limit(self, topic: str) -> Limit:
         return Limit(2**20)
 
 
 async def read(redis: Any, source: Source, host: int, size: int) -> None:
-    """The work of the reader's service: retire, then claim and append, generation by generation.
+    """Do the work of the reader's service: retire, then claim and append, generation by generation.
 
-    `size` is the events of an entry: with few a transaction needs several, with many an entry holds several.
+    `size` is the number of events in an entry. If it is small, a transaction needs several entries; if it is large,
+    an entry has several transactions.
     """
     pipe = ReaderEnd(redis, _SETTINGS.name)
     await pipe.retire()
@@ -43,9 +45,9 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
             pass
         log = source.read(host, progress)
         with suppress(GenerationLost):
-            await pipe.append(msgspec.msgpack.encode([next(log)]))  # the start, by itself
+            await pipe.append(msgspec.msgpack.encode([next(log)]))  # the Start, in an entry of its own
             while True:
-                # None is the end of the log for now.
+                # At the current end of its log, the source yields None.
                 events = list(islice(iter(log.__next__, None), size))
                 if events:
                     await pipe.append(msgspec.msgpack.encode(events))
@@ -55,7 +57,7 @@ async def read(redis: Any, source: Source, host: int, size: int) -> None:
 
 
 async def publish(redis: Any, kafka: MemoryKafka) -> None:
-    """The work of the publisher's service: fence the predecessor, then open and publish, generation by generation."""
+    """Do the publisher's work: fence the predecessor, then open and publish, generation by generation."""
     unavailable = KafkaUnavailable("no answer")
     producer: Any = MemoryProducer(kafka, await request(kafka.begin_epoch, unavailable))
     progress = await request(lambda: kafka.progress, unavailable) or Progress()

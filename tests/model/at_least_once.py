@@ -1,4 +1,4 @@
-"""The guarantees without Kafka's transactions: nothing is lost, and only complete ends of the log are repeated."""
+"""The guarantees without Kafka's transactions: nothing is lost, and each attempt is in order and without gaps."""
 
 from databus.progress import Progress
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions
@@ -7,24 +7,24 @@ from model.world import Violated, World
 
 
 class AtLeastOnceWorld(World):
-    """Publishers without fencing."""
+    """A world in which publishers use no transactions, and do not fence one another."""
 
     def __init__(self) -> None:
         super().__init__()
         self._sent: set[Row] = set()
-        #: captured transactions before the first start; None until it is known
+        #: captured transactions before the pipeline's start; None until the first position is committed
         self._skipped: set[int] | None = None
 
     def make_kafka(self) -> MemoryKafka:
         return MemoryKafkaWithoutTransactions()
 
     def drain(self) -> None:
-        """With one publisher alone: without fencing two would take turns for ever, which leases prevent."""
+        """Drain with one publisher. Without fencing, two would replace each other for ever; leases prevent that."""
         self.crash(self.publishers, 1)
         super().drain()
 
     def verify(self) -> None:
-        """Everything that a progress includes was sent before it; each attempt sends a host's order without a gap."""
+        """Verify that all rows before a progress were sent, and that each attempt has a host's order without gaps."""
         assert isinstance(self.kafka, MemoryKafkaWithoutTransactions)
         for record in self.kafka.log:
             if isinstance(record, Progress):
@@ -45,14 +45,14 @@ class AtLeastOnceWorld(World):
         skipped = {n for n in reached if not self._sent.issuperset(self.source.rows_of(n))}
         if self._skipped is None:
             if self._sent or skipped not in [self.source.captured(start) for start in self.source.starts]:
-                raise Violated(f"rows were sent before the first start was kept: {progress}")
+                raise Violated(f"rows were sent before the first position was committed: {progress}")
             self._skipped = skipped
         if not skipped <= self._skipped:
-            raise Violated(f"lost: {skipped - self._skipped} before {progress}")
+            raise Violated(f"lost: rows of {skipped - self._skipped} were not sent before {progress}")
 
     def _verify_attempt(self, rows: list[Row]) -> None:
         numbers = list(dict.fromkeys(number for number, _ in rows))
         complete = [row for number in numbers for row in self.source.rows_of(number)]
         orders = [[n for n in self.source.order(host) if n in numbers] for host in (0, 1)]
         if rows != complete[: len(rows)] or not any(numbers == order for order in orders):
-            raise Violated(f"not in order: {rows}")
+            raise Violated(f"the rows of an attempt are not in the order of a host: {rows}")

@@ -8,17 +8,19 @@ from model.at_least_once import AtLeastOnceWorld
 from model.turns import Fate
 from model.world import World
 
+#: which of the two readers or publishers
 _places = st.integers(0, 1)
 _turns = st.integers(0, 20)
+#: events in an entry
 _sizes = st.integers(1, 5)
 _fates = st.sampled_from(Fate)
 _TRANSACTIONS = 8
-#: steps that are usually enough to commit the first progress, where the interesting part starts
+#: turns before the source has transactions; 20 are usually enough to commit the first progress
 _start_turns = st.sampled_from([20, 5, 20, 20])
 
 
 class HandOver(RuleBasedStateMachine):
-    """Exactly once: a world in which any fault may happen at any request."""
+    """Exactly-once delivery in a world in which any fault may happen at any request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +31,7 @@ class HandOver(RuleBasedStateMachine):
 
     @initialize(rows=st.lists(st.integers(0, 3), min_size=4, max_size=_TRANSACTIONS), size=_sizes, turns=_start_turns)
     def a_pipeline_starts(self, rows: list[int], size: int, turns: int) -> None:
-        """Start one of each, and give them work."""
+        """Start a reader and a publisher, and commit transactions of the source."""
         self.world.start_reader(0, size=size)
         self.world.run_all(turns)
         self.world.source.rows += rows
@@ -51,11 +53,11 @@ class HandOver(RuleBasedStateMachine):
         self.world.run_all(then)
 
     @rule(place=_places, turns=_turns, fate=_fates)
-    def a_reader_goes_on_alone(self, place: int, turns: int, fate: Fate) -> None:
+    def a_reader_continues_alone(self, place: int, turns: int, fate: Fate) -> None:
         self.world.run(self.world.readers[place], turns, fate)
 
     @rule(place=_places, turns=_turns, fate=_fates)
-    def a_publisher_goes_on_alone(self, place: int, turns: int, fate: Fate) -> None:
+    def a_publisher_continues_alone(self, place: int, turns: int, fate: Fate) -> None:
         self.world.run(self.world.publishers[place], turns, fate)
 
     @rule(then=_turns)
@@ -64,7 +66,7 @@ class HandOver(RuleBasedStateMachine):
         self.world.run_all(then)
 
     @rule(everything=st.booleans(), then=_turns)
-    def redis_loses(self, everything: bool, then: int) -> None:
+    def redis_loses_data(self, everything: bool, then: int) -> None:
         if everything:
             self.world.redis.flush()
         else:
@@ -79,14 +81,14 @@ class HandOver(RuleBasedStateMachine):
 
 
 class HandOverAtLeastOnce(HandOver):
-    """The same without transactions."""
+    """At-least-once delivery, without Kafka's transactions."""
 
     def make_world(self) -> World:
         return AtLeastOnceWorld()
 
 
 def explore(machine: type[RuleBasedStateMachine], stories: int, *, steps: int = 50, shrink: bool = True) -> None:
-    """Try this many stories, always the same. Raises Violated with the shortest story in a note."""
+    """Try this number of stories, the same ones in every run. Raises Violated with the shortest story in a note."""
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(
         machine,

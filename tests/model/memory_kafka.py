@@ -1,4 +1,4 @@
-"""A Kafka in memory, as far as the publisher's records and progress go: with transactions and fencing, or without."""
+"""A Kafka in memory for the publisher's records and progress, with or without transactions and fencing."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from model.turns import request
 
 
 class Committed(NamedTuple):
-    """The records of one commit."""
+    """The rows and the progress of one commit."""
 
     rows: list[Row]
     progress: Progress
@@ -24,11 +24,11 @@ class Committed(NamedTuple):
 class MemoryKafka:
     """The pipeline's topics and the state of its transactional id."""
 
-    #: a publisher commits its progress once more before it opens a generation
+    #: whether a publisher commits its progress again before it opens a generation
     commits_to_open = True
-    #: a newer producer fences an older one
+    #: whether a newer producer fences an older one
     fences = True
-    #: a newer producer aborts the open transaction of an older one
+    #: whether a newer producer aborts the open transaction of an older one
     aborts = True
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class MemoryKafka:
         return self.commits[-1].progress if self.commits else None
 
     def begin_epoch(self) -> int:
-        """InitProducerId: from here on earlier epochs are fenced."""
+        """Handle InitProducerId: from now on, earlier epochs are fenced."""
         if self.aborts:
             self._open = []
         self.epoch += 1
@@ -68,15 +68,17 @@ class MemoryKafka:
 class MemoryKafkaWithoutTransactions(MemoryKafka):
     """Every record and every progress is visible at once, from any producer."""
 
-    commits_to_open = False  # that of a replaced publisher would be visible, too
+    commits_to_open = False  # a replaced publisher's commit would be visible, too
 
     def __init__(self) -> None:
         super().__init__()
-        #: the records that each publisher sent in each generation
+        #: the rows of each attempt: those that one publisher sent in one generation
         self.attempts: list[list[Row]] = []
+        #: epoch → rows of its current attempt
         self._current: dict[int, list[Row]] = {}
+        #: the last progress
         self.stored: Progress | None = None
-        #: rows and progress records in order of arrival
+        #: rows and progress records in the order of their arrival
         self.log: list[Row | Progress] = []
 
     @property
@@ -110,7 +112,7 @@ class MemoryProducer:
         self._epoch = epoch
 
     def set_limit(self, topic: str, limit: Limit) -> None:
-        """Any record is accepted."""
+        """Do nothing: records of any size are accepted."""
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         return 0
@@ -122,7 +124,7 @@ class MemoryProducer:
         return True
 
     async def relieve(self) -> None:
-        """Nothing is buffered."""
+        """Do nothing: no record is buffered."""
 
     async def prove(self, progress: Progress) -> None:
         if self._kafka.commits_to_open:

@@ -1,4 +1,7 @@
-"""A Redis in memory: the pipe's own functions on the few commands they use (test_pipe_model.py compares it)."""
+"""A Redis in memory: the pipe's real functions, on the few commands that they call.
+
+test_pipe_model.py compares it with a real Redis.
+"""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -26,8 +29,9 @@ class Store:
 
     def __init__(self) -> None:
         self.hashes: dict[bytes, dict[bytes, bytes]] = {}
-        #: ids count from 1 and have no second part
+        #: stream → id → fields; only the first part of an id is used, which counts from 1
         self.streams: dict[bytes, dict[int, list[bytes]]] = {}
+        #: stream → id of its last entry, even if that was deleted
         self.last_ids: dict[bytes, int] = {}
 
     def call(self, command: bytes, key: bytes, *args: bytes) -> Any:
@@ -82,7 +86,7 @@ class MemoryRedis:
         self._functions: dict[bytes, Any] = {}
 
     def copy(self) -> Store:
-        """Copy all data, as a replica that receives no more updates."""
+        """Return a copy of all data, like a replica that receives no more updates."""
         return deepcopy(self.store)
 
     def flush(self) -> None:
@@ -122,14 +126,14 @@ class MemoryRedis:
 
 
 class _Library:
-    """A library of functions in a Lua of its own, which is Redis' own 5.1."""
+    """A library of functions in an interpreter of its own, with Redis' version of Lua (5.1)."""
 
     def __init__(self, source: str) -> None:
         self.lua = LuaRuntime(encoding=None)
         self.functions: dict[bytes, Any] = {}
         self.store = Store()
         self.lua.execute(_PRELUDE, self._call, self.functions.__setitem__)
-        self.lua.execute(source.partition("\n")[2].encode())  # without its shebang
+        self.lua.execute(source.partition("\n")[2].encode())  # without the first line, a shebang
 
     def _call(self, *args: bytes | int) -> Any:
         answer = self.store.call(*map(_bytes, args))
@@ -145,7 +149,7 @@ def _functions(source: str) -> dict[bytes, Any]:
 
 
 def _answer(value: Any) -> Any:
-    """Convert a function's result to that of redis-py."""
+    """Convert the result of a Lua function to what redis-py returns."""
     if value is None or value is False:
         return None
     if isinstance(value, bytes | int):

@@ -1,6 +1,6 @@
-"""The protocol's rules, each with a way to leave it out of the real code.
+"""The protocol's rules, each with a patch that leaves it out of the real code.
 
-A model that also passes without its rules proves nothing.
+If the model found no violation without a rule, it would prove nothing about that rule.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ from databus.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
 
-Left = AbstractContextManager[Any]
+Omission = AbstractContextManager[Any]
 
 _accept = Acceptance.accept
 
 
-def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Left:
-    """Change every entry before the receiver's check, so that it meets one of the rules."""
+def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Omission:
+    """Change every entry before the publisher's check, so that the entry always meets a rule."""
     return patch.object(Acceptance, "accept", lambda self, entry: _accept(self, change(self, entry)))
 
 
@@ -40,11 +40,11 @@ async def _no_abort(producer: MemoryProducer) -> None:
 
 
 async def _no_first_commit(self: Publication, event: Start) -> None:
-    """Do not commit the first position before the first commit."""
+    """Start at the first position, but do not commit it before anything else."""
     self._tracker.start(event)
 
 
-def _without_lua(text: str, instead: str = "") -> Left:
+def _without_lua(text: str, instead: str = "") -> Omission:
     assert text in pipe._SOURCE
     return patch.object(pipe, "_SOURCE", pipe._SOURCE.replace(text, instead))
 
@@ -52,7 +52,8 @@ def _without_lua(text: str, instead: str = "") -> Left:
 _REFUSAL = "if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end"
 _NUMBER = " or generation[3] ~= args[3]"
 
-LEFT_OUT: dict[str, Callable[[], Left]] = {
+#: name of a rule in docs/reference/protocol.md → patch that leaves the rule out
+LEFT_OUT: dict[str, Callable[[], Omission]] = {
     "token": lambda: _accepting(lambda acceptance, entry: entry._replace(token=acceptance.token)),
     "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),
     "number": lambda: _accepting(_any_number),
@@ -70,7 +71,7 @@ LEFT_OUT: dict[str, Callable[[], Left]] = {
 
 @contextmanager
 def without(*rules: str) -> Iterator[None]:
-    """Leave rules out."""
+    """Leave these rules out of the code."""
     with ExitStack() as stack:
         for rule in rules:
             stack.enter_context(LEFT_OUT[rule]())

@@ -1,4 +1,4 @@
-"""A source of two hosts, which have the same transactions in different orders; as the reader's events."""
+"""A source with two hosts, which have the same transactions in different orders, and a reader's events of them."""
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from databus.events import (
 from databus.progress import Progress
 from databus_binlog import GtidSet, Position
 
-#: transaction, row
+#: number of the transaction, number of the row in it
 Row = tuple[int, int]
 
 _UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -32,12 +32,13 @@ class Source:
     """Transactions are numbered from 1; each has some captured rows, or none."""
 
     def __init__(self) -> None:
+        #: number of captured rows in each transaction
         self.rows: list[int] = []
-        #: what `latest` meant to the readers that started a pipeline
+        #: transactions before each position at which a reader started the pipeline
         self.starts: list[set[int]] = []
 
     def order(self, host: int) -> list[int]:
-        """Return the transactions of a host in its order. The second one swaps adjacent ones, and lags behind."""
+        """Return the transactions of a host in its order. Host 1 swaps adjacent ones, and may lag by one."""
         if host == 0:
             return list(range(1, len(self.rows) + 1))
         return [number for pair in range(1, len(self.rows), 2) for number in (pair + 1, pair)]
@@ -53,7 +54,7 @@ class Source:
         return Position(_set_text(self.order(host)), f"host{host}.1", 4)
 
     def read(self, host: int, progress: Progress) -> Iterator[Event | None]:
-        """Yield a reader's events of the host's log after the progress; None at its current end."""
+        """Yield a reader's events of a host's log after the progress; None at the current end of the log."""
         start = progress.position or self.latest(host)
         executed = numbers_in(start)
         yield Start(start, f"host{host}", "mysql", 1, in_order=False)
@@ -81,7 +82,7 @@ class Source:
 
 
 def numbers_in(position: Position) -> set[int]:
-    """Return the transactions of a position's GTID set."""
+    """Return the transactions in a position's GTID set, which has gaps only near its end."""
     executed, numbers = GtidSet.parse("mysql", position.gtid_set), set[int]()
     while len(numbers) < 64 and f"{_UUID}:{len(numbers) + 1}" in executed:
         numbers.add(len(numbers) + 1)
@@ -91,7 +92,7 @@ def numbers_in(position: Position) -> set[int]:
 
 
 def row_of(cells: list[str]) -> Row:
-    """Return the source's row of a published one."""
+    """Return the source's row for the values of a published row."""
     number, _, row = b64decode(cells[0]).partition(b":")
     return int(number), int(row)
 

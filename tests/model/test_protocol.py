@@ -1,6 +1,6 @@
 """The hand-over under every fault, with its rules and without them (docs/reference/protocol.md).
 
-These are short searches; `make model` searches for as long as asked.
+These are short searches; `make model` searches for longer.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ def test_nothing_is_lost_or_invented_under_any_fault() -> None:
     explore(HandOver, 25)
 
 
-def test_the_checks_at_the_receiving_end_suffice() -> None:
+def test_the_publishers_checks_suffice_if_redis_refuses_nothing() -> None:
     with without("refusal"):
         explore(HandOver, 20)
 
 
 @pytest.mark.parametrize("rule", ["end", "abort", "fence", "take-over"])
-def test_a_search_notices_that_a_rule_is_left_out(rule: str) -> None:
+def test_a_search_finds_a_violation_if_a_rule_is_left_out(rule: str) -> None:
     with without(rule), pytest.raises(Violated):
         explore(HandOver, 200, shrink=False)
 
 
 @pytest.mark.parametrize(("story", "rules"), STORIES)
-def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, ...]) -> None:
+def test_a_story_goes_wrong_only_without_all_of_its_rules(story: Callable[[], World], rules: tuple[str, ...]) -> None:
     for kept in rules:
         with without(*(rule for rule in rules if rule != kept)):
             story().drain()
@@ -37,5 +37,5 @@ def test_a_story_needs_its_rules(story: Callable[[], World], rules: tuple[str, .
         story()
 
 
-def test_without_transactions_nothing_is_lost_and_only_complete_ends_are_repeated() -> None:
+def test_without_transactions_nothing_is_lost_and_each_attempt_is_in_order_without_gaps() -> None:
     explore(HandOverAtLeastOnce, 20)

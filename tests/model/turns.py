@@ -1,4 +1,4 @@
-"""Actors are coroutines that stop at every request to a server; their owner decides which one continues, and how."""
+"""Actors: coroutines that stop at every request to a server. Their owner decides which one continues, and how."""
 
 from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
@@ -11,25 +11,26 @@ Answer = TypeVar("Answer")
 
 
 class Fate(Enum):
-    """The fate of a request."""
+    """What happens to a request."""
 
+    #: the server executes the request, and the client gets the answer
     ANSWERED = "answered"
-    #: the server never sees it
+    #: the server never gets the request
     UNHEARD = "unheard"
-    #: the server executes it, and the answer is lost
+    #: the server executes the request, and the answer is lost
     UNANSWERED = "unanswered"
-    #: the answer is lost; the client retries, maybe much later, and uses the second answer
+    #: as UNANSWERED, but the client retries, maybe much later, and gets the second answer
     REPEATED = "repeated"
 
 
 @coroutine
 def turn() -> Generator[None, Fate, Fate]:
-    """Wait for one's turn, and learn the fate of the request that is made in it."""
+    """Wait for the actor's next turn; return the fate of the request that the actor makes in it."""
     return (yield)
 
 
 async def request(effect: Callable[[], Answer], failure: Exception, *, repeats: bool = False) -> Answer:
-    """Send a request to a server. `repeats`: the client retries by itself, which the server cannot detect."""
+    """Send a request to a server. `repeats`: the client may retry it, and the server cannot detect that."""
     fate = await turn()
     if fate is Fate.UNHEARD:
         raise failure
@@ -43,7 +44,7 @@ async def request(effect: Callable[[], Answer], failure: Exception, *, repeats: 
 
 
 class Actor:
-    """A program that runs turn by turn until an error of ours ends it."""
+    """A program that runs turn by turn until a DatabusError ends it."""
 
     def __init__(self, program: Coroutine[Any, Any, None]) -> None:
         self._program = program
@@ -51,7 +52,7 @@ class Actor:
         program.send(None)
 
     def run(self, fate: Fate = Fate.ANSWERED) -> None:
-        """Let it send its next request."""
+        """Let the program send its next request."""
         if self.error is None:
             try:
                 self._program.send(fate)
@@ -59,5 +60,5 @@ class Actor:
                 self.error = error
 
     def kill(self) -> None:
-        """End it as kill -9 does: it sends no more requests."""
+        """End the program as kill -9 does: it sends no more requests."""
         self._program.close()

@@ -7,25 +7,27 @@ from model.memory_redis import MemoryRedis
 from model.source import Source, numbers_in
 from model.turns import Actor, Fate
 
-#: enough for a reader and a publisher to agree on a generation and to publish everything
+#: limit of turns for a reader and a publisher to agree on a generation and to publish everything
 _DRAIN_TURNS = 2000
 
 
 class Violated(AssertionError):
-    """Something is committed that must not be, or is missing."""
+    """Something was committed that must not be, or was not committed."""
 
 
 class World:
-    """Up to two readers and two publishers. There are no leases: both of a kind may be active."""
+    """Up to two readers and two publishers. There are no leases: both readers and both publishers may be active."""
 
     def __init__(self) -> None:
         self.source, self.redis, self.kafka = Source(), MemoryRedis(), self.make_kafka()
         self.replica = self.redis.copy()
         self.readers: list[Actor | None] = [None, None]
         self.publishers: list[Actor | None] = [None, None]
+        #: number of commits that were verified
         self._seen = 0
+        #: progress of the last verified commit
         self._progress = Progress()
-        #: captured transactions that are published, or precede the first start
+        #: captured transactions that are published, or precede the pipeline's start
         self._reached: set[int] = set()
 
     def make_kafka(self) -> MemoryKafka:
@@ -41,7 +43,7 @@ class World:
         self._replace(actors, place, None)
 
     def run(self, actor: Actor | None, turns: int = 1, fate: Fate = Fate.ANSWERED) -> None:
-        """Let an actor send this many requests; the last one has the fate."""
+        """Let an actor send this number of requests. `fate` is that of the last request."""
         for left in range(turns, 0, -1):
             if actor is None or actor.error:
                 return
@@ -51,7 +53,7 @@ class World:
                 self.verify()
 
     def run_all(self, turns: int) -> None:
-        """Let all actors send this many requests, in turn; a supervisor restarts the first of each kind."""
+        """Let all actors send this number of requests, in turn. Restart reader 0 and publisher 0 if they ended."""
         for _ in range(turns):
             if self.publishers[0] is None or self.publishers[0].error:
                 self.start_publisher(0)
@@ -73,21 +75,21 @@ class World:
         return next((fields[b"token"] for fields in self.redis.store.hashes.values()), None)
 
     def fail_over_redis(self) -> None:
-        """Fail over to the replica's data."""
-        self.redis.store, self.replica = self.replica, self.redis.copy()
+        """Continue with the data of the replica, and with a new replica."""
+        self.redis.store = self.replica
         self.replica = self.redis.copy()
 
     def copy_to_replica(self) -> None:
         self.replica = self.redis.copy()
 
     def verify(self) -> None:
-        """Committed are complete source transactions, each once, in a host's order, equal to the progress."""
+        """Verify that commits have complete source transactions, once, in a host's order, and match the progress."""
         for commit in self.kafka.commits[self._seen :]:
             self._verify(commit)
             self._seen += 1
 
     def drain(self) -> None:
-        """Without further faults everything is published, whatever earlier actors left."""
+        """Verify that everything is published without further faults, whatever state earlier actors left."""
         if len(self.source.rows) % 2:
             self.source.rows.append(0)  # the second host catches up
         self.start_reader(0)
@@ -97,7 +99,7 @@ class World:
             position = self.kafka.progress and self.kafka.progress.position
             if position and numbers_in(position) == set(self.source.order(0)):
                 return
-        raise Violated(f"{self.kafka.progress} is never left behind")
+        raise Violated(f"after {_DRAIN_TURNS} turns without faults, the progress is still {self.kafka.progress}")
 
     def end(self) -> None:
         for actors in (self.readers, self.publishers):
