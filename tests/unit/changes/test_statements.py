@@ -128,7 +128,7 @@ def test_in_a_captured_schema_ddl_on_captured_tables_is_published_and_dml_stops(
         ("update mysql.user set a=1", False),
     ],
 )
-def test_in_another_schema_a_statement_stops_only_if_it_changes_rows_and_names_a_captured_schema(
+def test_in_another_schema_dml_stops_only_if_it_names_a_captured_schema(
     statements: StatementReader, query: str, stops: bool
 ) -> None:
     if stops:

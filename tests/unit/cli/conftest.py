@@ -59,6 +59,7 @@ class BinlogFile:
         return self._copy_at(event.start)
 
     def _copy_at(self, start: int) -> "BinlogFile":
+        # An event is a header of 19 bytes (type at offset 4, size at offset 9), a body, and a checksum of 4 bytes.
         [size] = struct.unpack_from("<I", self._golden, start + 9)
         return self._add(self._golden[start + 4], self._golden[start + 19 : start + size - 4])
 

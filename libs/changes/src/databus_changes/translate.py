@@ -11,7 +11,7 @@ The order of the binlog events. Each GTID event begins a group: a transaction, o
 With gtid_mode=OFF, MySQL logs anonymous GTID events. Before 5.7 it logs none, and BEGIN is a transaction's first event.
 
 Only the end of a group is a position to resume from. It is reported by the group's Commit if the group has captured
-changes, otherwise by the next Commit or Heartbeat.
+changes, or changes the definition of a table or schema; otherwise by the next Commit or Heartbeat.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -72,12 +72,12 @@ class Translator:
         self._executed = Executed(flavor)
         #: table → fingerprint of its last emitted definition
         self._announced: dict[TableName, str] = {}
-        #: ordinal of the last transaction with captured changes
+        #: ordinal in the last emitted Begin
         self._transaction = progress.transaction
         #: GTID event of the open group
         self._gtid: binlog.Gtid | None = None
         #: whether a transaction is open, so that rows may follow
-        self._in_group = False
+        self._in_transaction = False
         #: thread id from the open transaction's BEGIN; 0 in MariaDB, which logs no BEGIN
         self._thread = 0
         #: whether the open group's Begin was emitted
@@ -94,9 +94,9 @@ class Translator:
         self._moved: tuple[str, int] | None = None
         #: number of translated row images; an updated row has two
         self.rows = 0
-        #: number of translated transactions with captured changes
+        #: number of emitted transactions, from Begin to Commit
         self.transactions = 0
-        #: commit time of the last transaction with captured changes, µs since the epoch
+        #: commit time in the last emitted Begin, µs since the epoch
         self.time_us = progress.time_us
 
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
@@ -118,7 +118,7 @@ class Translator:
                     if self._begun:
                         self._unfinished(event)
                     self._gtid = event
-                    self._in_group = self._flavor == "mariadb" and not event.standalone
+                    self._in_transaction = self._flavor == "mariadb" and not event.standalone
                 case binlog.Xid():
                     self._end(event, event.xid, out)
                 case binlog.Query():
@@ -148,7 +148,7 @@ class Translator:
         if self._abandoned:
             return None
         name = table_map.schema, table_map.name
-        if not self._in_group:
+        if not self._in_transaction:
             self._on_doubt(doubts.rows_outside_transaction(event, name))
         elif mismatch := self._tracker.mismatch(table_map):
             self._on_doubt(doubts.column_mismatch(event, name, mismatch))
@@ -157,7 +157,7 @@ class Translator:
         return None
 
     def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
-        if not event.complete and self._in_group and not self._abandoned:
+        if not event.complete and self._in_transaction and not self._abandoned:
             self._on_doubt(doubts.incomplete_row_image(event, _name(table)))
             return
         if self._begin_rows(event, table, out):
@@ -175,7 +175,7 @@ class Translator:
 
     def _begin_rows(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
         """Emit the Begin and the table's definition that rows need; return False if the rows are left out."""
-        if not self._in_group:
+        if not self._in_transaction:
             self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
             return False
         if self._abandoned:
@@ -193,7 +193,7 @@ class Translator:
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
             if self._begun:
                 self._unfinished(event)
-            self._in_group = True
+            self._in_transaction = True
             self._thread = event.thread_id
             return
         if words[:1] == [b"ROLLBACK"]:
@@ -201,7 +201,7 @@ class Translator:
         is_end = words in ([b"COMMIT"], [b"ROLLBACK"])
         if not is_end:
             await self._ddl(event, out)
-        if is_end or not self._in_group:
+        if is_end or not self._in_transaction:
             self._end(event, event.xid, out)
 
     async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
@@ -238,7 +238,7 @@ class Translator:
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
     def _announce(self, table: Table, out: list[Event]) -> None:
-        """Emit a table's definition, unless it was the last one emitted for this table."""
+        """Emit a table's definition, unless it is the one that was emitted last for this table."""
         name = table.schema, table.name
         if self._announced.get(name) != table.fingerprint:
             self._announced[name] = table.fingerprint
@@ -292,7 +292,7 @@ class Translator:
 
     def _reset(self) -> None:
         self._gtid = self._query = None
-        self._in_group = self._begun = self._abandoned = False
+        self._in_transaction = self._begun = self._abandoned = False
         self._changed.clear()
         self._thread = 0
 

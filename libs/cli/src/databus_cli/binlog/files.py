@@ -57,7 +57,7 @@ def read_files(
 
     A file's FormatDescription is yielded before the rest is decoded. With `start`, an offset in the first file, the
     first file's FormatDescription is passed to `skip_head` instead. `count` is called with the size in bytes of each
-    piece that is read, `warn` with a line if a file continues in another one than the next. Raises OSError, and
+    piece that is read, `warn` with one line if a file continues in a file that is not the next one. Raises OSError, and
     BinlogError after all events before the failure were yielded.
     """
     for path, following in zip_longest(paths, paths[1:]):
