@@ -10,10 +10,12 @@ from model.world import World
 
 #: which of the two readers or publishers
 _places = st.integers(0, 1)
+#: requests that an actor sends in one step
 _turns = st.integers(0, 20)
 #: events in an entry
 _sizes = st.integers(1, 5)
 _fates = st.sampled_from(Fate)
+#: limit for the source's transactions at the start of a story; later steps may double their number
 _TRANSACTIONS = 8
 #: turns before the source has transactions; 20 are usually enough to commit the first progress
 _start_turns = st.sampled_from([20, 5, 20, 20])

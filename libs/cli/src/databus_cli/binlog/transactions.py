@@ -22,7 +22,7 @@ class CompleteTransactions:
 
     def __init__(self) -> None:
         self._buffer = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - open as long as this object
-        #: file and offset of the open transaction's first change
+        #: file and offset of the open transaction's first change; None if no transaction is open
         self.open_since: tuple[str, int] | None = None
 
     def add(self, events: Iterable[Event], source: AnyEvent) -> Iterator[Event]:

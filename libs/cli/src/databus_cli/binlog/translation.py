@@ -32,7 +32,7 @@ class Translation:
         self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
-        #: reading started in the middle of a file, and no transaction has begun since
+        #: whether reading started in the middle of a file, and no transaction has begun since
         self._inside = inside
         #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
