@@ -49,7 +49,9 @@ def _without_lua(text: str, instead: str = "") -> Omission:
     return patch.object(pipe, "_SOURCE", pipe._SOURCE.replace(text, instead))
 
 
+#: the check in pipe.lua's `append`
 _REFUSAL = "if generation[1] ~= args[1] or generation[2] ~= args[2] or generation[3] ~= args[3] then return LOST end"
+#: the part of that check which compares the number
 _NUMBER = " or generation[3] ~= args[3]"
 
 #: name of a rule in docs/reference/protocol.md → patch that leaves the rule out
