@@ -62,7 +62,7 @@ async def _read(session: Queries, where: str, args: tuple[object, ...]) -> list[
 
 def _table(schema: str, name: str, columns: list[Column], indexes: dict[str, list[str | None]], charset: str) -> Table:
     order = {column.name: index for index, column in enumerate(columns)}
-    # A key part over an expression has no column name. An index with one is skipped: columns cannot describe it.
+    # A key part over an expression has no column name. Such an index is skipped.
     named = {index: tuple(c for c in parts if c is not None) for index, parts in indexes.items() if None not in parts}
     return Table(
         schema=schema,

@@ -1,17 +1,17 @@
-"""The transactions that were executed since the last event that reported them."""
+"""The GTIDs of executed transactions that no Commit or Heartbeat has reported yet."""
 
 from databus_binlog import Flavor, GtidSet
 
 
 class Executed:
-    """Collects the GTIDs of transactions without captured changes, until the next event reports them."""
+    """Collects the GTIDs of transactions without captured changes, until a Commit or Heartbeat reports them."""
 
     def __init__(self, flavor: Flavor) -> None:
         self._flavor = flavor
         self._gtids: GtidSet | None = None
 
     def add(self, gtid: str) -> None:
-        """Add a transaction; "" for one without GTID."""
+        """Add the GTID of a transaction; "" if it has none."""
         if gtid:
             if self._gtids is None:
                 self._gtids = GtidSet.parse(self._flavor, "")

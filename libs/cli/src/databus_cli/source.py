@@ -11,7 +11,7 @@ from databus_cli.terminal import notice
 
 #: number of polls of Redis; together they take longer than the reader needs to switch or to give up
 _POLLS = 12
-#: duration of one poll
+#: seconds of one poll
 _POLL_SECONDS = 5
 
 

@@ -51,7 +51,7 @@ class Statement:
     changes: tuple[TableChange, ...] = ()
     #: whether the tables in `changes` are temporary; their rows are never in the binlog
     temporary: bool = False
-    #: whether it fills the table that it creates from a query
+    #: whether it creates a table and fills it from a query
     has_query: bool = False
     #: schema that it drops, with all tables
     dropped_schema: str | None = None

@@ -1,4 +1,4 @@
-"""The tokens of a statement, as the server that logged it would split it."""
+"""Splits a statement into tokens, as the server does that logged the statement."""
 
 import re
 from collections.abc import Iterator
