@@ -13,16 +13,16 @@ class UnreadableStatement(ValueError):
 class Token(NamedTuple):
     """A word, a name, a literal or a punctuation mark."""
 
-    #: upper case; "?" for what is quoted, and for literals
+    #: in upper case; "?" for quoted names and for literals
     keyword: str
-    #: as the statement has it, with quotes
+    #: as in the statement, with quotes
     raw: str
     #: offset in the statement
     start: int
 
     @property
     def text(self) -> str:
-        """The text without quotes; a text in double quotes may be a name, too (ANSI_QUOTES)."""
+        """The name without quotes; with ANSI_QUOTES, text in double quotes is a name."""
         quote = self.raw[0]
         return self.raw[1:-1].replace(quote * 2, quote) if quote in {"`", '"'} else self.raw
 
@@ -35,5 +35,5 @@ class Token(NamedTuple):
 
     @property
     def is_string(self) -> bool:
-        """Whether the token is a string literal; one in double quotes may be a name instead."""
+        """Whether the token can be a string literal; with ANSI_QUOTES, text in double quotes is a name."""
         return self.raw[0] in {"'", '"'}

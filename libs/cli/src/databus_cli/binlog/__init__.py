@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 def _lines(options: argparse.Namespace) -> LineFormat:
     selection = Selection(options.tables)
     if options.format != JSON:
-        # Imported only here: sqlglot and the formats' libraries take a second, and --format json does not need them.
+        # Imported only here: the formats' libraries take half a second, and --format json does not need them.
         from databus_cli.binlog.messages import Messages
 
         return Messages(options.format, dict(options.options), selection.captured, lenient=options.lenient)
