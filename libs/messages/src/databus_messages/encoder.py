@@ -36,10 +36,10 @@ class EventEncoder:
         partition_counts: Mapping[str, int],
         salt: bytes = b"",
     ) -> None:
-        """Make the outputs. `partition_counts` may be filled later: `unknown_topics` lists what an event needs."""
+        """Make the outputs. `partition_counts`, by topic, may be filled before each event: see `unknown_topics`."""
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
-        self._with_heartbeats = [output for output in self._outputs if output.format.emits_heartbeats]
+        self._heartbeat_outputs = [output for output in self._outputs if output.format.emits_heartbeats]
         self._router = Router(rules, self._outputs, source.name, salt)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
@@ -55,16 +55,16 @@ class EventEncoder:
 
     @property
     def buffered_rows(self) -> int:
-        """Number of changed rows of the open transaction that wait for its end."""
+        """Number of changed rows that are buffered until the end of the open transaction."""
         return sum(output.row_count for output in self._outputs if output.is_buffered)
 
     @property
     def own_topics(self) -> list[str]:
-        """Topics that formats write to besides those of tables; each has one partition."""
+        """Topics that formats write to besides the tables' topics; each has one partition."""
         return [topic for output in self._outputs for topic in output.format.topics()]
 
     def open(self) -> None:
-        """Let formats prepare their own topics; blocks during calls of other services."""
+        """Let formats prepare their own topics; may block, because formats may call other services."""
         for output in self._outputs:
             output.format.open()
 
@@ -103,9 +103,9 @@ class EventEncoder:
         self._begin = event
 
     def rows(self, event: RowsEvent) -> list[Message]:
-        """Make the messages of a rows event."""
+        """Return the messages of a rows event, without those that are buffered until `commit`."""
         if (begin := self._begin) is None:
-            raise _outside()
+            raise _outside_transaction()
         messages: list[Message] = []
         for route in self.routes.get(event.table) or self._find(event.table):
             made = route.messages(begin, event)
@@ -119,7 +119,7 @@ class EventEncoder:
 
     def _ddl(self, event: QueryEvent) -> Iterator[Message]:
         if (begin := self._begin) is None:
-            raise _outside()
+            raise _outside_transaction()
         before = self._published_before(event)
         for route in self._find(event.table):
             statement = DdlStatement(
@@ -134,15 +134,15 @@ class EventEncoder:
             yield Message(route.output, route.ddl_partitions, statement)
 
     def _published_before(self, event: QueryEvent) -> dict[Output, Table]:
-        """Return a statement's table before it, as each output published it; a rule may fit only the table after it."""
+        """Return, for each output, the table before the statement as the output published it, where that is known."""
         try:
             return {route.output: route.table for route in self._find(event.before)} if event.before else {}
-        except InvalidSettings:
+        except InvalidSettings:  # the rules may fit only the table after the statement
             return {}
 
     def _unread(self, event: OversizedRow) -> Iterator[Message]:
         if (begin := self._begin) is None:
-            raise _outside()
+            raise _outside_transaction()
         for route in self._find(event.table):
             change = Change(
                 route.table, begin, event.action, event.start, event.end, event.row, ordinals=(event.row,), rows=()
@@ -150,17 +150,18 @@ class EventEncoder:
             yield Message(route.output, (route.unread_partition,), change, event)
 
     def commit(self, event: Commit) -> Iterable[Message]:
-        """Yield the messages that wait for the end of the transaction, and the records that follow them."""
+        """End the transaction: yield its buffered messages, its end frames and heartbeats."""
         begin, self._begin = self._begin, None
         if begin is None:
-            raise _outside()
-        if not self._framed_outputs and not self._with_heartbeats:
+            raise _outside_transaction()
+        if not self._framed_outputs and not self._heartbeat_outputs:
             return ()
         return self._end(begin, event)
 
     def _end(self, begin: Begin, event: Commit) -> Iterator[Message]:
         ends = {output: TransactionEnd(event.xid, event.end, output.row_count) for output in self._framed_outputs}
-        yield from _framed((message.ending(ends[message.output]) for message in self._buffer.release(begin)), begin)
+        buffered = self._buffer.release(begin)
+        yield from _framed((message.with_transaction_end(ends[message.output]) for message in buffered), begin)
         for output, end in ends.items():
             if output.partitions and (records := list(output.format.end(begin, end))):
                 yield Message(output, tuple(output.partitions), Frame(records))
@@ -168,12 +169,12 @@ class EventEncoder:
         yield from self._heartbeat(begin.time_us)
 
     def _heartbeat(self, time_us: int) -> Iterator[Message]:
-        for output in self._with_heartbeats:
+        for output in self._heartbeat_outputs:
             if records := list(output.format.heartbeat(time_us)):
                 yield Message(output, (), Frame(records))
 
     def _find(self, fingerprint: str) -> tuple[Route, ...]:
-        """Find the routes of a table, once in a generation."""
+        """Return the routes of a table, which are made once in a generation."""
         if (routes := self.routes.get(fingerprint)) is None:
             table = self._table(fingerprint)
             routes = self.routes[fingerprint] = self._router.routes(table, self._partition_counts)
@@ -186,12 +187,12 @@ class EventEncoder:
 
 
 def _framed(messages: Iterable[Message], begin: Begin) -> Iterator[Message]:
-    """Put the records that begin a transaction before its first change in each partition."""
+    """Insert the records that begin a transaction before its first change in each partition."""
     for message in messages:
         if records := message.output.enter(message.partitions[0], begin):
             yield Message(message.output, message.partitions, Frame(records))
         yield message
 
 
-def _outside() -> GenerationLost:
+def _outside_transaction() -> GenerationLost:
     return GenerationLost("an event came outside of a transaction")

@@ -1,4 +1,4 @@
-"""A message: one change of a table, encoded by one output's format for one partition (DDL: for all partitions)."""
+"""A message: rows, a DDL statement or a transaction frame, which the format of one output encodes as records."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -18,7 +18,7 @@ class Frame(NamedTuple):
     records: Sequence[Record]
 
 
-#: Both have a length, and an index for each record.
+#: the records of a message; `len()` and indexing work on either type
 Records: TypeAlias = KeyValueRecords | tuple[Record, ...]
 Content: TypeAlias = Change | DdlStatement | Frame
 
@@ -27,10 +27,10 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     """Content that is encoded together, and the destination of its records."""
 
     output: Output
-    #: each record goes to all of them, in order; a record that names one of the format's own topics goes only there
+    #: each record is written to all these partitions, unless it names one of the format's own topics
     partitions: Sequence[Partition]
     content: Content
-    #: a row that was not read because it is larger than the row limit, so there is nothing to encode
+    #: set if the row was not read because it is larger than `reader.row_limit`: there is nothing to encode
     unread: OversizedRow | None = None
 
     @property
@@ -52,13 +52,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
             records = content.records
         return tuple(records)
 
-    def ending(self, end: TransactionEnd) -> "Message":
-        """Return the message with the end of its transaction."""
+    def with_transaction_end(self, end: TransactionEnd) -> "Message":
+        """Return the message with `transaction_end` set, if it has rows."""
         content = self.content
         return replace(self, content=replace(content, transaction_end=end)) if isinstance(content, Change) else self
 
     def halves(self) -> "tuple[Message, Message] | None":
-        """Split a change of several rows in two; None for anything else."""
+        """Split a message of several rows in two; return None for any other message."""
         change = self.content
         if not isinstance(change, Change) or len(change.ordinals) < 2:
             return None

@@ -1,4 +1,4 @@
-"""The outputs of a pipeline: one for each routing rule, with its format and that format's open transaction."""
+"""The outputs of a pipeline: one for each routing rule, with its format and the state of the open transaction."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -23,28 +23,28 @@ class OutputPlan(NamedTuple):
 
 
 class Output:
-    """What one rule publishes, in its format."""
+    """The output of one rule: encodes what the rule publishes, and counts the rows of the open transaction."""
 
     def __init__(self, plan: OutputPlan, source: MessageSource) -> None:
         self.rule = plan.rule
         self.format: AnyFormat = plan.format(source, plan.options)
         self.accepts_packed_rows = self.format.accepts_packed_rows
-        #: the format needs the transaction's end for each change: changes wait for it in the transaction buffer
+        #: whether changes are buffered until the end of their transaction, because the format needs `transaction_end`
         self.is_buffered = self.format.needs_transaction_end
-        #: the format writes records before or after a transaction's changes, or counts them
+        #: whether `begin` and `end` of the format are called, and this output numbers its rows itself (`number_rows`)
         self.is_framed = self.is_buffered or self.format.emits_frames
-        #: encoding may call another service, e.g. a schema registry
+        #: whether encoding may call another service, e.g. a schema registry
         self.calls_services = plan.format.calls_services
-        #: changed rows of the open transaction that this output has published
+        #: changed rows of the open transaction that this output publishes, so far
         self.row_count = 0
-        #: partitions that got changes of the open transaction, in order
+        #: partitions with changes of the open transaction, in the order of their first change
         self.partitions: dict[Partition, None] = {}
         self._begin_records: Sequence[Record] = ()
 
     def enter(self, partition: Partition, begin: Begin) -> Sequence[Record]:
-        """Return the records that precede a transaction's first change in a partition; later none.
+        """Return the records that precede a transaction's first change in a partition; none if it is not the first.
 
-        Records for the format's own topics come only with the first partition of a transaction.
+        Records for the format's own topics are returned only with the first partition of a transaction.
         """
         if partition in self.partitions:
             return ()
@@ -56,7 +56,7 @@ class Output:
         return records
 
     def number_rows(self, count: int) -> range:
-        """Return the ordinals of the next changed rows in the transaction, counting only what this output publishes."""
+        """Count changed rows; return their ordinals among those of the transaction that this output publishes."""
         first = self.row_count
         self.row_count += count
         return range(first, self.row_count)
@@ -68,7 +68,7 @@ class Output:
 
 
 def plan_outputs(rules: Iterable[Rule]) -> list[OutputPlan]:
-    """Find each rule's format and validate its options. Raises InvalidSettings with all errors, one a line."""
+    """Find each rule's format and validate its options. Raises InvalidSettings, with a line for each error."""
     plans: list[OutputPlan] = []
     errors: list[str] = []
     for rule in rules:
@@ -80,15 +80,15 @@ def plan_outputs(rules: Iterable[Rule]) -> list[OutputPlan]:
         except InvalidSettings as error:
             errors.append(f"{rule}: {error}")
         except ValidationError as error:
-            for wrong in error.errors():
-                path = ".".join(map(str, ("options", *wrong["loc"])))
-                errors.append(f"{rule}: {path}: {wrong['msg'].removeprefix('Value error, ')} (format {rule.format})")
+            for detail in error.errors():
+                path = ".".join(map(str, ("options", *detail["loc"])))
+                errors.append(f"{rule}: {path}: {detail['msg'].removeprefix('Value error, ')} (format {rule.format})")
     if errors:
         raise InvalidSettings("\n".join(errors))
     return plans
 
 
 def check_outputs(plans: Iterable[OutputPlan]) -> None:
-    """Check the services that formats depend on, e.g. a schema registry; blocks. Raises what `Format.check` raises."""
+    """Check the services that formats depend on, e.g. a schema registry. Blocks; raises what `Format.check` raises."""
     for plan in plans:
         plan.format.check(plan.options)

@@ -1,4 +1,4 @@
-"""Reads a dump's files as `SnapshotRows`, table by table, one line of a file at a time."""
+"""Reads a dump's files as `SnapshotRows`, table by table; each line of a file is one `SnapshotRows`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,7 +16,7 @@ from databus.events import Row, Table
 from databus.manifest import DumpFile, Manifest
 from databus_messages.formats.base import SnapshotRows
 
-#: provides a file of the dump as a local file within the context
+#: returns a context manager: inside the context, the dump's file exists as a local file
 Fetch: TypeAlias = Callable[[DumpFile], AbstractAsyncContextManager[Path]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[SnapshotRows, None]:
-    """Yield the rows of some tables of a complete dump. It reads one line ahead, to mark the last rows of a table.
+    """Yield the rows of some tables of a complete dump. One line is read ahead, to mark the last rows of a table.
 
     Raises DumpUnusable for a dump without a position.
     """
@@ -38,7 +38,8 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
     files_by_table = list(zip(tables, manifest.files_of(tables), strict=True))
-    with_rows = [table for table, files in files_by_table if any(file.rows for file in files)] or tables
+    # `first` and `last` are set for tables with rows; only in a dump without rows, for empty tables
+    marked = [table for table, files in files_by_table if any(file.rows for file in files)] or tables
     for table, files in files_by_table:
         async with aclosing(_lines(files, fetch)) as lines:
             rows: list[Row] = await anext(lines, [])
@@ -51,8 +52,8 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
                     manifest.position,
                     time_us,
                     rows,
-                    first=first and table is with_rows[0],
-                    last=last and table is with_rows[-1],
+                    first=first and table is marked[0],
+                    last=last and table is marked[-1],
                     first_of_table=first,
                     last_of_table=last,
                 )
@@ -63,6 +64,6 @@ async def _lines(files: Sequence[DumpFile], fetch: Fetch) -> AsyncGenerator[list
     """Yield the rows of each line. Lines are read in a thread, so that the dump's lease can be renewed meanwhile."""
     for file in files:
         async with fetch(file) as path:
-            with BufferedReader(zstandard.open(path, "rb")) as lines:
-                while line := await asyncio.to_thread(lines.readline):
+            with BufferedReader(zstandard.open(path, "rb")) as reader:
+                while line := await asyncio.to_thread(reader.readline):
                     yield _decode(line).rows

@@ -13,16 +13,16 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: Limit of the buffer in memory, in bytes of packed rows and statements. As Python objects they take more memory: short
-#: values take up to twenty times as much.
+#: Changes of this many bytes are kept in memory, before they are moved to the file. Counted are bytes of packed rows
+#: and statements; as Python objects, short values take up to twenty times as much memory.
 _MEMORY_BYTES = 2**20
-#: bytes of a change in addition to its rows and its statement
+#: added for each change, for everything except its rows and its statement
 _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 
 
 class _Target(NamedTuple):
-    """The common part of many messages."""
+    """The fields that many messages have in common; they are kept in memory."""
 
     output: Output
     partitions: Sequence[Partition]
@@ -30,9 +30,9 @@ class _Target(NamedTuple):
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """A change in the file, without the part that it shares with others."""
+    """A change in the file, without the fields of its target."""
 
-    #: index of its target
+    #: index in `TransactionBuffer._targets`
     target: int
     action: Action
     start: int
@@ -51,10 +51,11 @@ class TransactionBuffer:
     """Keeps the changes of one transaction in order."""
 
     def __init__(self) -> None:
-        #: the latest changes, and their size in bytes
+        #: the latest changes
         self._in_memory: list[Message] = []
+        #: size in bytes of the changes in memory
         self._size = 0
-        #: all earlier ones
+        #: all earlier changes; None if all are in memory
         self._file: IO[bytes] | None = None
         self._targets: list[_Target] = []
 
@@ -64,7 +65,7 @@ class TransactionBuffer:
             self._file.close()
 
     def add(self, messages: Iterable[Message], size: int) -> None:
-        """Add the changes of one event; `size` is that of its rows, in bytes."""
+        """Add the changes of one event; `size` is the size of the event's rows in bytes."""
         self._size += size
         for message in messages:
             self._in_memory.append(message)
@@ -90,7 +91,7 @@ class TransactionBuffer:
         for message in self._in_memory:
             change = message.content
             if not isinstance(change, Change):
-                raise TypeError("only changes wait for the end of their transaction")
+                raise TypeError("only changes can be buffered")
             head = (self._target(message, change.table), change.action, change.start, change.end, change.first)
             entry = _encode((*head, change.ordinals, change.rows, change.query))
             self._file.write(_LENGTH.pack(len(entry)))
@@ -99,7 +100,7 @@ class TransactionBuffer:
         self._size = 0
 
     def _target(self, message: Message, table: Table) -> int:
-        """Return the index of a message's target, and remember it."""
+        """Return the index of a message's target; a new target is added."""
         for index, known in enumerate(self._targets):
             if (known.output, known.partitions) == (message.output, message.partitions) and known.table is table:
                 return index

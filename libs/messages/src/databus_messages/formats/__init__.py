@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from databus.errors import InvalidSettings
 
-if TYPE_CHECKING:  # `databus binlog --help` only lists the formats
+if TYPE_CHECKING:  # not imported at run time: `databus binlog --help` needs only the formats' names
     from typing import Any
 
     from databus_messages.formats.base import Format
@@ -24,7 +24,7 @@ def known() -> list[str]:
 
 
 def find(name: str) -> type[AnyFormat]:
-    """Return a format's class. Raises InvalidSettings for a format that is not installed or cannot be imported."""
+    """Return a format's class. Raises InvalidSettings if the format is not installed or cannot be imported."""
     found = entry_points(group=_GROUP, name=name)
     if not found:
         raise InvalidSettings(f"format {name} is not known: use one of {', '.join(known())}")

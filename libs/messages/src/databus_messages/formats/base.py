@@ -1,10 +1,11 @@
 """The interface of message formats, which encode changes as Kafka records.
 
-One instance encodes what one output publishes in one generation of the pipe. Its methods are called in order: `begin`,
-`change` and `end` for each source transaction with changes for it; between transactions `statement` (DDL, without
-`begin` and `end`) and `heartbeat`. A change that does not fit into its topic may be repeated in halves. A format may
-keep state until the end of a transaction. State that it keeps longer must depend only on configuration and events,
-because after a crash all events since the last commit are repeated.
+One instance encodes what one output publishes in one generation of the pipe. For each source transaction of which the
+output publishes changes, `begin`, `change` and `end` are called in this order; between transactions `statement` (DDL,
+without `begin` and `end`) and `heartbeat` are called. `change` may be called again with one half of its rows and then
+the other, if not all rows can be encoded or accepted by the topic. A format may keep state until the end of a
+transaction. State that it keeps longer must depend only on configuration and events, because after a crash all events
+since the last commit are encoded again.
 """
 
 from abc import ABC, abstractmethod
@@ -26,15 +27,15 @@ class Record(NamedTuple):
     """One record of a topic."""
 
     key: bytes | None
-    #: None is a tombstone
+    #: None: the record is a tombstone
     value: bytes | None
     headers: Headers = ()
-    #: one of the format's own topics (`Format.topics`); None is the topic of the route
+    #: one of the format's own topics (`Format.topics`); None: the topic of the route
     topic: str | None = None
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records without headers for the topic of the route, as lists: an object for each record takes time.
+    """Records without headers for the topic of the route, as two lists, because making an object of each takes time.
 
     There must be as many keys as values.
     """
@@ -62,7 +63,7 @@ class Options(BaseModel):
 class MessageSource:
     """The source, as messages describe it."""
 
-    #: of the pipeline
+    #: name of the pipeline
     name: str
     flavor: Flavor
     host: str
@@ -70,7 +71,7 @@ class MessageSource:
 
 
 class ClaimCheck(NamedTuple):
-    """The location of a value that its topic does not accept."""
+    """The location, size and checksum of a value that is stored elsewhere, because its topic does not accept it."""
 
     url: str
     bytes: int
@@ -80,33 +81,34 @@ class ClaimCheck(NamedTuple):
 class TransactionEnd(NamedTuple):
     """The end of a source transaction."""
 
-    #: None if the server logs none, e.g. at the end of a non-transactional engine's changes
+    #: the transaction's id in the storage engine; None if the server logs none, e.g. for a non-transactional engine
     xid: int | None
-    #: offset after the transaction's last event
+    #: offset in the binlog file after the transaction's last event
     end: int
-    #: row changes of the transaction that were published; an update counts once
+    #: number of row changes that the output publishes of the transaction; an update counts once
     rows: int
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):  # a struct: one is made for each rows event
-    """Rows of one binlog event that go to one partition, as the route filtered them."""
+class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is made for each rows event
+    """Rows of one binlog event that are published to one partition, after the route's filter."""
 
     table: Table
     begin: Begin
     action: Action
-    #: offsets of the binlog event
+    #: offset in the binlog file at which the event starts
     start: int
+    #: offset in the binlog file at which the event ends
     end: int
-    #: ordinal of the event's first row in the transaction, from 0. For a format with `emits_frames` or
-    #: `needs_transaction_end` it counts the rows that the format gets, for all others the captured rows
+    #: ordinal of the event's first row in the transaction, from 0. Ordinals count the rows that the format gets, if it
+    #: has `emits_frames` or `needs_transaction_end`; otherwise they count all captured rows
     first: int
-    #: of the rows, in their transaction; an update has one for both images
+    #: ordinals of the rows in the transaction; the two images of an update have one ordinal
     ordinals: Sequence[int]
-    #: an update alternates before and after images
+    #: row images; in an update before and after images alternate
     rows: Sequence[Row]
-    #: the statement, on the first event of those it caused, if the server logs it
+    #: the SQL statement that changed the rows; set only in its first event, and only if the server logs statements
     query: bytes | None = None
-    #: set for formats with `needs_transaction_end`
+    #: set if the format has `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
 
 
@@ -118,9 +120,11 @@ class DdlStatement:
     table: Table
     begin: Begin
     action: Action
-    #: UTF-8, with the table's name qualified
+    #: text of the statement, in UTF-8, with the table's name qualified by its schema
     query: bytes
+    #: offset in the binlog file at which the event starts
     start: int
+    #: offset in the binlog file at which the event ends
     end: int
     #: the table before the statement; None if it did not exist, or is not known
     before: Table | None = None
@@ -144,11 +148,13 @@ class SnapshotRows:
     #: when the dump was taken, µs since the epoch
     time_us: int
     rows: Sequence[Row]
-    #: whether these are the first and the last rows of the dump, and of the table. A table without rows has one empty
-    #: `SnapshotRows`, which is first and last of its table; it is so of the dump only if no table has rows
+    #: whether they include the dump's first row. If no table has rows: whether the table is the dump's first
     first: bool = False
+    #: whether they include the dump's last row. If no table has rows: whether the table is the dump's last
     last: bool = False
+    #: whether these are the first rows of the table; true for the one `SnapshotRows` of a table without rows
     first_of_table: bool = False
+    #: whether these are the last rows of the table; true for the one `SnapshotRows` of a table without rows
     last_of_table: bool = False
 
 
@@ -160,11 +166,10 @@ class Format(ABC, Generic[OptionsT]):
 
     #: the class of `options`
     options_type: ClassVar[type[Options]] = Options
-    #: whether changes need their `transaction_end`: they are then buffered until the end of the transaction
+    #: whether `Change.transaction_end` must be set: changes are then buffered until the end of their transaction
     needs_transaction_end: ClassVar[bool] = False
     #: whether `Change.rows` may be `PackedRows`
     accepts_packed_rows: ClassVar[bool] = False
-
     #: whether `change` and `statement` may call another service, e.g. a schema registry: see `may_block`
     calls_services: ClassVar[bool] = False
 
@@ -174,28 +179,28 @@ class Format(ABC, Generic[OptionsT]):
 
     @property
     def emits_frames(self) -> bool:
-        """Whether `begin` or `end` may return records. Override it if that depends on options: it saves time."""
+        """Whether `begin` or `end` may return records. Override it if that depends on options, to save the calls."""
         return type(self).begin is not Format.begin or type(self).end is not Format.end
 
     @property
     def emits_heartbeats(self) -> bool:
-        """Whether `heartbeat` may return records. Override it if that depends on options: it saves time."""
+        """Whether `heartbeat` may return records. Override it if that depends on options, to save the calls."""
         return type(self).heartbeat is not Format.heartbeat
 
     @classmethod
     def check(cls, options: OptionsT) -> None:
         """Check the services that the format depends on, e.g. a schema registry; may block.
 
-        Raises RetryableError if one is unavailable, FatalError if it refuses access.
+        Raises RetryableError if a service is unavailable, FatalError if a service refuses access.
         """
 
     def open(self) -> None:
-        """Prepare the format's own topics up front; otherwise the first write has to wait for a service. May block."""
+        """Prepare the format's own topics, so that their first records need not wait for a service. May block."""
 
     def may_block(self, table: Table) -> bool:
-        """Whether encoding a change of this table now would call another service. It then runs in a thread.
+        """Whether encoding a change of this table now may call another service; the change is then encoded in a thread.
 
-        Only formats with `calls_services` are asked.
+        Called only if the format has `calls_services`.
         """
         return False
 
@@ -209,10 +214,10 @@ class Format(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def change(self, change: Change) -> Iterable[Record]:
-        """Make the records of rows, all for one partition."""
+        """Make the records of a change."""
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the records of a statement, for each partition of its table."""
+        """Make the records of a statement, which are written to each partition that may get rows of the table."""
         return ()
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
@@ -220,11 +225,11 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:
-        """Make records for the format's own topics which state that everything up to this time was published."""
+        """Make the records, for the format's own topics, that report that all changes up to this time are published."""
         return ()
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Make the value that refers to one that is stored elsewhere."""
+        """Make the value that is published instead of one that is stored elsewhere, and refers to it."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 

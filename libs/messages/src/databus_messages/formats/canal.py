@@ -11,15 +11,16 @@ from databus_messages.formats.columns import TEXT
 
 EVENT_TYPES = {Action.INSERT: "INSERT", Action.UPDATE: "UPDATE", Action.DELETE: "DELETE"}
 
-#: java.sql.Types; every other type is a BLOB
+#: column type → `sqlType`, a value of java.sql.Types; every other type is a BLOB
 _SQL_TYPES = {
     "tinyint": -6, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "decimal": 3, "float": 7, "double": 8,
     "bit": -7, "enum": 4, "set": -7, "year": 12, "date": 91, "time": 92, "datetime": 93, "timestamp": 93,
     **dict.fromkeys(TEXT, 2005), "char": 1, "varchar": 12, "json": 12,
 }  # fmt: skip
 _BLOB = 2004
+#: OTHER, the `sqlType` of NULL in a JSON column
 _JSON_NULL = 1111
-#: unsigned type → the first value beyond the signed range, and the `sqlType` from there on
+#: unsigned type → `SqlType.limit` and `SqlType.widened`
 _WIDENED = {"tinyint": (2**7, 5), "smallint": (2**15, 4), "int": (2**31, -5), "bigint": (2**63, 3)}
 
 
@@ -39,13 +40,15 @@ class CanalOptions(Options):
 
 
 class SqlType(NamedTuple):
-    """The `sqlType` of a column's values, which canal derives from each value."""
+    """The `sqlType` of a column's values; canal derives it from each value."""
 
+    #: the type of all values, except those below
     default: int
-    #: of NULL
+    #: the type of NULL
     null: int
-    #: unsigned values from `limit` on have `widened`; 0: all values have `default`
+    #: values of an unsigned column from this one on have the type `widened`; 0: there are no such values
     limit: int = 0
+    #: the type of values above the signed range
     widened: int = 0
 
     @property
@@ -74,5 +77,5 @@ def is_binary(column: Column) -> bool:
 
 
 def pk_names(table: Table) -> list[str] | None:
-    """Return the names of the primary key's columns, in the table's order."""
+    """Return the names of the primary key's columns, in the table's order; None without a primary key."""
     return [table.columns[index].name for index in sorted(table.primary_key)] or None

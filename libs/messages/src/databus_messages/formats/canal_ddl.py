@@ -22,7 +22,7 @@ _WORD = re.compile(
     re.DOTALL,
 )
 _INDEXES = {"UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL"}
-#: first words of ALTER TABLE clauses that say how to execute it, not what to change
+#: first words of ALTER TABLE clauses that control the statement's execution and change nothing
 _EXECUTION_OPTIONS = {"ALGORITHM", "LOCK", "WAIT", "NOWAIT"}
 
 _json = msgspec.json.Encoder().encode
@@ -57,7 +57,10 @@ class _DdlMessage(msgspec.Struct, rename="camel", kw_only=True, gc=False):
 def ddl_message(
     statement: DdlStatement, *, ts: int | None = None, number: int = 0, gtid: str | msgspec.UnsetType = msgspec.UNSET
 ) -> bytes:
-    """Encode a statement's flat message. `ts` is in ms; its default is the commit time. Raises PoisonError."""
+    """Encode a statement's flat message; `number` is its `id`. `ts` is in ms; its default is the commit time.
+
+    Raises PoisonError if the statement is not UTF-8.
+    """
     ddl, es = describe(statement), statement.begin.time_us // 1000
     return _json(
         _DdlMessage(
@@ -93,7 +96,10 @@ def describe(statement: DdlStatement) -> CanalDdl:
 
 
 def _words(sql: str) -> Iterator[str]:
-    """Yield upper-case words and punctuation, `?` for anything quoted. Executable comments are read, others skipped."""
+    """Yield words in upper case and punctuation characters; `?` for anything quoted.
+
+    Other comments than executable ones are skipped.
+    """
     for found in _WORD.finditer(sql):
         if not found["comment"]:
             yield "?" if found["quoted"] else found[0].upper()
@@ -109,7 +115,7 @@ def _alter_type(words: list[str]) -> str:
 
 
 def _alter_clauses(words: list[str]) -> Iterator[list[str]]:
-    """Split what follows the table's name at the commas outside parentheses."""
+    """Yield the clauses after the table's name, which are separated by commas outside of parentheses."""
     start = words.index("TABLE") + 1 if "TABLE" in words else len(words)
     start += 2 * (words[start : start + 2] == ["IF", "EXISTS"])
     start += 3 if words[start + 1 : start + 2] == ["."] else 1

@@ -11,7 +11,7 @@ from databus_messages.formats.columns import invalid_value
 
 
 class RowDataEncoder:
-    """Encodes the rows of one table. The constant fields of its columns are set once."""
+    """Encodes the rows of one table. Fields that are the same in all rows are set once, in columns that are copied."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table
@@ -31,7 +31,7 @@ class RowDataEncoder:
         ]
 
     def encode(self, header: pb.Header, action: Action, rows: Sequence[Row]) -> bytes:
-        """Encode a ROWDATA; completes its header. Raises PoisonError for a value that does not fit its column."""
+        """Encode a ROWDATA entry, and complete its header. Raises PoisonError if a value does not fit its column."""
         kind = EVENT_TYPES[action]
         change = pb.RowChange(eventType=kind, isDdl=False)
         try:
@@ -57,7 +57,7 @@ class RowDataEncoder:
                     self._image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
-        """Add the columns of an image. `updated` marks the cells that differ from `before`, or all cells without it."""
+        """Add the columns of an image. `updated` is set in those that differ from `before`, or, without it, in all."""
         columns.extend(self._columns)
         for column, text in zip(columns, self._texts.of(row), strict=True):
             if text is None:
@@ -72,13 +72,13 @@ class RowDataEncoder:
 
 
 def packet(batch: int, *entries: bytes) -> Record:
-    """Return the record of a packet with these entries."""
+    """Return a record whose value is a packet with these entries; `batch` is its `batch_id`."""
     body = pb.Messages(batch_id=batch, messages=entries).SerializeToString()
     return Record(None, pb.Packet(version=1, type=pb.MESSAGES, body=body).SerializeToString())
 
 
 def new_header(file: str, offset: int, time_us: int, gtid: str) -> pb.Header:
-    """Return a header with the fields that every entry has; `time_us` is the commit time."""
+    """Return a header with the fields that every entry has; `time_us` is the time of its `executeTime`."""
     return pb.Header(
         version=1,
         logfileName=file,
@@ -91,12 +91,12 @@ def new_header(file: str, offset: int, time_us: int, gtid: str) -> pb.Header:
 
 
 def transaction_begin(header: pb.Header, thread_id: int) -> bytes:
-    """Encode a TRANSACTIONBEGIN."""
+    """Encode a TRANSACTIONBEGIN entry."""
     return encode_entry(header, pb.TRANSACTIONBEGIN, pb.TransactionBegin(threadId=thread_id))
 
 
 def transaction_end(header: pb.Header, xid: int | None) -> bytes:
-    """Encode a TRANSACTIONEND; without an XID, e.g. of a non-transactional engine, its transaction id is 0."""
+    """Encode a TRANSACTIONEND entry; its transaction id is 0 without an XID, e.g. of a non-transactional engine."""
     return encode_entry(header, pb.TRANSACTIONEND, pb.TransactionEnd(transactionId=str(xid or 0)))
 
 

@@ -1,13 +1,13 @@
-"""The `canal-json` format: canal's flat message, one for the rows of a binlog event that go to one partition.
+"""The `canal-json` format: one flat message of canal for the rows of a binlog event that go to the same partition.
 
-Every message has all members, in alphabetical order; records have no key. Where canal leaves a choice:
+Every message has all members, in alphabetical order; records have no key. Choices that canal leaves open:
 
 * `id` is the ordinal of the source transaction in its pipeline, and 0 for rows of a dump.
 * `gtid` is the transaction's own GTID; for rows of a dump, the GTID set of its position; empty if the source has none.
-* `es` is the commit time in ms, as exact as the source gives it. `ts` is the time of encoding, and the only member that
-  differs when a message is encoded again.
-* `sqlType` follows the values of the last row: unsigned values above the signed range have another type.
-* `old` has the columns that the update changed in its own row (canal adds those of the preceding rows).
+* `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was taken.
+  `ts` is the time of encoding, and the only member that differs when a message is encoded again.
+* `sqlType` is the type of the last row's values: unsigned values above the signed range have another type.
+* `old` of a row has the columns that were changed in this row (canal itself adds those of the preceding rows).
 * Rows of a dump are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
 Values: see `databus_messages.formats.canal_values`. Types of statements: see `databus_messages.formats.canal_ddl`.
@@ -67,24 +67,25 @@ class CanalJson(Format[CanalOptions]):
 
 
 class _FlatMessageEncoder:
-    """Encodes the messages of one table. Their common parts are encoded once."""
+    """Encodes the messages of one table. What they have in common is encoded once."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table
         self._writer = row_writer(table, time_zone)
         self._types = [sql_type(column) for column in table.columns]
-        #: of columns whose type varies: index, the fewest digits a widened value has, and the fields of `SqlType`
+        #: for each column whose `sqlType` depends on the value: its index, the length of `limit` (a shorter value is
+        #: below it), and the fields of its `SqlType`
         self._varying = [
             (index, len(str(kind.limit)) if kind.limit else maxsize, *kind)
             for index, kind in enumerate(self._types)
             if kind.varies
         ]
-        #: encoded `sqlType` by the types of those columns
+        #: types of the columns in `_varying` → encoded `sqlType`
         self._sql_types: dict[tuple[int, ...], bytes] = {}
         self._templates = {action: self._template(kind) for action, kind in EVENT_TYPES.items()}
 
     def _template(self, kind: str) -> bytes:
-        """Return a message with placeholders for everything that varies from event to event."""
+        """Return the template of a message: everything that differs between events is a placeholder."""
         constants = (
             self._table.schema,
             {column.name: column.raw_type for column in self._table.columns},
@@ -98,7 +99,10 @@ class _FlatMessageEncoder:
         ) % tuple(_json(value).replace(b"%", b"%%") for value in constants)
 
     def encode(self, action: Action, rows: Sequence[Row], es: int, gtid: str, number: int, ts: int) -> bytes:
-        """Encode a message of one row or more. Raises PoisonError for a value that does not fit its column."""
+        """Encode a message of one or more rows. `number` is its `id`; `es` and `ts` are in ms.
+
+        Raises PoisonError if a value does not fit its column.
+        """
         try:
             data, old = self._images(action, rows)
             types = self._sql_type(rows[-1])
@@ -114,10 +118,11 @@ class _FlatMessageEncoder:
         return self._writer.array(after), self._writer.array(before, after)
 
     def _sql_type(self, row: Row) -> bytes:
+        # `SqlType.of` of each cell, inlined because a call for each cell takes time
         key = tuple(
             [
                 null if cell is None else widened if len(cell) >= digits and int(cell) >= limit else default
-                for index, digits, default, null, limit, widened in self._varying  # SqlType.of without a call per cell
+                for index, digits, default, null, limit, widened in self._varying
                 for cell in (row[index],)
             ]
         )

@@ -1,14 +1,15 @@
 """The `canal-protobuf` format: canal's entries, one in each packet (`Packet` of type MESSAGES, no key).
 
-Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, on MariaDB too, where
-canal itself writes no begin. An entry has the rows of one binlog event. A DDL statement is a single ROWDATA without
-begin and end. Rows of a dump are one packet with all three.
+Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, also with MariaDB, for
+which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has the rows of one binlog event. A DDL statement is a single
+ROWDATA without begin and end. Rows of a dump are packets of three entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
 
-Where canal leaves a choice, or publishes something that is not known here:
+Choices that canal leaves open, and fields whose values are not known here:
 
-* `batch_id`, `gtid` and `executeTime` are `id`, `gtid` and `es` of `canal-json`.
+* `batch_id` is the `id` of `canal-json`, `gtid` its `gtid`, and `executeTime` its `es`.
 * TRANSACTIONBEGIN has no offset; TRANSACTIONEND has the offset of the transaction's end.
-* `tableId` is omitted. Of a MySQL transaction's props only `curtGtid` is set. `ddlSchemaName` is the table's schema.
+* `tableId` is omitted. `ddlSchemaName` is the table's schema. Of the `props` in canal's headers, only `curtGtid` (for
+  MySQL) and `rowsCount` are set.
 * Logged DML statements (`binlog_rows_query_log_events`) have no entry.
 
 The same events always encode to the same bytes. Values: see `databus_messages.formats.canal_values`. The protocol is
@@ -42,7 +43,7 @@ from databus_messages.formats.table_cache import TableCache
 
 
 class CanalProtobuf(Format[CanalOptions]):
-    """Encodes packets of one entry each."""
+    """Encodes each entry as a packet of its own, except in dumps."""
 
     options_type = CanalOptions
 
@@ -51,17 +52,17 @@ class CanalProtobuf(Format[CanalOptions]):
         self._encoders = TableCache(lambda table: RowDataEncoder(table, options.time_zone))
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Encode a TRANSACTIONBEGIN."""
+        """Encode a TRANSACTIONBEGIN entry."""
         return (packet(begin.transaction, transaction_begin(self._header(begin), begin.thread_id)),)
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Encode the rows as a ROWDATA."""
+        """Encode the rows as a ROWDATA entry."""
         header = self._header(change.begin, change.start, change.end)
         rows = self._encoders[change.table].encode(header, change.action, change.rows)
         return (packet(change.begin.transaction, rows),)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode the statement as a ROWDATA."""
+        """Encode the statement as a ROWDATA entry."""
         ddl = describe(statement)
         header = self._header(statement.begin, statement.start, statement.end)
         header.MergeFrom(pb.Header(schemaName=statement.table.schema, tableName=ddl.table, eventType=ddl.type))
@@ -69,7 +70,7 @@ class CanalProtobuf(Format[CanalOptions]):
         return (packet(statement.begin.transaction, encode_entry(header, pb.ROWDATA, change)),)
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Encode a TRANSACTIONEND."""
+        """Encode a TRANSACTIONEND entry."""
         return (packet(begin.transaction, transaction_end(self._header(begin, end.end, end.end), end.xid)),)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:

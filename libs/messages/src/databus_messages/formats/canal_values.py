@@ -1,10 +1,10 @@
 """Value text of canal's formats, where every value is a string.
 
-ENUM and SET are the index and the bit mask. BLOB, BINARY and geometries are bytes mapped to U+0000…U+00FF
-(ISO-8859-1). FLOAT and DOUBLE are written as Java does. Where canal is wrong, the text here is right: text in any
-character set is converted correctly, DECIMAL keeps its scale, BINARY(n) keeps all n bytes, and TIMESTAMP is in the
-zone of the `time_zone` option instead of a process's. MariaDB's UUID and INET types and VECTOR, which canal does not
-know, are bytes like BLOB.
+An ENUM is its index, a SET its bit mask. The bytes of BLOB, BINARY and geometries are mapped to U+0000…U+00FF
+(ISO-8859-1). FLOAT and DOUBLE are written as Java writes them. Values that canal writes wrongly are right here: text in
+any character set is converted correctly, DECIMAL keeps its scale, BINARY(n) keeps all n bytes, and TIMESTAMP is in the
+zone of the `time_zone` option instead of the process's zone. MariaDB's UUID and INET types and VECTOR, which canal does
+not know, are bytes like BLOB.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,9 @@ _NEEDS_ESCAPES = columns.TEXT | {"json"}
 
 @dataclass(frozen=True)
 class JavaFloat:
-    """Writes a FLOAT or DOUBLE like Java's `toString` since JDK 19, which gives the shortest text."""
+    """Writes a FLOAT or DOUBLE like Java's `toString`, which since JDK 19 gives the shortest text."""
 
-    #: FLOAT
+    #: whether the column is a FLOAT
     single: bool
 
     def __call__(self, cell: bytes) -> str:
@@ -54,7 +54,7 @@ class JavaFloat:
 
 
 def converter(column: Column, time_zone: str) -> Converter | None:
-    """Return the converter of a column's values; None where canal's text is the canonical text."""
+    """Return the converter of a column's values; None if canal's text is the canonical text."""
     if column.type in columns.FLOATS:
         return JavaFloat(single=column.type == "float")
     if column.type == "timestamp" and time_zone != "UTC":
@@ -71,14 +71,14 @@ def _local_time(zone: ZoneInfo, cell: bytes) -> str:
 
 
 class RowTexts:
-    """Converts rows of a table to strings; None is NULL."""
+    """Converts the rows of a table to strings; NULL becomes None."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         converters = enumerate(converter(column, time_zone) for column in table.columns)
         self._converters = {index: convert for index, convert in converters if convert}
 
     def of(self, row: Row) -> list[str | None]:
-        """Return a row's strings. Raises ValueError for a value that does not fit its column."""
+        """Convert a row. Raises ValueError if a value does not fit its column."""
         cells: list[bytes | str | None] = [*row]
         for index, convert in self._converters.items():
             cell = row[index]
@@ -94,7 +94,7 @@ def row_writer(table: Table, time_zone: str) -> RowWriter:
 
 
 def json_string(column: Column) -> int:
-    """Return how the row writer quotes canonical text; that of numbers and times never needs escapes."""
+    """Return the row writer's kind for canonical text as a string; the text of numbers and times needs no escapes."""
     return TEXT if column.type in _NEEDS_ESCAPES else PLAIN
 
 
@@ -104,5 +104,5 @@ def _json_converter(column: Column, time_zone: str) -> "int | Converter | tuple[
         return json_string(column)
     if convert is _LATIN_1:
         return json_rows.LATIN_1
-    # the writer keeps short decimals as they are, as JavaFloat does
+    # the writer copies short decimals (`RowWriter`), which JavaFloat would not change
     return (PLAIN, convert) if isinstance(convert, JavaFloat) else convert

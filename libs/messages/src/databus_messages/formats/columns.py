@@ -1,4 +1,4 @@
-"""Column types as formats group them, and the meaning of a value's canonical text (docs/reference/values.md)."""
+"""Groups of column types, and helpers to interpret a value's canonical text (docs/reference/values.md)."""
 
 import re
 import socket
@@ -18,20 +18,18 @@ BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 LABELLED = frozenset({"enum", "set"})
 TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
-#: MariaDB's types whose canonical text is raw bytes, and how the server prints them
+#: MariaDB's types whose canonical text is raw bytes → the function that prints a value as the server does
 PACKED: Mapping[str, Callable[[bytes], str]] = {
     "uuid": lambda value: str(UUID(bytes=value)),
     "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
     "inet6": lambda value: socket.inet_ntop(socket.AF_INET6, value),
 }
-SPATIAL = frozenset(
-    {
-        *("geometry", "point", "linestring", "polygon", "geometrycollection", "geomcollection"),
-        *("multipoint", "multilinestring", "multipolygon"),
-    }
-)
+SPATIAL = frozenset({
+    "geometry", "point", "linestring", "polygon", "geometrycollection", "geomcollection", "multipoint",
+    "multilinestring", "multipolygon",
+})  # fmt: skip
 
-#: a SET of n labels has 2^n values: only the latest ones are cached
+#: how many values of a SET column are cached, the most recently used ones: a SET of n labels has 2^n values
 _CACHED_SETS = 1024
 _TYPE_ARGUMENTS = re.compile(r"\w+\s*\(([\d,\s]+)\)")
 
@@ -64,7 +62,7 @@ def set_labels(column: Column, text: bytes) -> list[str]:
 def label_encoder(
     column: Column, encode_label: Callable[[str], Encoded], encode_labels: Callable[[list[str]], Encoded]
 ) -> Callable[[bytes], Encoded]:
-    """Return a caching encoder of an ENUM's or a SET's values. It raises LookupError or ValueError."""
+    """Return a caching encoder of an ENUM's or SET's values. It raises LookupError or ValueError if one is invalid."""
     if column.type == "set":
         return lru_cache(_CACHED_SETS)(lambda text: encode_labels(set_labels(column, text)))
     numbers = [b"%d" % index for index in range(len(column.values) + 1)]

@@ -1,10 +1,11 @@
-r"""The `databus` format: the format that consumers of the original Go server read, with exact values.
+r"""The `databus` format: the format of the original Go server, with exact values.
 
-Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}` with the end offset of the event itself, so that a consumer
-that compares with `>` sees the first change after a snapshot. Value: a `RowsEvent` (`Table`, `Action`, `Rows` of base64
-cells or null) or a `QueryEvent` (`Table`, `Action`, `Query` in base64). Members have the original's order, without
-white space; strings are escaped as Go does (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict` the
-texts of values are the original's, too (`databus_strict`), which lose information.
+Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}`. END is the end offset of the rows or query event itself: a
+consumer that skips all keys up to a snapshot's position does not skip the first change after the snapshot. Value: a
+`RowsEvent` (`Table`, `Action`, and `Rows` of cells in base64 or null) or a `QueryEvent` (`Table`, `Action`, and `Query`
+in base64). Members are in the original's order, without white space; strings are escaped as Go escapes them (`<`, `>`,
+`&`, U+2028 and U+2029 as `\u….`). With `compat: strict` values have the original's text, too, which loses information
+(`databus_strict`).
 """
 
 import re
@@ -31,8 +32,8 @@ from databus_wire.packed_rows import PackedRows
 
 _json = msgspec.json.Encoder().encode
 
-# The original's rules, in its order; the first that matches COLUMN_TYPE counts. NUMBER includes YEAR and every type
-# that contains `int`, even `point`.
+# Pattern of COLUMN_TYPE → `Type` in messages. These are the original's rules in the original's order: the first match
+# applies. Type 1, a number, is also that of YEAR and of every type with `int` in its name, even `point`.
 _TYPES = (
     (re.compile("int|^year"), 1),
     (re.compile("^(float|double|decimal)"), 2),
@@ -45,22 +46,22 @@ _TYPES = (
     (re.compile("^bit"), 10),
     (re.compile("^json"), 11),
 )
+#: `Type` of all other columns
 _STRING = 5
 
-
-#: for each column the conversion to the original's text; None if the texts are the same
+#: for each column, the conversion to the original's text; None if that is the canonical text
 Texts: TypeAlias = tuple[Callable[[bytes], bytes] | None, ...]
 
 
 class DatabusOptions(Options):
     """Options of the format."""
 
-    #: `strict`: values as the original writes them
+    #: text of values; `strict`: as the original writes it
     compat: Literal["exact", "strict"] = "exact"
 
 
 class Encoder:
-    """Encodes events. The common parts of messages are encoded once for a table's schema, and for a binlog file."""
+    """Encodes events. What messages of the same table or binlog file have in common is encoded once."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self._is_strict = strict
@@ -70,11 +71,11 @@ class Encoder:
         self._position = b""
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
-        """Encode the value that refers to one that is stored elsewhere."""
+        """Encode the value that is published instead of one that is stored elsewhere."""
         return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check._asdict()))
 
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:
-        """Encode row images; a snapshot's lines are such values."""
+        """Encode row images as a record's value, or as a line of a dump's file."""
         if self._is_strict:
             texts = _json(self._strict(table, rows))
         else:
@@ -83,7 +84,7 @@ class Encoder:
         return b'%b,"Rows":%b}' % (head, texts)
 
     def query(self, table: Table, file: str, event: QueryEvent | DdlStatement) -> tuple[bytes, bytes]:
-        """Encode key and value of a DDL statement; `table` is the table after it."""
+        """Encode key and value of a DDL statement; `table` is the table after the statement."""
         value = b'%b,"Query":%b}' % (self._head(table, event.action), _json(event.query))
         return self.key(file, event.end, b"DDL"), value
 
@@ -108,7 +109,7 @@ class Encoder:
 
 
 class Databus(Format[DatabusOptions]):
-    """All rows of a change are one record."""
+    """Encodes a change, with all its rows, as one record."""
 
     options_type: ClassVar[type[Options]] = DatabusOptions
     accepts_packed_rows: ClassVar[bool] = True
@@ -118,20 +119,20 @@ class Databus(Format[DatabusOptions]):
         self._encoder = Encoder(strict=options.compat == "strict")
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Make the one record."""
+        """Make one record of all rows."""
         key = self._encoder.key(change.begin.file, change.end)
         return KeyValueRecords([key], [self._encoder.rows_value(change.table, change.action, change.rows)])
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the one record."""
+        """Make one record."""
         return (Record(*self._encoder.query(statement.table, statement.begin.file, statement)),)
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Replace rows or statement by `ClaimCheck`."""
+        """Encode a value with `ClaimCheck` in place of `Rows` or `Query`."""
         return self._encoder.claim_check(change.table, change.action, check)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make a record with the key that a change at the snapshot's position would have."""
+        """Make one record, with the key of a change that ends at the snapshot's position."""
         if not snapshot.rows:
             return ()
         key = self._encoder.key(snapshot.position.file, snapshot.position.offset)
@@ -153,8 +154,8 @@ def _table(table: Table) -> dict[str, object]:
             }
             for column in table.columns
         ],
-        # The original publishes SHOW INDEX's cardinality, a statistic that may change at any time; without one it
-        # publishes the column's ordinal in the index. We always publish the ordinal.
+        # The original publishes the cardinality in SHOW INDEX, a statistic that may change at any time, or, if that is
+        # missing, the column's ordinal in the index. We always publish the ordinal.
         "Indexes": [
             {"Name": index.name, "Columns": index.columns, "Cardinality": list(range(1, len(index.columns) + 1))}
             for index in table.indexes

@@ -2,20 +2,20 @@
 
 The conversion loses information:
 
-* Unsigned integers become signed, and so do BIT(64) and SETs of 64 labels.
+* Unsigned integers and BIT(64) are read as signed.
 * FLOAT, DOUBLE and DECIMAL have four decimals.
-* ENUMs and SETs of more than one byte have their bytes swapped.
+* ENUMs and SETs of more than one byte have their bytes swapped; a SET of eight bytes is also read as signed.
 * YEAR 0000 is 1900.
-* BINARY loses its trailing zero bytes.
+* BINARY and MariaDB's UUID and INET types lose their trailing zero bytes.
 * DATETIME has six fractional digits, or none if they are all zero.
 * TIMESTAMP is in this process's time zone, without fractional digits.
 * TIME(1), (3), (5) and (6) are always 00:00:00, and so is a TIME(2) or (4) below one second.
-* Text is in its column's character set. If several codes stand for one character, the first is used.
+* Text is in its column's character set. If that has several codes for one character, the first is used.
 * JSON is rewritten as Go's encoder writes it.
 
-Three properties of the original are not reproduced, because canonical text lacks what they depend on: JSON
-strings of 128 bytes and more are not cut, dates and times in JSON stay as MySQL prints them, and columns in the binary
-format from before MySQL 5.6 get no special treatment.
+Three properties of the original are not reproduced, because canonical text lacks what they depend on: the original cuts
+JSON strings of 128 bytes and more, does not write dates and times in JSON as MySQL prints them, and treats columns in
+the binary format from before MySQL 5.6 differently.
 """
 
 import struct
@@ -30,7 +30,7 @@ from databus_binlog import charsets
 from databus_messages.formats.columns import PACKED, TEXT, fraction_digits
 from databus_messages.formats.go_json import marshal
 
-#: converts canonical text to the original's; None: the two are the same
+#: converts canonical text to the original's text; None: the two texts are the same
 Text: TypeAlias = Callable[[bytes], bytes] | None
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -127,7 +127,7 @@ def _in_charset(charset: str, text: bytes) -> bytes:
     return charsets.to_bytes(text.decode(), charset)
 
 
-#: by number of fractional digits; with any other number the original writes midnight
+#: number of fractional digits → conversion; with any other number the original writes midnight
 _TIMES: Mapping[int, Text] = {0: None, 2: _time, 4: _time}
 _TEXTS: Mapping[str, Text] = {
     "year": _year,

@@ -1,12 +1,12 @@
 """The `dip` format: CKafka data integration's "official format one" for rows, and canal's flat message for DDL.
 
-One message for each row, with members in alphabetical order and without a key. All values are strings or null, and
+Each row is one message, with members in alphabetical order and without a key. All values are strings or null, and
 images are complete. CKafka does not define the text of values; here it is the server's text, with labels for ENUM
-and SET, TIMESTAMP in UTC, and bytes (BINARY, BLOB, geometries, MariaDB's UUID and INET types) in base64.
+and SET, TIMESTAMP in UTC, and bytes (BINARY, BLOB, geometries, VECTOR, MariaDB's UUID and INET types) in base64.
 
 `BINLOG_POS` is the start of the rows' binlog event, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit time
-in UTC+8. Rows of a dump are inserts (`I`) at its position. In DDL messages `es` and `ts` are both the commit time in
-ms, and `id` is 0.
+in UTC+8. Rows of a dump are inserts (`I`) at the dump's position. In DDL messages `es` and `ts` are both the commit
+time in ms, and `id` is 0.
 """
 
 import time
@@ -31,16 +31,17 @@ _TYPES = {Action.INSERT: b"I", Action.UPDATE: b"U", Action.DELETE: b"D"}
 
 
 class _Origin(NamedTuple):
-    """Where rows come from."""
+    """The binlog position, transaction and time of rows."""
 
     file: str
     offset: int
     gtid: str | None
+    #: commit time, or when the dump was taken
     time_us: int
 
 
 class Dip(Format[Options]):
-    """Encodes one message a row."""
+    """Encodes each row as one message, and each DDL statement as one message."""
 
     def __init__(self, source: MessageSource, options: Options) -> None:
         super().__init__(source, options)
@@ -76,14 +77,14 @@ class Dip(Format[Options]):
 
 
 def _messages(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:
-    """Encode new and old values between head and tail."""
+    """Encode each change as `head`, the new values, the old values and `tail`."""
     match action:
         case Action.INSERT:
             return (writer.row(row, head=head, tail=_OLD_VALUES + b"null" + tail) for row in rows)
         case Action.DELETE:
             return (writer.row(row, head=head + b"null" + _OLD_VALUES, tail=tail) for row in rows)
-    pairs = zip(rows[::2], rows[1::2], strict=True)
-    return (writer.row(old, head=writer.row(new, head=head, tail=_OLD_VALUES), tail=tail) for old, new in pairs)
+    updates = zip(rows[::2], rows[1::2], strict=True)
+    return (writer.row(old, head=writer.row(new, head=head, tail=_OLD_VALUES), tail=tail) for old, new in updates)
 
 
 def _row_writer(table: Table) -> RowWriter:

@@ -34,7 +34,7 @@ def _value(value: Any) -> str:
 
 
 def _float(number: float) -> str:
-    """Write the shortest digits that read back to the same number; very small and large ones with an exponent."""
+    """Write the shortest digits that are read as the same number; a very small or large one gets an exponent."""
     if number == 0 or 1e-6 <= abs(number) < 1e21:
         return format(Decimal(repr(number)), "f").removesuffix(".0")
     digits, _, exponent = repr(number).partition("e")

@@ -6,7 +6,7 @@ from databus.events import Action, Column, Table
 from databus_messages.formats import columns
 from databus_messages.formats.base import DdlStatement
 
-#: Maxwell has no message for TRUNCATE
+#: action → type of message; Maxwell has no message for TRUNCATE
 _TYPES = {Action.CREATE: "table-create", Action.ALTER: "table-alter", Action.DROP: "table-drop"}
 _WITH_FRACTION = columns.TEMPORAL - {"date"}
 _STRINGS = columns.TEXT | columns.BINARY
@@ -15,8 +15,8 @@ _STRINGS = columns.TEXT | columns.BINARY
 def ddl_message(statement: DdlStatement) -> dict[str, Any] | None:
     """Return a statement's message; None if Maxwell has none for it.
 
-    A rename has two messages: the old name with the old definition, and the new name without `old`. `old` is also left
-    out if the definition before the statement is not known.
+    A rename has two messages: one for the old name, in which `old` and `def` are the same, and one for the new name,
+    without `old`. `old` is also left out if the definition before the statement is not known.
     """
     if statement.action not in _TYPES:
         return None

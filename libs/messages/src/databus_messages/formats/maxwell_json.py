@@ -1,9 +1,9 @@
 """The `maxwell-json` format: Maxwell's messages, one for each row.
 
 `gtid` is the transaction's own GTID, not the set executed so far. `thread_id` and `query` are present if the binlog
-has them. Where Maxwell uses a random UUID as a key, this format derives one from the position in the binlog, so that a
-message that is encoded again has the same key. `ts` is the commit time. Rows of a dump are between `bootstrap-start`
-and `bootstrap-complete`. DDL on databases has no message.
+has them. Where Maxwell uses a random UUID as a key, this format derives the UUID from the transaction and the row's
+ordinal, so that a message that is encoded again has the same key. `ts` is the commit time. Rows of a dump are between
+`bootstrap-start` and `bootstrap-complete`. DDL on databases has no message.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from databus_messages.formats.table_cache import TableCache
 
 
 class MaxwellJson(Format[MaxwellOptions]):
-    """Encodes Maxwell's messages. The last row of a transaction carries `commit`, so its end has to be known."""
+    """Encodes Maxwell's messages. Changes are buffered, because the last row of a transaction must have `commit`."""
 
     options_type = MaxwellOptions
     needs_transaction_end = True
@@ -45,11 +45,11 @@ class MaxwellJson(Format[MaxwellOptions]):
             or options.output_thread_id
         )
         self._queries = RowsQueries()
-        #: rows of the dump's current table so far
+        #: how many rows of the dump's current table are encoded
         self._dumped = 0
 
     def topics(self) -> Iterable[str]:
-        """Name the DDL topic, if DDL has its own."""
+        """Name the topic of DDL, if DDL is published to a topic of its own."""
         topic = self.options.ddl_kafka_topic
         return [topic] if self.options.output_ddl and topic else []
 
@@ -125,7 +125,7 @@ class MaxwellJson(Format[MaxwellOptions]):
             yield Record(keys.without_row(*identity, "complete"), head + b"{}}")
 
     def _position(self, change: Change) -> bytes:
-        """Encode the members about the change's origin, each with its leading comma."""
+        """Encode the members about the change's origin, each with a comma before it."""
         if not self._has_position:
             return b""
         options, begin = self.options, change.begin

@@ -10,7 +10,7 @@ from databus_messages.formats.maxwell_values import encode
 
 
 class MaxwellKeyEncoder:
-    """Encodes the keys of a table's rows: the primary key's values, or a UUID for a table without one."""
+    """Encodes keys: a row's primary key; without a primary key a UUID, or an empty array in the format `array`."""
 
     def __init__(self, table: Table, key_format: KeyFormat) -> None:
         names = [table.columns[index].name.lower() for index in table.primary_key]
@@ -26,16 +26,16 @@ class MaxwellKeyEncoder:
         self._head = head
 
     def of_row(self, values: Sequence[bytes], *identity: object) -> bytes:
-        """Encode the key of a row from its primary key's values in JSON; without any, from the row's identity."""
+        """Encode the key of a row. `values` are those of its primary key, as JSON; without any, see `without_row`."""
         return self._template % tuple(values) if values else self.without_row(*identity)
 
     def without_row(self, *identity: object) -> bytes:
-        """Encode the key of a message that has no primary key value; `identity` identifies the message."""
+        """Encode the key of a message without a primary key; `identity` distinguishes it from all other messages."""
         return self._without_row or b'%b"_uuid":"%b"}' % (self._head, uuid(*identity))
 
 
 def uuid(*identity: object) -> bytes:
-    """Return a UUID that looks random and is the same for the same identity."""
+    """Return a UUID in the form of a random one, which is always the same for the same identity."""
     digest = blake2b("\0".join(map(str, identity)).encode(), digest_size=16).digest()
     return str(UUID(bytes=digest, version=4)).encode()
 

@@ -22,6 +22,6 @@ class MaxwellOptions(Options):
     output_nulls: bool = True
     output_null_zerodates: bool = False
     output_ddl: bool = False
-    #: default: the topic of the table's rows
+    #: topic of DDL messages; None: the topic of the table's rows
     ddl_kafka_topic: str | None = None
     kafka_key_format: KeyFormat = "hash"

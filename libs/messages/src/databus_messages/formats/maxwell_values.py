@@ -1,8 +1,8 @@
 """Value encoding of Maxwell's JSON.
 
-Where Maxwell's own values are wrong, these are right: negative TIME or TIME above 24 hours, YEAR 0000, labels with
-quotes. An invalid ENUM value is "". Types that Maxwell does not know: MariaDB's JSON is a string, as on the server;
-UUID and INET types are what the server prints; VECTOR is base64.
+Values that Maxwell writes wrongly are right here: a TIME that is negative or above 24 hours, YEAR 0000, labels with
+quotes. An invalid ENUM value is "". Of the types that Maxwell does not know, MariaDB's JSON is a string, because it is
+a LONGTEXT; UUID and INET types are the text that the server prints; VECTOR is base64.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """The statement that changed a row, for formats that publish it.
 
-A server that logs statements writes each one (Rows_query, Annotate_rows) before the first of its rows events. The
+A server that logs statements writes each statement (Rows_query, Annotate_rows) before its first rows event. The
 statement's other rows events follow directly after the first.
 """
 
@@ -12,19 +12,20 @@ _NO_EVENT = (-1, -1)
 class RowsQueries:
     """Finds the statement that caused each change of a transaction.
 
-    Changes of one binlog event share `first` and `end`: an event can be split by partition.
+    `Change.query` is set only in a statement's first event; the events that follow directly have the same statement.
     """
 
     def __init__(self) -> None:
         self._query = ""
+        #: `first` and `end` of the latest event: they identify it, even if it is split by partition
         self._event = _NO_EVENT
 
     def reset(self) -> None:
-        """Start a new transaction."""
+        """Forget the latest event: a new transaction begins."""
         self._event = _NO_EVENT
 
     def query_of(self, change: Change) -> str | None:
-        """Return the statement; None if it was not logged, or if its first event was not published here."""
+        """Return the statement; None if it was not logged, or if its first event is not published by this output."""
         event = (change.first, change.end)
         if change.query is not None:
             self._query = change.query.decode(errors="replace")

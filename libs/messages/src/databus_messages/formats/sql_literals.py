@@ -1,9 +1,9 @@
 r"""Values as SQL literals, in one of two dialects.
 
-Both write numbers, ENUM and SET unquoted (ENUM and SET by number), BIT as `b'0101'`, and dates, times and text in
-single quotes, with a backslash before a quote or a backslash and with `\n`. They differ in the rest: `mysqlbinlog`
-writes bytes as text with unprintable characters as `\xNN`, as that tool does; `mysql` writes what MySQL itself can
-read (`x'00ff'`, `\r`, `\Z`).
+Both dialects write numbers, ENUM and SET unquoted (ENUM and SET as numbers), BIT as `b'0101'`, and dates, times and
+text in single quotes, with a backslash before a quote or a backslash, and with `\n` for a line feed. They differ in
+bytes and in other control characters: `mysqlbinlog`, like the tool of that name, writes bytes as text in quotes, and
+unprintable characters as `\xNN`; `mysql` writes literals that MySQL can execute (`x'00ff'`, `\r`, `\Z`).
 """
 
 import re
@@ -31,10 +31,10 @@ def literal_encoder(column: Column, dialect: Dialect) -> LiteralEncoder:
         return lambda value: f"'{value.decode()}'"
     if printed := columns.PACKED.get(column.type):
         return lambda value: f"'{printed(value)}'"
-    for_tool = dialect == "mysqlbinlog"
+    is_mysqlbinlog = dialect == "mysqlbinlog"
     if column.type == "json" or column.type in columns.TEXT:
-        return _mysqlbinlog_text if for_tool else _mysql_text
-    return _mysqlbinlog_bytes if for_tool else (lambda value: f"x'{value.hex()}'")
+        return _mysqlbinlog_text if is_mysqlbinlog else _mysql_text
+    return _mysqlbinlog_bytes if is_mysqlbinlog else (lambda value: f"x'{value.hex()}'")
 
 
 _ESCAPES = {"'": r"\'", "\\": r"\\", "\n": r"\n"}

@@ -1,13 +1,13 @@
 """The `tdsql` format: messages of the data subscription of TDSQL and TencentDB for MariaDB.
 
-Each row, GTID, XID and statement is a message without a key. Where TDSQL's documentation is silent:
+Each row, GTID, XID and DDL statement is a message without a key. Where TDSQL's documentation is silent:
 
 * `event_index` numbers those events of a transaction that can be derived from what is captured: the GTID, MySQL's
   BEGIN, the logged statement, a table map if there is a gap before the rows event, the rows event, the XID. All rows
-  of an event share its index. Events of tables that are not captured are not counted, a statement on several tables
-  counts one table map, and in a compressed transaction every rows event counts one.
-* `db` and `table` are empty for a GTID, those of the last rows for an XID, and those of its table for a statement.
-  (The original repeats its last table map.)
+  of an event have the same index. Events of tables that are not captured are not counted. Of a statement on several
+  tables only one table map is counted; in a compressed transaction one table map is counted for each rows event.
+* `db` and `table` are empty for a GTID. An XID has those of the transaction's last rows, a DDL statement those of its
+  table. (TDSQL itself repeats those of its last table map.)
 * A transaction without an XID (of a non-transactional engine) has no message at its end.
 * `begintime` is the commit time.
 * Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and
@@ -50,12 +50,12 @@ _NO_TABLE = ("", "")
 class TdsqlOptions(Options):
     """Options of the format."""
 
-    #: SQL dialect of values
+    #: dialect of the SQL literals
     dialect: Dialect = "mysqlbinlog"
 
 
 class Tdsql(Format[TdsqlOptions]):
-    """Encodes the messages of a subscription."""
+    """Encodes the messages of a TDSQL data subscription."""
 
     options_type = TdsqlOptions
 
@@ -64,9 +64,11 @@ class Tdsql(Format[TdsqlOptions]):
         self._encoders: TableCache[list[LiteralEncoder]] = TableCache(
             lambda table: [literal_encoder(column, options.dialect) for column in table.columns]
         )
-        #: of the transaction's latest rows event: its index, its first row and end, its schema and table
+        #: `event_index` of the transaction's latest event
         self._index = 1
+        #: `first` and `end` of the transaction's latest rows event, which identify it
         self._event = _NO_EVENT
+        #: schema and name of the table of the transaction's latest rows event
         self._table = _NO_TABLE
 
     def begin(self, begin: Begin) -> Iterable[Record]:
@@ -94,7 +96,7 @@ class Tdsql(Format[TdsqlOptions]):
         return [_record(head, where=where, field=field) for where, field in pairs]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode the statement's GTID and the statement: a DDL statement is a transaction of its own."""
+        """Encode the GTID, then the statement: a DDL statement is a transaction of its own."""
         sql, table = statement.sql, (statement.table.schema, statement.table.name)
         yield from self._gtid(statement.begin)
         yield _record(self._head(_QUERY, "query", table, statement.begin, 2), sql=sql)
@@ -123,7 +125,7 @@ class Tdsql(Format[TdsqlOptions]):
         return [_record(self._head(_GTID[self.source.flavor], "gtid", _NO_TABLE, begin, 1))]
 
     def _count(self, change: Change) -> None:
-        """Advance the index to the change's event. An event that is split by partition counts once."""
+        """Advance the index to the change's event. An event that is split by partition is counted once."""
         event = (change.first, change.end)
         if event == self._event:
             return
@@ -137,7 +139,7 @@ class Tdsql(Format[TdsqlOptions]):
         self._event = event
 
     def _head(self, kind: int, name: str, table: tuple[str, str], begin: Begin, index: int) -> bytes:
-        """Encode the members that all messages have, without the closing brace."""
+        """Encode the members that all messages have: an object without its closing brace."""
         members = {
             "logtype": "mysqlbinlog",
             "eventtype": kind,

@@ -1,4 +1,4 @@
-"""Geometries as well-known text, laid out as JTS does: `POLYGON ((0 0, 1 0, 1 1, 0 0))`."""
+"""Geometries as well-known text in the layout of JTS, Java's geometry library: `POLYGON ((0 0, 1 0, 1 1, 0 0))`."""
 
 import struct
 from decimal import Decimal
@@ -18,7 +18,7 @@ _SRID_BYTES = 4
 
 
 def well_known_text(value: bytes) -> str:
-    """Convert a geometry's value (SRID and WKB); the SRID is dropped. Raises ValueError for malformed WKB."""
+    """Convert a geometry's value (SRID and WKB); the text has no SRID. Raises ValueError for malformed WKB."""
     reader = _WkbReader(value)
     try:
         text = reader.geometry(named=True)
@@ -30,7 +30,7 @@ def well_known_text(value: bytes) -> str:
 
 
 class _WkbReader:
-    """Reads WKB (OGC 06-103r4, section 8): byte order, type, then coordinates, or a count and that many parts."""
+    """Reads WKB (OGC 06-103r4, section 8): byte order, type, then coordinates, or the number of parts and the parts."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -38,7 +38,10 @@ class _WkbReader:
         self.offset = _SRID_BYTES
 
     def geometry(self, *, named: bool) -> str:
-        """Read one geometry. JTS omits the type name of the parts of a MULTIPOINT, MULTILINESTRING or MULTIPOLYGON."""
+        """Read one geometry; write its type name if `named`.
+
+        JTS omits the type names of the parts of a MULTIPOINT, MULTILINESTRING or MULTIPOLYGON.
+        """
         self._order = "<" if self._read("B")[0] else ">"
         kind = self._count()
         name = _NAMES[kind]
@@ -76,5 +79,5 @@ def _parts(parts: list[str]) -> str:
 
 
 def _number(number: float) -> str:
-    """Write the shortest digits that read back to the same number, never with an exponent."""
+    """Write the shortest digits that are read as the same number, never with an exponent."""
     return format(Decimal(repr(number)), "f").removesuffix(".0")

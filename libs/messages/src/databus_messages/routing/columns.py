@@ -1,7 +1,7 @@
 """Columns that a rule names.
 
-A name must exist, or nothing of its table is published: neither a typo nor DDL may expose a column that was meant to be
-hidden. A pattern (`*`, `?`) stands for the columns that it matches, which may be none.
+A table without a column of that name is an error, and nothing of the table is published: neither a typo nor DDL may
+expose a column that was meant to be hidden. A pattern (`*`, `?`) may match any number of columns, also none.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from databus.events import Table
 
 
 def column_index(table: Table, name: str) -> int:
-    """Return the index of a column. Raises InvalidSettings if there is none of this name."""
+    """Return the index of a column. Raises InvalidSettings if the table has no column of this name."""
     for index, column in enumerate(table.columns):
         if column.name == name:
             return index

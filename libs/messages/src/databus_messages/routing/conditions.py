@@ -13,7 +13,7 @@ from databus_messages.routing.columns import column_index
 #: whether a row meets the conditions
 RowTest: TypeAlias = Callable[[Row], bool]
 
-#: matches no row: the canonical text of ENUM and SET is digits
+#: stands for a label that the column does not have: no row has it, because the text of ENUM and SET is digits
 _UNKNOWN_LABEL = b"-"
 
 
@@ -35,7 +35,7 @@ def _test(condition: Condition, table: Table) -> RowTest:
 
 
 def _text(column: Column, value: Value) -> bytes:
-    """Return a value's canonical text. A label that an ENUM or SET does not have (yet) matches no row."""
+    """Return the canonical text of a rule's value; `_UNKNOWN_LABEL` for a label that an ENUM or SET does not have."""
     try:
         if column.type in INTEGERS or column.type in {"year", "bit"}:
             return b"%d" % int(value)
@@ -53,7 +53,7 @@ def _text(column: Column, value: Value) -> bytes:
 
 
 def _decimal(column: Column, value: Value) -> bytes:
-    """Write a number with all digits of the column's scale. Raises ValueError if it has more."""
+    """Write a number with all decimals of the column's scale. Raises ValueError if the number has more decimals."""
     scale = (*type_arguments(column), 0, 0)[1]
     number = Decimal(value)
     exact = number.quantize(Decimal(1).scaleb(-scale))

@@ -1,4 +1,4 @@
-"""Filters a table's changes by a rule: which rows are published, and which of their columns.
+"""Filters a table's changes by a rule, which selects rows, and selects or rewrites columns.
 
 A filter is made for one version of a table. A rule that does not fit the table stops the publisher, because a filter
 must never publish more than configured.
@@ -17,7 +17,7 @@ Run = tuple[Action, Sequence[int], Sequence[Row]]
 
 
 class Filter:
-    """Selects and projects the rows of one table. Raises InvalidSettings if the rule does not fit it."""
+    """Selects and projects the rows of one table. Raises InvalidSettings if the rule does not fit the table."""
 
     def __init__(self, rule: Rule, table: Table, salt: bytes) -> None:
         try:
@@ -29,19 +29,19 @@ class Filter:
         self.table = self._projection.table
 
     def column_index(self, name: str) -> int:
-        """Return the index in published rows of a column, by its name in the source. Raises InvalidSettings."""
+        """Return the index of a column in published rows; `name` is its name in the source. Raises InvalidSettings."""
         return self._projection.column_index(name)
 
     def rows(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that pass, projected."""
+        """Return the rows that meet the conditions, projected."""
         passes, project_row = self._passes, self._projection.row
         return [project_row(row) for row in rows if passes is None or passes(row)]
 
     def changes(self, action: Action, first: int, rows: Sequence[Row]) -> Iterator[Run]:
-        """Yield the changes that pass, projected; the first change of `rows` has ordinal `first`.
+        """Yield the changes that meet the conditions, projected; the first change in `rows` has ordinal `first`.
 
-        For consumers of the filtered rows, an update is an insert if only its after image passes, and a delete if only
-        its before image does.
+        An update is published as an insert if only its after image meets the conditions, and as a delete if only its
+        before image does: consumers see only the rows that meet them.
         """
         if self._passes is None:
             changes = len(rows) // (2 if action is Action.UPDATE else 1)
@@ -67,7 +67,7 @@ def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
 
 
 def _filtered(passes: RowTest, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:
-    """Yield for each change its action and the images that pass, which may be none."""
+    """Yield for each change the action to publish and the images that meet the conditions, which may be none."""
     if action is not Action.UPDATE:
         for row in rows:
             yield action, [row] if passes(row) else ()

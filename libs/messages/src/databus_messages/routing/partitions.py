@@ -1,8 +1,8 @@
 """Chooses the partition of a row: all changes of one row go to the same partition, in order.
 
-With `primary_key`, or with the columns that a rule names, the partition is the CRC-32 of the key's texts
-(docs/reference/values.md), joined by a zero byte, modulo the number of partitions. Without a primary key, and with
-`table`, it is the CRC-32 of the table's name, `schema.table`.
+By `primary_key`, or by the columns of a rule's `key`, the partition is the CRC-32 of the columns' texts
+(docs/reference/values.md), joined by zero bytes, modulo the number of partitions. By `table`, and for tables without a
+primary key, it is the CRC-32 of the table's name, `schema.table`, modulo the number of partitions.
 """
 
 import zlib
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from databus.events import Action, Row, Table
 from databus_messages.formats.base import Change
 
-#: stands for the partition of a row that was not read: it would depend on the row's key
+#: number of the partition of a row that was not read, if the partition depends on the row's key
 UNKNOWN = -1
 
 
@@ -30,7 +30,7 @@ class Part:
 
     partition: int
     action: Action
-    #: of the rows in their transaction
+    #: ordinals of the rows in their transaction
     ordinals: list[int] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ def of_row(row: Row, key: Sequence[int], partitions: int) -> int:
 
 
 def images_per_row(action: Action) -> int:
-    """Count the row images of one changed row: an update has one before and one after the change."""
+    """Return how many images a changed row has: an update has one before and one after the change."""
     return 2 if action is Action.UPDATE else 1
 
 
@@ -56,26 +56,26 @@ def split_by_key(change: Change, key: Sequence[int], partitions: int) -> list[Pa
     An update that moves a row to another partition becomes a delete in the old one and an insert in the new one.
     """
     parts: list[Part] = []
-    last: dict[int, Part] = {}
+    latest: dict[int, Part] = {}
 
-    def put(partition: int, action: Action, ordinal: int, *rows: Row) -> None:
-        part = last.get(partition)
+    def add(partition: int, action: Action, ordinal: int, *images: Row) -> None:
+        part = latest.get(partition)
         if part is None or part.action is not action:
-            part = last[partition] = Part(partition, action)
+            part = latest[partition] = Part(partition, action)
             parts.append(part)
         part.ordinals.append(ordinal)
-        part.rows += rows
+        part.rows += images
 
     rows = change.rows
     if change.action is not Action.UPDATE:
         for ordinal, row in zip(change.ordinals, rows, strict=True):
-            put(of_row(row, key, partitions), change.action, ordinal, row)
+            add(of_row(row, key, partitions), change.action, ordinal, row)
         return parts
     for ordinal, before, after in zip(change.ordinals, rows[::2], rows[1::2], strict=True):
         old, new = of_row(before, key, partitions), of_row(after, key, partitions)
         if old == new:
-            put(new, Action.UPDATE, ordinal, before, after)
+            add(new, Action.UPDATE, ordinal, before, after)
         else:
-            put(old, Action.DELETE, ordinal, before)
-            put(new, Action.INSERT, ordinal, after)
+            add(old, Action.DELETE, ordinal, before)
+            add(new, Action.INSERT, ordinal, after)
     return parts

@@ -1,7 +1,7 @@
-"""The columns that a rule publishes: some left out, masked, hashed, truncated or renamed.
+"""The columns that a rule publishes: some are left out, masked, hashed, truncated or renamed.
 
-Masked and hashed values are text, whatever the column's type; NULL stays NULL. If several settings name a column, the
-strictest applies: mask before hash before truncate.
+Masked and hashed values are text, whatever the column's type; NULL stays NULL. If several of mask, hash and truncate
+name a column, only the strictest applies: mask, else hash, else truncate.
 """
 
 import hmac
@@ -24,16 +24,17 @@ Rewrite: TypeAlias = Callable[[bytes], bytes]
 class Projection(NamedTuple):
     """Converts the rows of one version of a table to the rows that are published."""
 
+    #: the table as it is in the source
     source: Table
     #: the table as it is published
     table: Table
-    #: index in the source table of each published column
+    #: for each published column, its index in the source table
     indexes: list[int]
-    #: index among the published columns, and how their values are rewritten
+    #: for each column whose values are rewritten, its index among the published columns, and the function
     rewrites: list[tuple[int, Rewrite]]
 
     def column_index(self, name: str) -> int:
-        """Return the index in published rows of a column, by its name in the source. Raises InvalidSettings."""
+        """Return the index of a column in published rows; `name` is its name in the source. Raises InvalidSettings."""
         index = column_index(self.source, name)
         if index not in self.indexes:
             raise InvalidSettings(f"column {name} is left out")
@@ -61,7 +62,8 @@ def project(rule: Rule, table: Table, salt: bytes) -> Projection:
         rewrite: Rewrite | None = None
         if index in table.primary_key and (index in masked or (index in sizes and index not in hashed)):
             raise InvalidSettings(
-                f"column {column.name} is part of the primary key: masked or truncated it no longer identifies a row"
+                f"column {column.name} is part of the primary key: if it is masked or truncated, different rows may "
+                "get the same key; hash it instead"
             )
         if index in masked:
             column, rewrite = _as_text(column, f"varchar({len(_MASK)})"), _mask
@@ -77,12 +79,12 @@ def project(rule: Rule, table: Table, salt: bytes) -> Projection:
 
 def _published(rule: Rule, table: Table) -> list[int]:
     """Return the indexes of the columns that are not left out."""
-    everything = range(len(table.columns))
+    all_indexes = range(len(table.columns))
     if rule.columns is None:
-        return list(everything)
+        return list(all_indexes)
     included, excluded = column_indexes(table, rule.columns.include), column_indexes(table, rule.columns.exclude)
     published = [
-        index for index in everything if (index in included if rule.columns.include else index not in excluded)
+        index for index in all_indexes if (index in included if rule.columns.include else index not in excluded)
     ]
     for index in table.primary_key:
         if index not in published:
@@ -90,7 +92,7 @@ def _published(rule: Rule, table: Table) -> list[int]:
                 f"columns: {table.columns[index].name} is part of the primary key: keep it, or hash it"
             )
     if not published:
-        raise InvalidSettings("columns: no column is left")
+        raise InvalidSettings("columns: every column is left out")
     return published
 
 
@@ -129,6 +131,6 @@ def _truncate(column: Column, size: int) -> Rewrite:
     if column.type in BINARY:
         return lambda value: value[:size]
     if column.type in TEXT:
-        # a character has at most 4 bytes
+        # a character has at most 4 bytes: the rest of a long text need not be decoded
         return lambda text: text[: 4 * size].decode(errors="ignore")[:size].encode()
     raise InvalidSettings(f"truncate: column {column.name} is {column.raw_type}, neither text nor bytes")

@@ -1,6 +1,6 @@
-"""Routes the changes of a table by the rules: each output has a topic, its partitions and a filter.
+"""Routes the changes of a table by the rules: a route has the topic, partitions and filter of one output.
 
-Routes name topics and partitions and know no producer. The caller provides the partition counts: the publisher reads
+Routes only name topics and partitions; they do not send. The caller provides the partition counts: the publisher reads
 them from Kafka, the command line uses one partition per topic.
 """
 
@@ -21,33 +21,33 @@ from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
 from databus_wire.packed_rows import PackedRows
 
-_UPDATE = Action.UPDATE  # a lookup of the member takes longer than the rest of a comparison
+_UPDATE = Action.UPDATE  # looking up an enum member for each event takes longer than comparing it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """The topic, partitions and form in which one output publishes the changes of a table."""
+    """The topic and partitions to which one output publishes the changes of a table, and their filter."""
 
     output: Output
-    #: the table as messages describe it
+    #: the table as it is published
     table: Table
     filter: Filter | None
-    #: a statement's text may show values that a rule of this output hides
+    #: whether the text of statements is left out, because it may contain values that a rule of this output hides
     hides_queries: bool
-    #: the partition of all rows, or the choice of each row's partition by its key
+    #: the partition of all rows, or all partitions if each row's partition is chosen by its key
     row_partitions: tuple[Partition, ...]
-    #: indexes of the key columns that choose a row's partition; empty if all rows have the same
+    #: indexes of the published columns by which a row's partition is chosen; empty if all rows have the same partition
     key: Sequence[int]
-    #: each DDL statement goes to all of these
+    #: the partitions to each of which a DDL statement is written
     ddl_partitions: tuple[Partition, ...]
 
     @property
     def unread_partition(self) -> Partition:
-        """The partition to report for a row whose key was not read."""
+        """The partition to report for a row that was not read: it is not known if the row's key chooses it."""
         return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
-        """Make the messages of a rows event: filtered, numbered as the format needs it, and split by partition."""
+        """Make the messages of a rows event: filtered, numbered for the output's format, and split by partition."""
         output, table_filter, action = self.output, self.filter, event.action
         first = output.row_count if output.is_framed else event.row
         query = None if self.hides_queries else event.query
@@ -78,7 +78,7 @@ class Route:
 
 
 class Router:
-    """Makes the routes of tables by the rules."""
+    """Makes the routes of a table by the rules."""
 
     def __init__(self, rules: Sequence[Rule], outputs: Iterable[Output], pipeline: str, salt: bytes) -> None:
         self._rules = rules
@@ -87,7 +87,7 @@ class Router:
         self._salt = salt
 
     def topics(self, table: Table) -> list[str]:
-        """Name the topics that a table's changes go to."""
+        """Name the topics to which a table's changes are published."""
         return [self._topic(rule, table) for rule in first_matches(self._rules, table.schema, table.name)]
 
     def routes(self, table: Table, partition_counts: Mapping[str, int]) -> tuple[Route, ...]:
@@ -123,7 +123,7 @@ class Router:
 
 
 def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ...]:
-    """Find the published columns that choose a row's partition by a rule; a dropped table has none."""
+    """Return the indexes of the rule's `key` columns in published rows; a dropped table has no columns."""
     if not table.columns:
         return ()
     try:

@@ -47,7 +47,7 @@ def _registry(options: AvroOptions) -> SchemaRegistry:
 
 
 class AvroCodec(Codec):
-    """Connect data as Avro. An optional field is a union with null as its first type, unless it has a default."""
+    """Connect data as Avro. An optional field is a union with null, which is the first type unless it has a default."""
 
     null = b"\x00"
     present = b"\x02"
@@ -57,12 +57,12 @@ class AvroCodec(Codec):
         self.integer = _integer  # int and long have the same encoding
 
     def wrapper(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
-        """Register the schema under the topic's subject; its id precedes the data."""
+        """Register the schema under the subject `TOPIC-PART`; the schema's id precedes the data."""
         _require_distinct_names(topic, schema)
         return binary.pack(">bI", 0, self._registry.register(f"{topic}-{part}", avro_schema(schema))), b""
 
     def separators(self, schema: Schema) -> Sequence[bytes]:
-        """Return empty bytes: fields follow each other directly."""
+        """Return empty separators: fields follow each other directly."""
         return [b""] * (len(schema.fields) + 1)
 
     def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
@@ -104,7 +104,7 @@ def _required_encoder(schema: Schema) -> Callable[[Any], bytes]:
 def _integer(number: int) -> bytes:
     """Encode an integer in Avro's zigzag, variable-length form."""
     if not -(2**63) <= number < 2**63:
-        raise PoisonError("a BIGINT UNSIGNED above 2^63-1 does not fit Avro's long: set bigint_unsigned=precise")
+        raise PoisonError("a BIGINT UNSIGNED above 2^63-1 does not fit Avro's long; set bigint_unsigned=precise")
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 0x7F:
@@ -136,5 +136,7 @@ def _require_distinct_names(topic: str, schema: Schema) -> None:
     names = Counter(avro_name(name) for name, _ in schema.fields)
     for name, field in schema.fields:
         if names[avro_name(name)] > 1:
-            raise PoisonError(f"{topic}: column {name} gets the same Avro name as another column: rename or exclude it")
+            raise PoisonError(
+                f"{topic}: column {name} gets the same Avro name as another column; rename or exclude one of them"
+            )
         _require_distinct_names(topic, field)

@@ -1,4 +1,4 @@
-"""Rows in Avro, column by column: most columns of an update are equal before and after, and are encoded once."""
+"""Rows in Avro, encoded column by column: a column that is the same before and after updates is encoded once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -16,7 +16,7 @@ class AvroRows(RowEncoder):
     def __init__(
         self, encoders: Sequence[tuple[CellEncoder, bool]], null: bytes, integer: Callable[[int], bytes]
     ) -> None:
-        """Take each column's encoder, and whether the column is nullable."""
+        """Take, for each column, its encoder and whether it is nullable."""
         self._encoders, self._null, self._integer = encoders, null, integer
         self._inner = [b""] * (len(encoders) - 1)
 
@@ -30,8 +30,8 @@ class AvroRows(RowEncoder):
     ) -> list[bytes]:
         """Encode rows in the template."""
         head, separator, middle = template
-        each_tail = [tails] * len(numbers) if isinstance(tails, bytes) else tails
-        after_images = list(map(self._integer, numbers)), each_tail
+        tail_of_each = [tails] * len(numbers) if isinstance(tails, bytes) else tails
+        after_images = list(map(self._integer, numbers)), tail_of_each
         if separator is None:
             return interleave([head, *self._inner, middle, b"", b""], [*self._columns(rows), *after_images])
         columns = [column for images in self._updates(rows[::2], rows[1::2]) for column in images]
@@ -41,10 +41,10 @@ class AvroRows(RowEncoder):
     def _updates(self, before: Sequence[Row], after: Sequence[Row]) -> tuple[EncodedColumns, EncodedColumns]:
         encoded = self._columns(before)
         columns = zip(self._encoders, encoded, _transposed(before), _transposed(after), strict=True)
-        return encoded, [done if old == new else self._column(*encoder, new) for encoder, done, old, new in columns]
+        return encoded, [same if old == new else self._column(*encoder, new) for encoder, same, old, new in columns]
 
     def _columns(self, rows: Sequence[Row]) -> EncodedColumns:
-        if len(rows) == 1:  # half the time of the general case
+        if len(rows) == 1:  # takes half of the general case's time
             cells = zip(self._encoders, rows[0], strict=True)
             return [(self._null_if(nullable) if text is None else encode(text),) for (encode, nullable), text in cells]
         columns = zip(self._encoders, _transposed(rows), strict=True)
@@ -54,7 +54,7 @@ class AvroRows(RowEncoder):
         if None in texts:
             null = self._null_if(nullable)
             return [null if text is None else encode(text) for text in texts]
-        return list(map(encode, texts))  # type: ignore[arg-type]  # none is None
+        return list(map(encode, texts))  # type: ignore[arg-type]  # no text is None
 
     def _null_if(self, nullable: bool) -> bytes:
         if not nullable:

@@ -18,7 +18,7 @@ _LOGICAL = {
 
 
 def avro_schema(schema: Schema) -> Any:
-    """Return the Avro schema as JSON data. Later uses of a record refer to it by name."""
+    """Return the Avro schema as JSON data. A record that is used again is only named there, as Avro requires."""
     return _AvroSchemaWriter().write(schema)
 
 
@@ -38,7 +38,7 @@ class _AvroSchemaWriter:
         self._known: set[str] = set()
 
     def write(self, schema: Schema, namespace: str = "") -> Any:
-        """Convert a schema. An optional one is a union; Avro requires its default to be of the first type."""
+        """Convert a schema; an optional one becomes a union with null. A default must be of the union's first type."""
         written = self._required(schema, namespace)
         if not schema.optional:
             return written

@@ -1,6 +1,6 @@
 """Codecs turn Connect data into bytes; Kafka Connect calls them converters.
 
-A codec encodes piecewise, so that the common parts of many records are encoded once.
+A codec encodes a record in parts, so that a part that many records have in common is encoded once.
 """
 
 from abc import ABC, abstractmethod
@@ -12,23 +12,23 @@ from databus.events import Row
 from databus_messages.formats.debezium.schemas import Schema
 from databus_messages.formats.debezium.types import ColumnType
 
-#: encoded fields of some rows, column by column
+#: encoded fields of some rows: for each column, its field in each row
 EncodedColumns: TypeAlias = Sequence[Sequence[bytes]]
 
 
 class ImageTemplate(NamedTuple):
     """The bytes around the row image of a change, or around the two images of an update."""
 
-    #: before the first image
+    #: the bytes before the first image
     head: bytes
-    #: between an update's images; None if there is one image
+    #: the bytes between an update's images; None if there is only one image
     separator: bytes | None
-    #: between the last image and the row number
+    #: the bytes between the last image and the row number
     middle: bytes
 
 
 class RowEncoder(ABC):
-    """Encodes one row or more of a table as structs."""
+    """Encodes one or more rows of a table as structs."""
 
     @abstractmethod
     def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
@@ -38,11 +38,14 @@ class RowEncoder(ABC):
     def images(
         self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
     ) -> list[bytes]:
-        """Encode each row, or each pair of rows, in the template, followed by its number and its tail."""
+        """Encode each row, or each pair of rows of an update, in the template, followed by its number and its tail.
+
+        `tails` has a tail for each number, or is the same tail for all.
+        """
 
 
 class Codec(ABC):
-    """A wire format."""
+    """Encodes Connect data in one wire format."""
 
     #: null in an optional field
     null: ClassVar[bytes]
@@ -53,11 +56,11 @@ class Codec(ABC):
 
     @abstractmethod
     def wrapper(self, topic: str, part: str, schema: Schema) -> tuple[bytes, bytes]:
-        """Return the bytes before and after the data of a record's `key` or `value`; they carry its schema."""
+        """Return the bytes before and after the data of a record's `key` or `value`, e.g. the schema or its id."""
 
     @abstractmethod
     def separators(self, schema: Schema) -> Sequence[bytes]:
-        """Return the bytes before a struct's first field, before each further field, and after the last."""
+        """Return the bytes before a struct's first field, before each further field, and after the last field."""
 
     @abstractmethod
     def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
@@ -69,7 +72,7 @@ class Codec(ABC):
 
 
 def interleave(separators: Sequence[bytes], columns: EncodedColumns) -> list[bytes]:
-    """Join the fields of structs, given column by column, with the bytes before, between and after them.
+    """Join the fields of each row, given column by column, with the separators before, between and after them.
 
     Raises ValueError for columns of different lengths.
     """
@@ -83,4 +86,4 @@ def interleave(separators: Sequence[bytes], columns: EncodedColumns) -> list[byt
     streams: list[Iterable[bytes]] = [()] * (2 * len(separators) - 1)
     streams[::2] = map(repeat, separators)
     streams[1::2] = columns
-    return list(map(b"".join, zip(*streams, strict=False)))
+    return list(map(b"".join, zip(*streams, strict=False)))  # not strict: `repeat` never ends

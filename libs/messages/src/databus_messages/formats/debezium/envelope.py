@@ -1,4 +1,4 @@
-"""The envelope of a change, assembled from parts: the common part of an event's rows is encoded once."""
+"""The envelope of a change, joined from parts: what all rows of an event have in common is encoded once."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,18 +19,18 @@ def envelope(name: str, image: Schema, source: Schema) -> Schema:
 
 
 class EventContext(NamedTuple):
-    """The common parts of the envelopes of one binlog event."""
+    """What the envelopes of one binlog event have in common."""
 
-    #: the bytes before and after a value
+    #: the bytes before and after a value (`Codec.wrapper`)
     wrapper: tuple[bytes, bytes]
-    #: `source` before and after the row number
+    #: the encoded `source` before and after its row number
     source: tuple[bytes, bytes]
     #: time of encoding, ns since the epoch
     now_ns: int
 
 
 class EnvelopeEncoder:
-    """Encodes envelopes of all tables: the separators between the fields are the same for each."""
+    """Encodes the envelopes of all tables, which have the same separators between their fields."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec, self._integer, self._null = codec, codec.integer, codec.null
@@ -56,7 +56,7 @@ class EnvelopeEncoder:
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None = None,
     ) -> list[bytes]:
-        """Encode the values of an event's changes from their rows, row numbers and encoded transaction blocks."""
+        """Encode the values of an event's changes; `blocks` are their encoded transaction blocks, None for null."""
         before, separator, middle = self._templates[operation]
         template = ImageTemplate(context.wrapper[0] + before, separator, middle + context.source[0])
         after_number, end = self._tail(operation, context)
@@ -70,7 +70,7 @@ class EnvelopeEncoder:
         return b"".join((*head, self._integer(0), after_number, self._null, end))
 
     def _tail(self, operation: str, context: EventContext) -> tuple[bytes, bytes]:
-        """Encode everything after the row number; the transaction block goes between the two parts."""
+        """Encode everything after the row number in two parts; the transaction block is between them."""
         now_ns, integer, (ts_us, ts_ns) = context.now_ns, self._integer, self._times
         times = (integer(now_ns // 1_000_000), ts_us, integer(now_ns // 1000), ts_ns, integer(now_ns))
         end = b"".join((self._operations[operation], *times, self._end, context.wrapper[1]))

@@ -53,7 +53,7 @@ class Debezium(Format[OptionsT]):
 
     @property
     def emits_frames(self) -> bool:
-        """Whether `begin` and `end` matter: for transaction metadata, and to tie statements to their transaction."""
+        """Whether to call `begin` and `end`, for transaction metadata or to forget the last transaction's statement."""
         return self.options.provide_transaction_metadata or self.options.include_query
 
     @property
@@ -71,7 +71,7 @@ class Debezium(Format[OptionsT]):
             topic.open()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Return nothing yet: BEGIN precedes the first row change, and DDL transactions have none."""
+        """Return no record: BEGIN is written before the first row change, so that DDL transactions have none."""
         self._transaction = None
         self._queries.reset()
         return ()
@@ -91,7 +91,7 @@ class Debezium(Format[OptionsT]):
             raise invalid_value(change.table, error) from None  # the cause quotes the value
 
     def _with_transaction(self, table: TableEncoder, context: EventContext, change: Change) -> Iterable[Record]:
-        """Encode the records with their transaction blocks; BEGIN precedes the transaction's first."""
+        """Encode the records with their transaction blocks, after BEGIN if they are the first of the transaction."""
         open_transaction = self._transaction
         transaction = open_transaction or TransactionMetadata.of(change)
         offset = transaction.rows_before(change) - change.first + 1
@@ -104,7 +104,7 @@ class Debezium(Format[OptionsT]):
         return [self._metadata.transactions.record({"id": transaction.id}, transaction.begin_message()), *records]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode the schema change. TRUNCATE is also an event of the table, unless that operation is skipped."""
+        """Encode the schema change. A TRUNCATE is also a record of the table, unless that operation is skipped."""
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             context = self._context(self._tables[table], table, begin, statement.start)
@@ -138,8 +138,8 @@ class Debezium(Format[OptionsT]):
         table = self._tables[snapshot.table]
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
         done = 0
-        for marker, same in groupby(snapshot_markers(snapshot)):
-            count = len(list(same))
+        for marker, run in groupby(snapshot_markers(snapshot)):
+            count = len(list(run))
             rows = snapshot.rows[done : done + count]
             context = self._context(table, snapshot.table, begin, snapshot.position.offset, marker=marker)
             try:

@@ -30,7 +30,7 @@ from databus_wire.json_rows import (
 _json = msgspec.json.Encoder().encode
 
 _CellConverter: TypeAlias = "int | Callable[[bytes], bytes] | tuple[int, Callable[[bytes], bytes]]"
-#: schema → the compiled writer's fast path for its values
+#: name of a schema → kind of the compiled writer whose fast path converts its values
 _FAST_PATHS = {
     "org.apache.kafka.connect.data.Decimal": DECIMAL,
     "org.apache.kafka.connect.data.Date": DAYS,
@@ -80,7 +80,7 @@ class JsonCodec(Codec):
         return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell_converter, columns)))
 
     def encoder(self, schema: Schema) -> Callable[[Any], bytes]:
-        """Encode any value: JSON needs no schema."""
+        """Return an encoder of any value: JSON needs no schema."""
         return _json
 
 
@@ -102,7 +102,7 @@ class JsonRows(RowEncoder):
 
 
 def _cell_converter(column: ColumnType) -> _CellConverter:
-    """Choose how a value becomes JSON: by a conversion of the compiled writer, else from Connect's value."""
+    """Return how `RowWriter` converts a value: by a kind, by a function that encodes Connect's value, or by both."""
     convert = column.convert
     if convert is int:
         return RAW
@@ -123,5 +123,5 @@ def _cell_converter(column: ColumnType) -> _CellConverter:
 
 
 def _float(text: bytes) -> bytes:
-    """Write an integral number with a decimal point, so that no consumer reads it as an integer."""
+    """Write a whole number with a decimal point, so that no consumer reads it as an integer."""
     return text if b"." in text or b"e" in text else text + b".0"

@@ -25,7 +25,7 @@ class MetadataTopic:
         self._encoder = cache(self._new_encoder)
 
     def open(self) -> None:
-        """Encode the schemas now instead of with the first record; blocks if they have to be registered."""
+        """Encode the schemas now instead of with the first record. Blocks if they have to be registered."""
         for part in self._schemas:
             self._encoder(part)
 
@@ -40,7 +40,7 @@ class MetadataTopic:
 
 
 class MetadataTopics:
-    """All metadata topics; the options enable them."""
+    """All metadata topics, of which the options enable some."""
 
     def __init__(self, codec: Codec, flavor: Flavor, prefix: str, source: Schema, options: DebeziumOptions) -> None:
         self._options = options

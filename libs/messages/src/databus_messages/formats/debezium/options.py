@@ -12,29 +12,29 @@ TimeMode = Literal["adaptive_time_microseconds", "connect", "isostring", "micros
 class DebeziumOptions(Options):
     """Options of both formats."""
 
-    #: first part of the names of schemas and metadata topics; empty: the pipeline's name
+    #: first part of the names of schemas and metadata topics (`topic.prefix`); empty: the pipeline's name
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
-    #: `source.version`
+    #: the version of Debezium in `source.version`
     version: str = "3.6.1.Final"
     decimal: Literal["precise", "double", "string"] = "precise"
     bigint_unsigned: Literal["long", "precise"] = "long"
     binary: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
     time: TimeMode = "adaptive_time_microseconds"
     tombstones_on_delete: bool = True
-    #: TRUNCATE (`t`) is skipped by default
+    #: operations without a record in the table's topic; by default TRUNCATE (`t`)
     skipped_operations: frozenset[Literal["c", "u", "d", "t"]] = frozenset({"t"})
     #: publish the statement in `source.query`, where the server logs it
     include_query: bool = False
     include_schema_changes: bool = True
     provide_transaction_metadata: bool = False
-    #: minimum time between heartbeats; 0: no heartbeats
+    #: minimum time between heartbeats in ms; 0: no heartbeats
     heartbeat_interval_ms: int = Field(0, ge=0)
 
 
 class JsonOptions(DebeziumOptions):
     """Options of `debezium-json`."""
 
-    #: each key and value carries its schema
+    #: whether each key and value contains its schema
     schemas_enable: bool = True
 
 

@@ -14,7 +14,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class SchemaRegistry:
-    """Registers schemas, each once. All calls block."""
+    """Registers schemas, each one once. All calls block."""
 
     def __init__(self, url: str, user: str = "", password: str = "", timeout_s: float = 10) -> None:
         self._url = url.rstrip("/")
@@ -25,7 +25,7 @@ class SchemaRegistry:
     def register(self, subject: str, schema: Any) -> int:
         """Register an Avro schema under a subject and return its id.
 
-        Raises RegistryUnavailable, or SchemaRefused if retrying cannot help.
+        Raises RegistryUnavailable if a retry may succeed, else SchemaRefused.
         """
         text = _json(schema)
         schema_id = self._ids.get((subject, text))
@@ -34,9 +34,9 @@ class SchemaRegistry:
         return schema_id
 
     def check(self) -> None:
-        """Check that the registry answers and accepts our credentials. Raises as `register` does.
+        """Check that the registry answers and accepts our credentials. Raises RegistryUnavailable or SchemaRefused.
 
-        A registry that is too old for this request answers with an error document, which is also accepted.
+        An error document of Confluent's API is accepted, too: a registry that is too old for this request answers so.
         """
         close = {"Connection": "close"}
         response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
@@ -60,14 +60,14 @@ class SchemaRegistry:
         )
 
     def _send(self, action: str, request: httpx.Request) -> httpx.Response:
-        """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are not accepted."""
+        """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are rejected."""
         try:
             response = self._http.send(request)
         except httpx.TransportError as error:
             raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
         if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise SchemaRefused(
-                f"schema registry {self._url} does not let us {action} ({response.status_code}): "
+                f"schema registry {self._url} does not permit us to {action} ({response.status_code}): "
                 "set schema_registry_user and schema_registry_password"
             )
         if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
@@ -81,7 +81,7 @@ class SchemaRegistry:
         try:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:
-            raise SchemaRefused(f"{self._url} is not a schema registry, check schema_registry_url: {error}") from error
+            raise SchemaRefused(f"{self._url} is not a schema registry ({error}); check schema_registry_url") from error
 
 
 class _Registered(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Records of row changes: inserts, updates, deletes with their tombstones, and updates that change the key."""
+"""Records of row changes: inserts, updates, deletes and their tombstones, and updates that change the key."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ class RowRecords:
     def of(
         self, table: TableEncoder, context: EventContext, change: Change, blocks: Sequence[bytes] | None
     ) -> KeyValueRecords | list[Record]:
-        """Encode the records of a change; `blocks` are its encoded transaction blocks, None without metadata."""
+        """Encode the records of a change; `blocks` are its encoded transaction blocks, None for null."""
         numbers = [ordinal - change.first for ordinal in change.ordinals]
         if change.action is Action.UPDATE:
             return self._updates(table, context, change.rows, numbers, blocks)
@@ -44,7 +44,7 @@ class RowRecords:
         old_keys, new_keys = keys[::2], keys[1::2]
         if old_keys == new_keys:
             return KeyValueRecords(new_keys, self._envelope.values(table.images, "u", context, rows, numbers, blocks))
-        if len(numbers) > 1:  # one at a time: some may keep their key
+        if len(numbers) > 1:  # encode one update at a time: some of them may keep their key
             singles = (
                 (rows[2 * index : 2 * index + 2], numbers[index : index + 1], blocks and blocks[index : index + 1])
                 for index in range(len(numbers))

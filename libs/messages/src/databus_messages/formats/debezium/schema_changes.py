@@ -1,4 +1,4 @@
-"""Schema change messages: the schemas of their topic, and the table after a statement."""
+"""Schema change messages: the schemas of their topic, and the description of the table after a statement."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from databus.events import Action, Column, Table
 from databus_binlog import Flavor
 from databus_messages.formats.base import DdlStatement
-from databus_messages.formats.columns import BINARY, SPATIAL, type_arguments
+from databus_messages.formats.columns import BINARY, TEXT, type_arguments
 from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
 
 _COLUMN = struct(
@@ -40,15 +40,13 @@ _TABLE = struct(
 ).nullable()
 _CHANGE = struct("io.debezium.connector.schema.Change", {"type": STRING, "id": STRING, "table": _TABLE})
 
-#: java.sql.Types as the connectors' parsers report them: TINYINT as SMALLINT, TEXT as VARCHAR, YEAR as INTEGER
+#: column type → value of java.sql.Types, as the connectors' parsers report it: TINYINT is a SMALLINT, TEXT a VARCHAR,
+#: YEAR an INTEGER; every type that is not listed is OTHER
 _JDBC = {
-    **{"tinyint": 5, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 6, "double": 8, "decimal": 3},
-    **{"bit": -7, "year": 4, "date": 91, "time": 92, "datetime": 93, "timestamp": 2014, "char": 1, "enum": 1, "set": 1},
-    **dict.fromkeys(("varchar", "tinytext", "text", "mediumtext", "longtext"), 12),
-    **dict.fromkeys(BINARY, 2004),
-    **dict.fromkeys(SPATIAL, 1111),
-    **{"binary": -2, "varbinary": -3},
-}
+    "tinyint": 5, "smallint": 5, "mediumint": 4, "int": 4, "bigint": -5, "float": 6, "double": 8, "decimal": 3,
+    "bit": -7, "year": 4, "date": 91, "time": 92, "datetime": 93, "timestamp": 2014, "char": 1, "enum": 1, "set": 1,
+    **dict.fromkeys(TEXT - {"char"}, 12), **dict.fromkeys(BINARY, 2004), "binary": -2, "varbinary": -3,
+}  # fmt: skip
 _OTHER = 1111
 _CHANGE_TYPES = {Action.CREATE: "CREATE", Action.ALTER: "ALTER", Action.DROP: "DROP"}
 
@@ -72,7 +70,7 @@ def value_schema(flavor: Flavor, source: Schema) -> Schema:
 
 
 def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
-    """Return `tableChanges`; empty for a TRUNCATE, which changes no schema."""
+    """Return `tableChanges`, which is empty for a TRUNCATE: it changes no schema."""
     kind, table = _CHANGE_TYPES.get(statement.action), statement.table
     if kind is None:
         return []

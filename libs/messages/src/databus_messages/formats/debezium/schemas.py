@@ -9,7 +9,7 @@ from typing import Any
 class Schema:
     """A Connect schema."""
 
-    #: JsonConverter's name of the type: `float` has 32 bits, `double` 64
+    #: name of the type as in JsonConverter: `float` has 32 bits, `double` has 64
     type: str
     optional: bool = False
     name: str | None = None
@@ -23,11 +23,11 @@ class Schema:
     items: "Schema | None" = None
 
     def nullable(self) -> "Schema":
-        """Return the same schema, optional."""
+        """Return the schema of the same values and null."""
         return replace(self, optional=True)
 
     def json(self) -> dict[str, Any]:
-        """Return JsonConverter's form of the schema; attributes that are not set are left out."""
+        """Return the schema in JsonConverter's form; attributes that are None are left out."""
         out: dict[str, Any] = {"type": self.type}
         if self.type == "struct":
             out["fields"] = [field.json() | {"field": name} for name, field in self.fields]
@@ -49,7 +49,7 @@ BYTES = Schema(type="bytes")
 
 
 def semantic(base: Schema, name: str, **parameters: str) -> Schema:
-    """Return a semantic type in version 1: a base type with a name and parameters."""
+    """Return the schema of a semantic type: a base type with a name, version 1 and parameters."""
     return replace(base, name=name, version=1, parameters=parameters or None)
 
 

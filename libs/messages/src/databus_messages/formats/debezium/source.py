@@ -45,7 +45,7 @@ _TS_MS, _SNAPSHOT, _TS_US, _TABLE, _GTID, _FILE, _POS, _THREAD = map(
 
 
 class SourceEncoder:
-    """Encodes `source` in two parts, around `row`: the row number is the only field that differs within an event."""
+    """Encodes `source` in two parts: before and after the row number, the only field that differs within an event."""
 
     def __init__(self, codec: Codec, flavor: Flavor, prefix: str, version: str) -> None:
         self.schema = struct(f"io.debezium.connector.{flavor}.Source", _FIELDS)
@@ -57,7 +57,7 @@ class SourceEncoder:
         self._ts_us, self._ts_ns = [separator + codec.present for separator in self._separators[_TS_US : _TS_US + 2]]
 
     def before_row(self, table: Table, begin: Begin, pos: int, marker: str = "false") -> bytes:
-        """Encode the part before the row number; `pos` is the start of the event."""
+        """Encode the part before the row number; `pos` is the event's start offset, `marker` is for `snapshot`."""
         cached, integer, time_us = self._encode_cached, self._codec.integer, begin.time_us
         milliseconds = self._ts_ms + integer(time_us // 1000) + cached(_SNAPSHOT, marker, table.schema, None)
         times = self._ts_us + integer(time_us) + self._ts_ns + integer(time_us * 1000)
@@ -67,7 +67,7 @@ class SourceEncoder:
 
     def after_row(self, thread: int, query: str | None) -> bytes:
         """Encode the part after the row number."""
-        encode = self._encode_cached if query is None else self._encode
+        encode = self._encode_cached if query is None else self._encode  # queries rarely repeat
         return encode(_THREAD, thread or None, query) + self._separators[-1]
 
     def of_statement(self, table: Table, begin: Begin, pos: int) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class SourceEncoder:
 
 
 def snapshot_markers(snapshot: SnapshotRows) -> Iterator[str]:
-    """Yield each row's `source.snapshot`. The dump's first and last row take precedence over the table's."""
+    """Yield each row's `source.snapshot`. The dump's markers take precedence over the table's, `last` over `first`."""
     count = len(snapshot.rows)
     for index in range(count):
         first, last = index == 0, index == count - 1

@@ -1,4 +1,4 @@
-"""Encoders for one version of a table, used for each of its rows."""
+"""The encoder of keys and row images for one version of a table."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from databus_messages.formats.debezium.types import column_type
 
 
 class TableEncoder:
-    """Encodes keys and row images."""
+    """Encodes keys, and, with `images`, row images."""
 
     def __init__(self, table: Table, prefix: str, source: Schema, options: DebeziumOptions, codec: Codec) -> None:
         topic = kafka_name(f"{prefix}.{table.full_name}")
@@ -20,7 +20,7 @@ class TableEncoder:
         fields = {column.name: kind.schema for column, kind in zip(table.columns, types, strict=True)}
         image = struct(f"{topic}.Value", fields, version=None).nullable()
         self.images = codec.row_encoder(image, types)
-        #: the bytes before and after a value
+        #: the bytes before and after a value (`Codec.wrapper`)
         self.value_wrapper = codec.wrapper(topic, "value", envelope(f"{topic}.Envelope", image, source))
         self._key = tuple(table.primary_key)
         if self.has_key:

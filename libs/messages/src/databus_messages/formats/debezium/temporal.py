@@ -1,6 +1,6 @@
 """DATE, TIME, DATETIME and TIMESTAMP in the modes of `time.precision.mode`.
 
-A zero or impossible date is null in a nullable column, and the type's epoch in any other.
+A zero or impossible date becomes null in a nullable column, and the epoch in a NOT NULL column.
 """
 
 from collections.abc import Callable
@@ -14,23 +14,23 @@ from databus_messages.formats.columns import fraction_digits
 from databus_messages.formats.debezium.options import TimeMode
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, semantic
 
-#: raises PoisonError for a value that the mode cannot express
+#: converts canonical text to Connect's value; raises PoisonError for a value that the mode cannot express
 Converter: TypeAlias = Callable[[bytes], Any]
 
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
 _DAYS_OF_400_YEARS = 146_097
 _MICROSECOND = timedelta(microseconds=1)
-_DAY = 86_400_000_000
+_DAY_US = 86_400_000_000
 
 
 def temporal(column: Column, mode: TimeMode) -> tuple[Schema, Converter]:
-    """Return the schema and the converter of a column of one of these types."""
+    """Return the schema and the converter of a DATE, TIME, DATETIME or TIMESTAMP column."""
     schema, convert, epoch = _TYPES[column.type](column, mode)
     return schema, convert if column.nullable or epoch is None else _or_epoch(convert, epoch)
 
 
-#: the last item is the epoch, None for a type that can express every value
+#: schema, converter, and the epoch as Connect's value; None instead of the epoch if the converter never returns None
 _TemporalType: TypeAlias = tuple[Schema, Converter, Any]
 
 
@@ -85,7 +85,7 @@ def _or_epoch(convert: Converter, epoch: Any) -> Converter:
 
 
 def days(text: bytes) -> int | None:
-    """Return the days since 1970 of a date; None if there is no such date."""
+    """Return the days since 1970-01-01 of a date; None if the date does not exist."""
     year, rest = text[:4].decode(), text[4:].decode()
     try:
         if year == "0000":  # Python has no year 0; the calendar repeats every 400 years
@@ -96,12 +96,12 @@ def days(text: bytes) -> int | None:
 
 
 def datetime_us(text: bytes) -> int | None:
-    """Return the microseconds since 1970 of a DATETIME, read as UTC; None if there is no such date."""
+    """Return the microseconds since 1970 of a DATETIME, read as UTC; None if its date does not exist."""
     try:
         return (datetime.fromisoformat(text.decode()) - _EPOCH) // _MICROSECOND
     except ValueError:
         day = days(text[:10])
-        return None if day is None else day * _DAY + time_us(text[11:])
+        return None if day is None else day * _DAY_US + time_us(text[11:])
 
 
 def time_us(text: bytes) -> int:
@@ -131,7 +131,7 @@ def _nanoseconds(column: str, text: bytes) -> int | None:
 
 def _connect_time(column: str, text: bytes) -> int:
     microseconds = time_us(text)
-    if not 0 <= microseconds < _DAY:
+    if not 0 <= microseconds < _DAY_US:
         raise PoisonError(
             f"column {column}: time=connect cannot express a negative TIME or one of 24 hours and more; "
             "use another time mode"

@@ -24,11 +24,13 @@ VALUE = struct(
 class _Collection:
     """Counts for one table in a transaction."""
 
-    #: of the table's latest event: the ordinal of its first row, its rows seen so far, and the rows before it
+    #: ordinal of the first row of the table's latest event
     event: int = -1
+    #: number of rows of the latest event, as far as they were encoded
     rows: int = 0
+    #: number of the table's rows before the latest event
     rows_before: int = 0
-    #: records published, without tombstones
+    #: number of records, without tombstones
     records: int = 0
 
 
@@ -42,14 +44,14 @@ class TransactionMetadata:
 
     @classmethod
     def of(cls, change: Change) -> "TransactionMetadata":
-        """Start with the transaction's first change."""
+        """Make the metadata of a transaction from its first change."""
         begin = change.begin
         return cls(begin, begin.gtid or f"file={begin.file},pos={change.start}")
 
     def rows_before(self, change: Change) -> int:
         """Return the number of the table's rows in the transaction's earlier events.
 
-        The change may be a part of its event: the event's other rows went to other partitions.
+        Rows of the same event in an earlier change, for another partition, are not counted.
         """
         collection = self._collections.setdefault(change.table.full_name, _Collection())
         if change.first != collection.event:
@@ -59,7 +61,7 @@ class TransactionMetadata:
         return collection.rows_before
 
     def count(self, change: Change, records: int) -> None:
-        """Count the records of a change; an update that changes the key has two."""
+        """Count the records of a change, without tombstones; an update that changes the key has two."""
         self._collections[change.table.full_name].records += records
 
     def begin_message(self) -> dict[str, object]:

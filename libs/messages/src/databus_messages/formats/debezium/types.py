@@ -1,4 +1,4 @@
-"""Column types in Connect: a schema for each, and the conversion of canonical text (docs/reference/values.md)."""
+"""Column types in Connect: the schema of each, and the conversion of canonical text (docs/reference/values.md)."""
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class ColumnType:
 
     schema: Schema
     convert: Converter
-    #: values repeat often enough for their conversions to be cached
+    #: whether to cache encoded values, because the column has few different values
     cacheable: bool = False
 
 
@@ -84,7 +84,7 @@ def _integer(column: Column, options: DebeziumOptions) -> _Type:
 
 
 def _float(column: Column, _: DebeziumOptions) -> _Type:
-    # FLOAT(7,3) has 64 bits in Connect
+    # FLOAT with digits, e.g. FLOAT(7,3), has 64 bits in Connect
     return FLOAT64 if column.type == "double" or len(type_arguments(column)) == 2 else FLOAT32, float
 
 

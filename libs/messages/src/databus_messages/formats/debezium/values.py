@@ -1,4 +1,4 @@
-"""Canonical text (docs/reference/values.md) to Connect values, for types that need more than a built-in conversion."""
+"""Converts canonical text (docs/reference/values.md) to Connect's values where no built-in function does it."""
 
 import struct as binary
 from typing import Any
@@ -15,7 +15,10 @@ def unscaled(text: bytes) -> bytes:
 
 
 def zero_padded_int(text: bytes) -> int:
-    """Convert an integer with leading zeros. JSON forbids these, so its text cannot be copied as that of `int` is."""
+    """Convert an integer that may have leading zeros.
+
+    `JsonCodec` copies the text of columns that are converted by `int`; but in JSON leading zeros are not permitted.
+    """
     return int(text)
 
 
@@ -28,17 +31,17 @@ def compact_json(text: bytes) -> str:
 
 
 def floats(text: bytes) -> list[float]:
-    """Convert a VECTOR. Going through each float's shortest text keeps it from showing digits it does not have."""
+    """Convert a VECTOR. Each float is converted by its shortest text: as a double it would have more digits."""
     return [float(float_text(number, single=True)) for (number,) in _unpack("<f", text)]
 
 
 def geometry(text: bytes) -> dict[str, Any]:
-    """Convert SRID and WKB; SRID 0 is null."""
+    """Convert a geometry (SRID and WKB); SRID 0 becomes null."""
     return {"wkb": text[4:], "srid": int.from_bytes(text[:4], "little") or None}
 
 
 def point(text: bytes) -> dict[str, Any]:
-    """Convert a POINT, with its coordinates."""
+    """Convert a POINT: its coordinates, WKB and SRID."""
     ((x, y),) = _unpack("<dd", text[9:])
     return {"x": x, "y": y, **geometry(text)}
 
