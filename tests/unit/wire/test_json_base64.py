@@ -1,6 +1,7 @@
-"""Packed rows, as lists and as JSON, equal the output of msgspec."""
+"""Packed rows, converted to lists and to JSON."""
 
 import random
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from databus_wire.packed_rows import PackedRows
 pack = msgspec.msgpack.encode
 
 
-def test_any_rows_are_written_as_msgspec_writes_them() -> None:
+def test_packed_rows_become_the_lists_and_the_json_of_the_rows_that_msgspec_packed() -> None:
     draw = random.Random(4)
     sizes = [*range(20), 31, 32, 255, 256, 65535, 65536]
     for _ in range(300):
@@ -25,22 +26,30 @@ def test_any_rows_are_written_as_msgspec_writes_them() -> None:
         assert PackedRows(packed).unpack() == rows
 
 
-def test_long_arrays_are_read() -> None:
+def test_long_rows_and_arrays_of_many_rows_are_read() -> None:
     rows = [[b"x"] * 17] * 70_000
     assert json_base64(pack(rows)) == msgspec.json.encode(rows)
     assert len(PackedRows(pack(rows))) == 70_000
     assert PackedRows(pack(rows))[-1] == rows[-1]
 
 
+def test_packed_rows_are_a_sequence() -> None:
+    rows: Sequence[list[bytes | None]] = PackedRows(pack([[b"1"], [None], [b"1"]]))
+    assert isinstance(rows, Sequence)
+    assert list(rows) == list(reversed(rows)) == [rows[0], rows[1], rows[2]] == rows[:] == [[b"1"], [None], [b"1"]]
+    assert ([None] in rows, [b"2"] in rows) == (True, False)
+    assert (rows.index([None]), rows.count([b"1"]), rows.count([b"2"])) == (1, 2, 0)
+
+
 @pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
-def test_other_msgpack_than_rows_is_refused(rows: object) -> None:
+def test_msgpack_that_is_not_rows_is_refused(rows: object) -> None:
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         PackedRows(pack(rows)).unpack()
 
 
-def test_cut_rows_are_refused() -> None:
+def test_rows_that_are_cut_off_or_followed_by_bytes_are_refused() -> None:
     packed = pack([[b"abc", None], [b"d" * 300, b""]])
     for end in range(len(packed)):
         with pytest.raises(MalformedRows, match="cut off"):

@@ -1,1 +1,1 @@
-"""Rows and records as bytes, compiled: JSON and base64 of rows, and Kafka's records."""
+"""Compiled code that writes rows as JSON and base64, and Kafka's records."""

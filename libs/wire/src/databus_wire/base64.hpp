@@ -1,4 +1,4 @@
-// Bytes as base64.
+// Writes bytes as base64.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 constexpr char BASE64_DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-struct Base64Pairs {  // two digits for each value of 12 bits
+struct Base64Pairs {  // for each value of 12 bits, its two digits
     char digits[8192] = {};
 };
 
@@ -22,7 +22,7 @@ constexpr Base64Pairs base64_pairs() {
 
 static constexpr Base64Pairs BASE64_PAIRS = base64_pairs();
 
-// Write `size` bytes where there is room for four digits for each three bytes or less; return the end.
+// Write `size` bytes as base64 to `o`, which must have room for `base64_size(size)` digits; return the end.
 static inline char* put_base64(const uint8_t* p, ptrdiff_t size, char* o) {
     const char* pairs = BASE64_PAIRS.digits;
     for (; size >= 3; p += 3, o += 4, size -= 3) {

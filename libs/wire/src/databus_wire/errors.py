@@ -1,5 +1,5 @@
-"""The error of the compiled code."""
+"""The error that the compiled code raises for packed rows."""
 
 
 class MalformedRows(Exception):
-    """Packed rows are not a msgpack array of arrays of `bin` and nil, or they are cut off."""
+    """Packed rows are not a msgpack array of arrays of `bin` and nil, are cut off, or have bytes after them."""

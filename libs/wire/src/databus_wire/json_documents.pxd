@@ -1,11 +1,14 @@
-"""The fast path of JSON documents inside a JSON string: valid ones without \\u escapes, of at most 64 levels."""
+"""The fast path for JSON documents that are written as JSON strings: at most 64 levels, and no \\u escapes.
+
+The functions `after_…` return the end of a token, or NULL if the text has no such token. A zero byte follows the text.
+"""
 
 from databus_wire.json_strings cimport UTF8_ESCAPES, put_escape
 from libc.stdint cimport uint8_t
 from libc.string cimport strchr, strncmp
 
 cdef enum:
-    DEEPEST = 64
+    MAX_DEPTH = 64
 
 
 cdef inline const char* after_space(const char* p) noexcept nogil:
@@ -15,7 +18,7 @@ cdef inline const char* after_space(const char* p) noexcept nogil:
 
 
 cdef inline const char* after_digits(const char* p) noexcept nogil:
-    """Return the end of one or more digits; NULL if there is none. The others return NULL for malformed text, too."""
+    """Return the end of one or more digits."""
     if not b"0" <= p[0] <= b"9":
         return NULL
     while b"0" <= p[0] <= b"9":
@@ -70,15 +73,15 @@ cdef inline const char* after_scalar(const char* p) noexcept nogil:
 
 
 cdef inline bint is_simple_document(const char* p, const char* end) noexcept nogil:
-    """Return whether text, which has a zero byte after it, is a document that put_document can write."""
-    cdef char closings[DEEPEST]  # of the enclosing objects and arrays
+    """Return whether the text is a valid document that `put_document` can write."""
+    cdef char closings[MAX_DEPTH]  # the closing brackets of the enclosing objects and arrays
     cdef int depth = 0
     while True:
         p = after_space(p)
         if p[0] == b"{" or p[0] == b"[":
-            if depth == DEEPEST:
+            if depth == MAX_DEPTH:
                 return False
-            closings[depth] = p[0] + 2  # in ASCII
+            closings[depth] = p[0] + 2  # in ASCII, `}` is `{` + 2, and `]` is `[` + 2
             depth += 1
             p = after_space(p + 1)
             if p[0] != closings[depth - 1]:
@@ -107,7 +110,10 @@ cdef inline bint is_simple_document(const char* p, const char* end) noexcept nog
 
 
 cdef inline char* put_document(const uint8_t* p, size_t size, char* o) noexcept nogil:
-    """Write a simple document without white space between its tokens: at most two bytes per byte, and eight more."""
+    """Write a simple document without white space between its tokens; return the end.
+
+    `o` must have room for two bytes for each byte of the document, plus eight: `put_escape` always writes eight bytes.
+    """
     cdef const uint8_t* end = p + size
     cdef char* after
     cdef bint in_string = False

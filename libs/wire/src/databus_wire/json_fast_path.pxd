@@ -1,7 +1,8 @@
-"""The fast path of decimals, dates and times; all other texts need a conversion in Python.
+"""Fast paths for decimals, dates and times.
 
-The others are zero dates, years before 1, numbers of more than 18 digits, and malformed texts. A zero byte follows each
-text.
+The functions return False, or -1, for a text that is not on their fast path and has to be converted in Python: a zero
+date, a year before 1, a number of more than 18 digits, malformed text. A zero byte must follow each text, because they
+read up to the first byte that does not fit.
 """
 
 from databus_wire.base64 cimport put_base64
@@ -9,12 +10,12 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 cdef enum:
-    MICROSECONDS = 1000000  # in a second
-    LONGEST = 18  # digits that always make less than 2⁶³
+    SECOND_US = 1000000
+    MAX_DIGITS = 18  # a number of so many digits is always below 2⁶³
 
 
 cdef inline int read_digits(const char* text, int count) noexcept nogil:
-    """Read a number of `count` digits; -1 if there are other bytes."""
+    """Read a number of `count` digits; return -1 if one of the bytes is not a digit."""
     cdef int number = 0, i
     for i in range(count):
         if not b"0" <= text[i] <= b"9":
@@ -24,7 +25,7 @@ cdef inline int read_digits(const char* text, int count) noexcept nogil:
 
 
 cdef inline bint read_day(const char* text, int64_t* days) noexcept nogil:
-    """Read YYYY-MM-DD as days since 1970."""
+    """Read YYYY-MM-DD as days since 1970-01-01."""
     cdef int year, month, day, last
     year = read_digits(text, 4)
     if year < 1 or text[4] != b"-":
@@ -39,7 +40,7 @@ cdef inline bint read_day(const char* text, int64_t* days) noexcept nogil:
         last = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
     if not 1 <= day <= last:
         return False
-    if month < 3:  # years that start in March have the leap day at their end
+    if month < 3:  # count years from March to February, so that a leap day is the last day
         year -= 1
         month += 12
     days[0] = year * 365 + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719469
@@ -47,7 +48,7 @@ cdef inline bint read_day(const char* text, int64_t* days) noexcept nogil:
 
 
 cdef inline bint read_clock(const char* text, const char* end, int64_t* microseconds) noexcept nogil:
-    """Read MM:SS and up to six digits of a fraction."""
+    """Read MM:SS or MM:SS.F, with up to six digits of a fraction, as microseconds."""
     cdef int minutes, seconds, fraction = 0, digits
     minutes = read_digits(text, 2)
     if not 0 <= minutes <= 59 or text[2] != b":":
@@ -65,12 +66,12 @@ cdef inline bint read_clock(const char* text, const char* end, int64_t* microsec
             return False
         for digits in range(digits, 6):
             fraction *= 10
-    microseconds[0] = (minutes * 60 + seconds) * <int64_t> MICROSECONDS + fraction
+    microseconds[0] = (minutes * 60 + seconds) * <int64_t> SECOND_US + fraction
     return True
 
 
 cdef inline bint read_time(const char* text, const char* end, int64_t* microseconds) noexcept nogil:
-    """Read a TIME with two or three digits of hours."""
+    """Read a TIME, whose hours have two or three digits, as microseconds."""
     cdef bint negative = text[0] == b"-"
     cdef int digits, hours
     text += negative
@@ -78,7 +79,7 @@ cdef inline bint read_time(const char* text, const char* end, int64_t* microseco
     hours = read_digits(text, digits)
     if hours < 0 or text[digits] != b":" or not read_clock(text + digits + 1, end, microseconds):
         return False
-    microseconds[0] += hours * <int64_t> 3600 * MICROSECONDS
+    microseconds[0] += hours * <int64_t> 3600 * SECOND_US
     if negative:
         microseconds[0] = -microseconds[0]
     return True
@@ -93,12 +94,12 @@ cdef inline bint read_timestamp(const char* text, const char* end, int64_t* micr
     hours = read_digits(text + 11, 2)
     if not 0 <= hours <= 23 or text[13] != b":" or not read_clock(text + 14, end, microseconds):
         return False
-    microseconds[0] += (days * 24 + hours) * 3600 * MICROSECONDS
+    microseconds[0] += (days * 24 + hours) * 3600 * SECOND_US
     return True
 
 
 cdef inline bint read_unscaled(const char* text, const char* end, int64_t* number) noexcept nogil:
-    """Read a decimal without its point."""
+    """Read a decimal as an integer, as if it had no point."""
     cdef bint negative = text[0] == b"-", after_point = False
     cdef int digits = 0
     text += negative
@@ -106,7 +107,7 @@ cdef inline bint read_unscaled(const char* text, const char* end, int64_t* numbe
     while text < end:
         if text[0] == b"." and not after_point:
             after_point = True
-        elif b"0" <= text[0] <= b"9" and digits < LONGEST:
+        elif b"0" <= text[0] <= b"9" and digits < MAX_DIGITS:
             number[0] = number[0] * 10 + text[0] - c"0"
             digits += 1
         else:
@@ -118,7 +119,7 @@ cdef inline bint read_unscaled(const char* text, const char* end, int64_t* numbe
 
 
 cdef inline bint is_short_decimal(const char* text, const char* end) noexcept nogil:
-    """Return whether a number has one to seven digits, a point and more digits, and is 0.1 or more, or -0.1 or less."""
+    """Return whether a text is one to seven digits, a point and more digits, and its absolute value at least 0.1."""
     cdef const char* point
     if text[0] == b"-":
         text += 1
@@ -136,7 +137,7 @@ cdef inline bint is_short_decimal(const char* text, const char* end) noexcept no
 
 
 cdef inline char* put_integer(int64_t number, char* o) noexcept nogil:
-    """Write an integer where there is room for 20 bytes; return the end."""
+    """Write an integer to `o`, which must have room for 20 bytes; return the end."""
     cdef char digits[20]
     cdef char* first = digits + 20
     cdef uint64_t rest = number
@@ -155,7 +156,7 @@ cdef inline char* put_integer(int64_t number, char* o) noexcept nogil:
 
 
 cdef inline char* put_big_endian(int64_t number, char* o) noexcept nogil:
-    """Write the base64 of an integer's shortest big-endian two's complement, which Java's BigInteger reads."""
+    """Write an integer's shortest big-endian two's complement, as of Java's BigInteger, in base64; return the end."""
     cdef uint8_t octets[8]
     cdef int i, skipped = 0
     for i in range(8):

@@ -1,4 +1,4 @@
-"""Rows as JSON objects. Formats with one object per row spend most of their time on writing them."""
+"""Writes rows as JSON objects: compiled, because formats with an object for each row spend most of their time on it."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -6,7 +6,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_Check
 from databus_wire.json_fast_path cimport put_integer
 from databus_wire.json_values cimport Kind, append_number, append_text, append_value, is_fast
-from databus_wire.output cimport Output, append, append_bytes, end_at, room, taken
+from databus_wire.output cimport Output, append, append_bytes, end_at, room, take_text
 from databus_wire.row_reader cimport RowReader, Value, bytes_of, is_same, read_list, require_width
 from libc.stdint cimport int64_t, uint8_t
 
@@ -17,9 +17,10 @@ TIME, ZONED, JSON = Kind.TIME, Kind.ZONED, Kind.JSON
 
 @cython.final
 cdef class RowWriter:
-    cdef tuple names, converts  # by column; a name has its quotes and colon
-    cdef Py_ssize_t width
-    cdef uint8_t* kinds
+    cdef tuple names  # for each column: the member's name as JSON, and a colon
+    cdef tuple converts  # for each column: its function; its kind if it has no function
+    cdef Py_ssize_t width  # number of columns
+    cdef uint8_t* kinds  # for each column: its `Kind`, with the flag `FAST_PATH` if it has a function, too
     cdef Value* current  # the values of the current row
     cdef Output out
 
@@ -42,7 +43,7 @@ cdef class RowWriter:
             elif convert < Kind.DECIMAL:
                 self.kinds[i] = convert
             else:
-                raise ValueError("a kind with a fast path needs a conversion for all other texts")
+                raise ValueError("this kind needs a conversion for texts that are not on its fast path")
 
     def __dealloc__(self):
         PyMem_Free(self.out.data)
@@ -55,9 +56,9 @@ cdef class RowWriter:
         append_bytes(&self.out, head)
         self.append_object(None, nulls)
         append_bytes(&self.out, tail)
-        return taken(&self.out)
+        return take_text(&self.out)
 
-    def some(self, rows not None, tuple columns not None, bytes head not None=b"", bytes tail not None=b""):
+    def some_columns(self, rows not None, tuple columns not None, bytes head not None=b"", bytes tail not None=b""):
         cdef Py_ssize_t column
         cdef RowReader reader = RowReader(rows)
         cdef list written = []
@@ -71,7 +72,7 @@ cdef class RowWriter:
                 self.append_member(column, <bytes> self.names[column], True)
             self.end_object()
             append_bytes(&self.out, tail)
-            written.append(taken(&self.out))
+            written.append(take_text(&self.out))
         return written
 
     def numbered(
@@ -82,7 +83,7 @@ cdef class RowWriter:
         cdef RowReader reader = RowReader(rows)
         cdef list written = []
         if reader.count != len(numbers) * (1 if between is None else 2):
-            raise ValueError("there must be as many rows as numbers")
+            raise ValueError("there must be as many rows as numbers, or, with `between`, twice as many")
         if not isinstance(tails, bytes) and len(tails) != len(numbers):
             raise ValueError("there must be as many tails as numbers")
         for number in numbers:
@@ -97,19 +98,19 @@ cdef class RowWriter:
             append_bytes(&self.out, middle)
             end_at(&self.out, put_integer(number, room(&self.out, 20)))
             append_bytes(&self.out, <bytes> tails if isinstance(tails, bytes) else <bytes?> tails[len(written)])
-            written.append(taken(&self.out))
+            written.append(take_text(&self.out))
         return written
 
     def changed(self, list before not None, list after not None, bint nulls=True):
         read_list(before, self.current, self.width)
         self.out.size = 0
-        return taken(&self.out) if self.append_object(after, nulls) else None
+        return take_text(&self.out) if self.append_object(after, nulls) else None
 
     def array(self, rows not None, others=None):
         cdef Py_ssize_t i
         cdef RowReader reader = RowReader(rows)
         if others is not None and len(others) != reader.count:
-            raise ValueError("there must be as many other rows")
+            raise ValueError("there must be as many other rows as rows")
         self.out.size = 0
         append(&self.out, b"[", 1)
         for i in range(reader.count):
@@ -118,7 +119,7 @@ cdef class RowWriter:
             reader.next(self.current, self.width)
             self.append_object(None if others is None else <list?> others[i], True)
         append(&self.out, b"]", 1)
-        return taken(&self.out)
+        return take_text(&self.out)
 
     def values(self, tuple columns not None, list row not None):
         cdef Py_ssize_t column
@@ -128,12 +129,12 @@ cdef class RowWriter:
             self.require_column(column)
             self.out.size = 0
             self.append_member(column, None, True)
-            values.append(taken(&self.out))
+            values.append(take_text(&self.out))
         return values
 
     cdef int require_column(self, Py_ssize_t column) except -1:
         if not 0 <= column < self.width:
-            raise IndexError("there is no such column")
+            raise IndexError(f"there is no column with index {column}")
         return 0
 
     cdef bytes member_name(self, str name):
@@ -141,10 +142,10 @@ cdef class RowWriter:
         self.out.size = 0
         append_text(&self.out, <const uint8_t*> PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
         append(&self.out, b":", 1)
-        return taken(&self.out)
+        return take_text(&self.out)
 
     cdef bint append_object(self, list other, bint nulls) except -1:
-        """Append the row's values, or only those that differ from the other row's; return whether any does."""
+        """Append the row as an object. With `other`, append only values that differ, and return whether any differs."""
         cdef Py_ssize_t column
         cdef bint differs = other is None
         if other is not None:
@@ -158,14 +159,14 @@ cdef class RowWriter:
         return differs
 
     cdef int end_object(self) except -1:
-        """End an object: its end replaces the comma after the last member, if there is one."""
+        """End an object: the brace replaces the comma after the last member, if the object has members."""
         if self.out.data[self.out.size - 1] == b",":
             self.out.data[self.out.size - 1] = b"}"
             return 0
         return append(&self.out, b"}", 1)
 
     cdef int append_member(self, Py_ssize_t column, bytes name, bint nulls) except -1:
-        """Append a value, or, with a name, a member and a comma."""
+        """Append a value, or, if `name` is not None, a member and a comma; nothing for null if `nulls` is false."""
         cdef int kind = self.kinds[column]
         cdef const char* text = self.current[column].text
         cdef Py_ssize_t size = self.current[column].size

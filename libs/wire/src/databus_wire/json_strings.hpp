@@ -5,15 +5,15 @@
 #include <cstring>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the first byte of a word must be its lowest"
+#error "a little-endian machine is required: the first byte of a word must be the lowest"
 #endif
 
 struct JsonEscapes {
-    uint64_t text[256] = {};  // up to eight bytes, the first one lowest
-    uint8_t size[256] = {};  // how many of them count
+    uint64_t text[256] = {};  // for each byte, the bytes to write for it; the first one is the lowest
+    uint8_t size[256] = {};  // for each byte, how many bytes to write for it
 };
 
-// Bytes of UTF-8 from 0x80 on stay as they are; a byte that is a character of Latin-1 becomes its UTF-8.
+// From 0x80 on, bytes of UTF-8 are copied; bytes of Latin-1 are characters, which are written as UTF-8.
 constexpr JsonEscapes json_escapes(bool latin1) {
     const char hexadecimal[] = "0123456789abcdef";
     const char escaped[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
@@ -43,7 +43,7 @@ constexpr JsonEscapes json_escapes(bool latin1) {
 static constexpr JsonEscapes UTF8_ESCAPES = json_escapes(false);
 static constexpr JsonEscapes LATIN1_ESCAPES = json_escapes(true);
 
-// Copy eight bytes; return how many of them, before the first other one, need no escape.
+// Copy eight bytes; return how many of them precede the first one that needs an escape: eight if none needs one.
 static inline int copy_plain_of_eight(const uint8_t* p, char* o) {
     const uint64_t ones = 0x0101010101010101u;
     uint64_t word;

@@ -1,4 +1,4 @@
-"""Text inside a JSON string. Each function writes into reserved room and returns the end."""
+"""Text inside a JSON string. The functions `put_…` write to `o`, where the caller has reserved room; return the end."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -11,15 +11,15 @@ cdef extern from "json_strings.hpp" nogil:
     int copy_plain_of_eight(const uint8_t* p, char* o)
 
 cdef enum:
-    LONGEST_ESCAPE = 6  # bytes
-    SHORT = 4096  # bytes of text that get the largest room they could need; longer text is measured first
+    MAX_ESCAPE = 6  # bytes
+    MIN_MEASURED = 4096  # bytes: smaller text is not measured, but gets room as if each byte needed an escape
 
 
 cdef inline size_t escaped_room(const JsonEscapes* escapes, const uint8_t* p, size_t size) noexcept nogil:
-    """Return how much room text needs, plus eight bytes, because each step writes eight."""
+    """Return how many bytes to reserve for text with its escapes, and eight more, because each step writes eight."""
     cdef size_t needed = 8, i
-    if size < SHORT:
-        return size * LONGEST_ESCAPE + 8
+    if size < MIN_MEASURED:
+        return size * MAX_ESCAPE + 8
     for i in range(size):
         needed += escapes.size[p[i]]
     return needed
@@ -31,7 +31,7 @@ cdef inline char* put_escape(const JsonEscapes* escapes, uint8_t byte, char* o) 
 
 
 cdef inline char* put_utf8(const uint8_t* p, size_t size, char* o) noexcept nogil:
-    """Write UTF-8."""
+    """Write UTF-8, with escapes."""
     cdef const uint8_t* end = p + size
     cdef int plain
     while p < end:

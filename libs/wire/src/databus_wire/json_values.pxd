@@ -18,19 +18,19 @@ cdef enum Kind:  # see json_rows.pyi
     TEXT
     LATIN_1
     BASE64
-    DECIMAL  # this one and the following need a conversion for texts that are not on the fast path
+    DECIMAL  # the kinds from DECIMAL to JSON are used only with the flag FAST_PATH
     DAYS
     MILLISECONDS
     MICROSECONDS
     TIME
     ZONED
     JSON
-    CONVERTED
-    FAST_PATH = 16  # flag: the kind is for texts on the fast path, all others are converted
+    CONVERTED  # by a function only
+    FAST_PATH = 16  # flag: the kind is only for texts on its fast path; a function converts all other texts
 
 
 cdef inline bint is_fast(int kind, bytes value, int64_t* number) noexcept:
-    """Return whether a text is on the fast path of a kind; set the number that a kind of numbers writes."""
+    """Return whether a text is on the fast path of a kind; set the number to write for a kind from DECIMAL to TIME."""
     cdef const char* text = PyBytes_AS_STRING(value)
     cdef const char* end = text + PyBytes_GET_SIZE(value)
     if kind == Kind.DECIMAL:
@@ -49,7 +49,7 @@ cdef inline bint is_fast(int kind, bytes value, int64_t* number) noexcept:
 
 
 cdef inline int append_number(Output* out, int kind, int64_t number) except -1:
-    """Append a number of a kind from DECIMAL to TIME."""
+    """Append the number of a text whose kind is from DECIMAL to TIME."""
     cdef char* o = room(out, 24)
     if kind == Kind.DECIMAL:
         o[0] = b'"'
@@ -60,7 +60,7 @@ cdef inline int append_number(Output* out, int kind, int64_t number) except -1:
 
 
 cdef inline int append_value(Output* out, int kind, const char* text, Py_ssize_t size) except -1:
-    """Append a text of any other kind."""
+    """Append a text whose kind is any other."""
     cdef const uint8_t* p = <const uint8_t*> text
     if kind == Kind.TEXT:
         return append_text(out, p, size)
@@ -84,7 +84,7 @@ cdef inline int append_value(Output* out, int kind, const char* text, Py_ssize_t
 
 
 cdef inline int append_text(Output* out, const uint8_t* p, Py_ssize_t size) except -1:
-    """Append UTF-8 as a string. Raises ValueError if it is not well-formed."""
+    """Append UTF-8 text as a string. Raises ValueError if the text is not well-formed."""
     cdef Py_ssize_t i
     cdef uint8_t seen = 0, special = 0
     cdef char* o

@@ -5,35 +5,39 @@ from collections.abc import Sequence
 class RecordPacker:
     """Packs the records of a batch in order."""
 
-    #: times of the first and the latest record, ms since the epoch
+    #: time of the first record, in ms since the epoch
     first_ms: int
+    #: the latest time of any record, in ms since the epoch
     last_ms: int
 
     def __init__(self, header: int, limit: int) -> None:
-        """Leave `header` bytes free for the batch's header. `limit` is the largest size in bytes, with the header."""
+        """Reserve `header` bytes for the batch's header. `limit` is the largest size of the batch, header included."""
 
     def append(
         self, time_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
     ) -> bool:
-        """Pack a record; return False if there is no room for it or the batch is closed. The first always has room."""
+        """Pack a record; return False if it exceeds the limit or the batch is closed. The first one may exceed it."""
 
     def extend(self, time_ms: int, keys: Sequence[bytes | None], values: Sequence[bytes | None], first: int = 0) -> int:
-        """Pack records without headers, from index `first` until there is no room; return how many were packed.
+        """Pack records without headers from index `first` on, as `append` does; return how many were packed.
 
-        Raises ValueError unless there are as many keys as values.
+        Raises ValueError unless there are as many keys as values, or if `first` is negative.
         """
 
     def size(self) -> int:
-        """Size in bytes, with the header."""
+        """Return the size of the batch in bytes, header included."""
 
     def record_count(self) -> int:
-        """Number of records."""
+        """Return the number of records."""
 
     def close(self) -> None:
-        """Take no more records."""
+        """Close the batch: it accepts no more records."""
 
     def closed(self) -> bool:
-        """Whether no more records are taken."""
+        """Return whether the batch is closed."""
 
     def packed(self) -> bytearray:
-        """Close, and return header and records: the same bytearray each time, which belongs to the caller."""
+        """Close the batch, and return the reserved header and the records.
+
+        Each call returns the same bytearray, so that the caller can write the header into it.
+        """

@@ -1,18 +1,18 @@
-"""Packed rows: a msgpack array of arrays, of `bin` for each value and nil for NULL."""
+"""Reads packed rows: a msgpack array with an array for each row, which has `bin` for each value and nil for NULL."""
 
 from libc.stdint cimport uint8_t
 
-cdef enum Head:  # the first byte of a value
+cdef enum Head:  # the first byte of a value or an array
     NIL = 0xC0
     BIN8 = 0xC4
     BIN32 = 0xC6
     ARRAY16 = 0xDC
     ARRAY32 = 0xDD
-    SMALL_ARRAY = 0x90  # the lower half is the number of elements
+    SMALL_ARRAY = 0x90  # the lower four bits are the number of elements
 
 
 cdef struct Cursor:
-    const uint8_t* at
+    const uint8_t* at  # the next byte to read
     const uint8_t* end
 
 
@@ -41,17 +41,17 @@ cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
         return read_number(cursor, 2)
     if head == Head.ARRAY32:
         return read_number(cursor, 4)
-    return refuse("rows are arrays of arrays")
+    return refuse("rows must be arrays of arrays")
 
 
 cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
-    """Read the header of a value; return how many bytes follow, all of which are present, or -1 for NULL."""
+    """Read the header of a value; return how many bytes of text follow, or -1 for NULL. The text is not cut off."""
     cdef uint8_t head = read_number(cursor, 1)
     cdef Py_ssize_t length
     if head == Head.NIL:
         return -1
     if not Head.BIN8 <= head <= Head.BIN32:
-        refuse("a value is bytes or NULL")
+        refuse("a value must be bytes or NULL")
     length = read_number(cursor, 1 << (head - Head.BIN8))
     if length > cursor.end - cursor.at:
         refuse("the rows are cut off")

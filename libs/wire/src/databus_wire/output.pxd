@@ -1,29 +1,29 @@
-"""A growing text, which is written piece by piece and then returned as bytes."""
+"""A text that grows while it is written, and is then returned as bytes."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.string cimport memcpy
 
 cdef enum:
-    FIRST = 4096  # bytes of memory for a new text
-    KEPT = 64 << 10  # bytes of memory kept for the next text: every table's writer has one
+    INITIAL_CAPACITY = 4096  # bytes
+    MAX_KEPT_CAPACITY = 64 << 10  # bytes: larger memory is not kept for the next text, because each table has a writer
 
 
-cdef struct Output:  # all zero bytes: an empty one
+cdef struct Output:  # an Output of zero bytes is empty
     char* data
-    size_t size
-    size_t capacity
+    size_t size  # bytes of text
+    size_t capacity  # bytes of memory
 
 
 cdef inline char* room(Output* out, size_t size) except NULL:
-    """Return where to write the next `size` bytes. Invalidates earlier pointers."""
+    """Return a pointer to write the next `size` bytes to. Pointers that were returned before become invalid."""
     if out.data == NULL or out.size + size > out.capacity:
         grow(out, out.size + size)
     return out.data + out.size
 
 
 cdef inline int grow(Output* out, size_t size) except -1:
-    cdef size_t capacity = max(<size_t> FIRST, out.capacity)
+    cdef size_t capacity = max(<size_t> INITIAL_CAPACITY, out.capacity)
     cdef char* data
     while capacity < size:
         capacity *= 2
@@ -45,15 +45,15 @@ cdef inline int append_bytes(Output* out, bytes text) except -1:
 
 
 cdef inline int end_at(Output* out, const char* end) noexcept:
-    """Count what was written, up to `end`, as output."""
+    """Set the end of the text, after the caller has written up to `end`."""
     out.size = end - out.data
     return 0
 
 
-cdef inline bytes taken(Output* out):
-    """Return the text, and release the memory of a long one."""
+cdef inline bytes take_text(Output* out):
+    """Return the text, and release its memory if that is large."""
     cdef bytes text = PyBytes_FromStringAndSize(out.data, out.size)
-    if out.capacity > KEPT:
+    if out.capacity > MAX_KEPT_CAPACITY:
         PyMem_Free(out.data)
         out.data, out.capacity = <char*> NULL, 0
     return text

@@ -1,4 +1,4 @@
-"""Packed rows as a sequence of lists, made when they are needed."""
+"""Packed rows as a sequence of lists, which are made on first access."""
 
 cimport cython
 
@@ -7,5 +7,5 @@ cimport cython
 @cython.no_gc
 cdef class PackedRows:
     cdef readonly object packed
-    cdef Py_ssize_t count
-    cdef list rows
+    cdef Py_ssize_t length
+    cdef list rows  # None until the first access

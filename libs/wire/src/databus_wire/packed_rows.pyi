@@ -1,4 +1,4 @@
-"""Rows as the services exchange them: a msgpack array of arrays of `bin`, and nil for NULL."""
+"""Rows as the services exchange them: a msgpack array with an array for each row, of `bin`, and nil for NULL."""
 
 from collections.abc import Sequence
 from typing import final, overload
@@ -7,16 +7,13 @@ from typing_extensions import Buffer
 
 @final
 class PackedRows(Sequence[list[bytes | None]]):
-    """Row images, each a list of values in table order. The lists are made on first access; `len` makes none.
-
-    Of a sequence it has the length, access by index and iteration.
-    """
+    """A sequence of row images: lists of values in table order. The lists are made on first access, not by `len`."""
 
     #: the rows as msgpack
     packed: Buffer
 
     def __new__(cls, packed: Buffer) -> PackedRows:
-        """Raises MalformedRows for anything except a msgpack array."""
+        """Read the number of rows. Raises MalformedRows if `packed` does not begin like a msgpack array."""
 
     def __len__(self) -> int: ...
     @overload
@@ -24,4 +21,4 @@ class PackedRows(Sequence[list[bytes | None]]):
     @overload
     def __getitem__(self, index: slice) -> list[list[bytes | None]]: ...
     def unpack(self) -> list[list[bytes | None]]:
-        """Return the row images. Raises MalformedRows for values that are neither `bin` nor nil, so also if absent."""
+        """Return the row images. Raises MalformedRows as `json_base64` does; so do access by index and iteration."""

@@ -1,4 +1,6 @@
-"""Packed rows as a sequence of lists, made when they are needed."""
+"""Packed rows as a sequence of lists, which are made on first access."""
+
+from collections.abc import Sequence
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -7,6 +9,9 @@ from libc.stdint cimport uint8_t
 
 
 cdef class PackedRows:
+    index = Sequence.index
+    count = Sequence.count
+
     def __cinit__(self, packed not None):
         cdef Py_buffer view
         cdef Cursor cursor
@@ -15,12 +20,12 @@ cdef class PackedRows:
         try:
             cursor.at = <const uint8_t*> view.buf
             cursor.end = cursor.at + view.len
-            self.count = read_array(&cursor)
+            self.length = read_array(&cursor)
         finally:
             PyBuffer_Release(&view)
 
     def __len__(self):
-        return self.count
+        return self.length
 
     def __getitem__(self, index):
         return self.unpack()[index]
@@ -38,6 +43,9 @@ cdef class PackedRows:
             finally:
                 PyBuffer_Release(&view)
         return self.rows
+
+
+Sequence.register(PackedRows)
 
 
 cdef list unpacked(const uint8_t* start, Py_ssize_t size):

@@ -1,4 +1,4 @@
-"""The values of rows, row by row: from lists, or from packed rows, without Python objects."""
+"""Reads the values of rows, row by row: from lists, or, without making Python objects, from packed rows."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -8,18 +8,19 @@ from libc.string cimport memcmp
 
 
 cdef struct Value:
-    const char* text  # NULL for a NULL
+    const char* text  # a null pointer if the value is NULL
     Py_ssize_t size
-    PyObject* object  # bytes that own the text; NULL for packed rows
+    PyObject* object  # the bytes object that owns the text; a null pointer if the row is packed
 
 
 @cython.final
 cdef class RowReader:
     """Reads `count` rows. Raises MalformedRows for bytes that are not packed rows."""
-    cdef list lists
-    cdef Py_buffer view
+    cdef list lists  # None if the rows are packed
+    cdef Py_buffer view  # the packed rows
     cdef Cursor cursor
-    cdef Py_ssize_t read, count
+    cdef Py_ssize_t read  # number of rows that were read
+    cdef Py_ssize_t count  # number of all rows
 
     cdef int next(self, Value* values, Py_ssize_t width) except -1
     cdef int require_end(self) except -1
@@ -30,7 +31,7 @@ cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1
 
 
 cdef inline bytes bytes_of(Value* value):
-    """Return the text as bytes, which have a zero byte after them."""
+    """Return the text as a bytes object; a zero byte follows the bytes in memory."""
     return <bytes> value.object if value.object != NULL else PyBytes_FromStringAndSize(value.text, value.size)
 
 

@@ -1,4 +1,4 @@
-"""The values of rows, row by row."""
+"""Reads the values of rows, row by row."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_Check
@@ -26,7 +26,7 @@ cdef class RowReader:
         PyBuffer_Release(&self.view)
 
     cdef int next(self, Value* values, Py_ssize_t width) except -1:
-        """Read the next row; its values are valid as long as this reader is."""
+        """Read the next row. Its values are valid as long as the reader exists."""
         cdef Py_ssize_t size, i
         self.read += 1
         if self.lists is not None:
@@ -42,13 +42,14 @@ cdef class RowReader:
         return self.require_end()
 
     cdef int require_end(self) except -1:
+        """Raise MalformedRows if the last row was read and more bytes follow."""
         if self.read == self.count and self.cursor.at != self.cursor.end:
             refuse("there are bytes after the last row")
         return 0
 
 
 cdef int read_list(list row, Value* values, Py_ssize_t width) except -1:
-    """Read the values of a list, which are valid as long as the list has them."""
+    """Read the values of a list. They are valid as long as they are in the list."""
     cdef Py_ssize_t i
     cdef PyObject* value
     require_width(len(row), width)
@@ -58,12 +59,12 @@ cdef int read_list(list row, Value* values, Py_ssize_t width) except -1:
         values[i].text = NULL
         if <object> value is not None:
             if not PyBytes_Check(<object> value):
-                raise TypeError("a value is bytes or None")
+                raise TypeError("a value must be bytes or None")
             values[i].text, values[i].size = PyBytes_AS_STRING(<object> value), PyBytes_GET_SIZE(<object> value)
     return 0
 
 
 cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1:
     if count != width:
-        raise ValueError("the number of a row's values differs from that of its table's columns")
+        raise ValueError(f"a row has {count} values, but its table has {width} columns")
     return 0

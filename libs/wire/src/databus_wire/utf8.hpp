@@ -4,11 +4,21 @@
 #include <cstddef>
 #include <cstdint>
 
-// A word for each byte: six bits for each state say which state the byte leads to. A state is the position of its bits.
-// It says what may come next: any character; nothing, the text is refused; one to three more bytes of a character; two
-// or three of which the first has a smaller range.
+// A state machine that reads one byte a step. `next[byte]` has, for each state, the state after the byte: BITS bits at
+// the offset `state * BITS`. A state is stored as this offset, so that a step is only a shift.
 struct Utf8Steps {
-    enum State { CHARACTER, REFUSED, ONE, TWO, THREE, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, STATES };
+    enum State {
+        CHARACTER,  // a character may begin here, or the text may end
+        REFUSED,    // the text is not UTF-8
+        ONE,        // one more byte of the character must follow
+        TWO,        // two more bytes must follow
+        THREE,      // three more bytes must follow
+        AFTER_E0,   // two more bytes must follow, the first of which has a smaller range
+        AFTER_ED,   // the same, with another range
+        AFTER_F0,   // three more bytes must follow, the first of which has a smaller range
+        AFTER_F4,   // the same, with another range
+        STATES      // the number of states
+    };
     static constexpr int BITS = 6;
     static constexpr uint64_t MASK = 63;
     uint64_t next[256] = {};

@@ -19,7 +19,7 @@ TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext
 LABELLED = frozenset({"enum", "set"})
 TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
 #: MariaDB's types whose canonical text is raw bytes → the function that prints a value as the server does
-PACKED: Mapping[str, Callable[[bytes], str]] = {
+UUID_AND_INET: Mapping[str, Callable[[bytes], str]] = {
     "uuid": lambda value: str(UUID(bytes=value)),
     "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
     "inet6": lambda value: socket.inet_ntop(socket.AF_INET6, value),

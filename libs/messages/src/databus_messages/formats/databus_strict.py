@@ -27,7 +27,7 @@ from typing import TypeAlias
 from databus.errors import PoisonError
 from databus.events import Column, Table
 from databus_binlog import charsets
-from databus_messages.formats.columns import PACKED, TEXT, fraction_digits
+from databus_messages.formats.columns import TEXT, UUID_AND_INET, fraction_digits
 from databus_messages.formats.go_json import marshal
 
 #: converts canonical text to the original's text; None: the two texts are the same
@@ -139,5 +139,5 @@ _TEXTS: Mapping[str, Text] = {
     "datetime": _datetime,
     "timestamp": _timestamp,
     "json": marshal,
-    **dict.fromkeys(PACKED, lambda value: value.rstrip(b"\0")),
+    **dict.fromkeys(UUID_AND_INET, lambda value: value.rstrip(b"\0")),
 }

@@ -49,8 +49,8 @@ def _geometry(value: bytes) -> bytes:
     return encode(well_known_text(value))
 
 
-def _packed(printed: Callable[[bytes], str], value: bytes) -> bytes:
-    return encode(printed(value))
+def _printed(print_value: Callable[[bytes], str], value: bytes) -> bytes:
+    return encode(print_value(value))
 
 
 _CONVERTERS: Mapping[str, _Converter] = {
@@ -58,6 +58,6 @@ _CONVERTERS: Mapping[str, _Converter] = {
     **dict.fromkeys(columns.TEXT, TEXT),
     **dict.fromkeys(columns.TEMPORAL, PLAIN),
     **dict.fromkeys(columns.SPATIAL, _geometry),
-    **{kind: partial(_packed, printed) for kind, printed in columns.PACKED.items()},
+    **{kind: partial(_printed, print_value) for kind, print_value in columns.UUID_AND_INET.items()},
     "year": _year,
 }

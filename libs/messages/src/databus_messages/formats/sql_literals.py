@@ -29,8 +29,8 @@ def literal_encoder(column: Column, dialect: Dialect) -> LiteralEncoder:
         return lambda value: f"b'{int(value):0{width}b}'"
     if column.type in columns.TEMPORAL:
         return lambda value: f"'{value.decode()}'"
-    if printed := columns.PACKED.get(column.type):
-        return lambda value: f"'{printed(value)}'"
+    if print_value := columns.UUID_AND_INET.get(column.type):
+        return lambda value: f"'{print_value(value)}'"
     is_mysqlbinlog = dialect == "mysqlbinlog"
     if column.type == "json" or column.type in columns.TEXT:
         return _mysqlbinlog_text if is_mysqlbinlog else _mysql_text

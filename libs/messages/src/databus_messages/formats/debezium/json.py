@@ -92,7 +92,7 @@ class JsonRows(RowEncoder):
 
     def columns(self, rows: Sequence[Row], indexes: tuple[int, ...], head: bytes, tail: bytes) -> list[bytes]:
         """Encode some columns of each row."""
-        return self._writer.some(rows, indexes, head, tail)
+        return self._writer.some_columns(rows, indexes, head, tail)
 
     def images(
         self, rows: Sequence[Row], numbers: Sequence[int], template: ImageTemplate, tails: bytes | Sequence[bytes]
