@@ -22,6 +22,7 @@ COLUMNS = (
     Column(name="at", type="datetime", raw_type="datetime"),
 )
 TABLE = Table(schema="test", name="t1", columns=COLUMNS, primary_key=(0,), indexes=(Index("PRIMARY", ("id",)),))
+#: a value up to its action
 HEAD = (
     '{"Table":{"Schema":"test","Name":"t1","Columns":['
     '{"Name":"id","Type":1,"RawType":"int(11)","IsAuto":true,"EnumValues":null,"SetValues":null},'
@@ -37,7 +38,7 @@ def rows(action: Action, *images: list[bytes | None]) -> RowsEvent:
     return RowsEvent("", action, 0, 154, 468, msgspec.Raw(msgspec.msgpack.encode(list(images))))
 
 
-def test_an_insert_is_the_specifications_example() -> None:
+def test_an_insert_is_encoded_as_in_the_specifications_example() -> None:
     event = rows(Action.INSERT, [b"1", b"Anne", b"19.99", None, b"2021-02-03 04:05:06"])
     key = Encoder().key("mysql-bin.000003", event.end)
     value = Encoder().rows_value(TABLE, event.action, PackedRows(event.rows))
@@ -47,7 +48,7 @@ def test_an_insert_is_the_specifications_example() -> None:
     )
 
 
-def test_an_update_alternates_before_and_after() -> None:
+def test_in_an_update_before_and_after_images_alternate() -> None:
     event = rows(Action.UPDATE, [b"1", b"Anne", None, None, None], [b"1", None, b"20.50", b"\x00\xff\x10", b""])
     value = Encoder().rows_value(TABLE, event.action, PackedRows(event.rows))
     assert value.decode() == HEAD + (
@@ -63,7 +64,7 @@ def test_ddl_has_the_statement_in_base64() -> None:
     assert b64decode(json.loads(value)["Query"]) == event.query
 
 
-def test_labels_are_escaped_as_in_go_and_a_missing_key_is_null() -> None:
+def test_labels_are_escaped_as_in_go_and_a_missing_primary_key_is_null() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('<a>','b&c')", values=("<a>", "b&c"))
     value = Encoder().rows_value(Table(schema="s", name="t", columns=(enum,)), Action.INSERT, [[b"1"]])
     assert b'"EnumValues":["\\u003ca\\u003e","b\\u0026c"],"SetValues":null' in value
@@ -102,9 +103,9 @@ def test_compat_strict_writes_the_originals_text_and_keeps_null() -> None:
     change = Change(table, BEGIN, Action.UPDATE, 154, 468, 0, range(1), packed)
     [[_, exact, *_]] = Databus(SOURCE, DatabusOptions()).change(change)
     [[_, strict, *_]] = Databus(SOURCE, DatabusOptions(compat="strict")).change(change)
-    assert texts(exact) == [[b"4294967295", b"1.5"], [None, None]]
-    assert texts(strict) == [[b"-1", b"1.5000"], [None, None]]
+    assert cells(exact) == [[b"4294967295", b"1.5"], [None, None]]
+    assert cells(strict) == [[b"-1", b"1.5000"], [None, None]]
 
 
-def texts(value: bytes) -> list[list[bytes | None]]:
+def cells(value: bytes) -> list[list[bytes | None]]:
     return [[cell and b64decode(cell) for cell in row] for row in json.loads(value)["Rows"]]

@@ -19,21 +19,21 @@ from golden.readers import LOSSY, READERS, Loss, RowChange, Texts, json_line
 
 
 @cache
-def logged(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Column]]]]:
-    """Return the changes in the binlog, and the columns of each version of each table."""
+def binlog_changes(kind: Kind) -> tuple[list[RowChange], Mapping[str, list[dict[str, Column]]]]:
+    """Return the changes in the golden binlog, and the columns of each version of each table."""
     found: list[RowChange] = []
     versions: dict[str, list[dict[str, Column]]] = {}
     translation: Translation | None = None
-    described: dict[str, Table] = {}
+    tables_by_fingerprint: dict[str, Table] = {}
     for event, tables in events(kind):
         if isinstance(event, FormatDescription):
             translation = Translation(event, Source(), lenient=False, inside=False)
         assert translation
         for change in translation.translate(event, tables):
             if isinstance(change, TableDefinition):
-                described[change.table.fingerprint] = change.table
+                tables_by_fingerprint[change.table.fingerprint] = change.table
             if isinstance(change, RowsEvent):
-                table = described[change.table]
+                table = tables_by_fingerprint[change.table]
                 columns = {column.name: column for column in table.columns}
                 if columns not in versions.setdefault(table.name, []):
                     versions[table.name].append(columns)
@@ -62,26 +62,30 @@ def images(table: str, action: Action, rows: list[Texts]) -> Iterator[RowChange]
     ids=str,
 )
 def test_every_format_decodes_to_the_same_rows(kind: Kind, case: Case):
-    expected, versions = logged(kind)
+    expected, versions = binlog_changes(kind)
 
     def columns(table: str, count: int | None = None) -> dict[str, Column]:
-        fitting = [known for known in versions[table] if count in {None, len(known)}]
-        return {name: column for known in fitting for name, column in known.items()}
+        """Return the columns of a table by name: of all its versions, or of those with `count` columns."""
+        matching = [version for version in versions[table] if count in {None, len(version)}]
+        return {name: column for version in matching for name, column in version.items()}
 
     lines = map(json_line, records(kind, case).splitlines())
     found = list(READERS[case.format](lines, columns))
     if case.format.startswith("debezium-"):
         expected = list(split_key_changes(expected))
     assert [change.table for change in found] == [change.table for change in expected]
-    for theirs, ours in zip(found, expected, strict=True):
-        known = columns(ours.table)
-        for decoded, row in ((theirs.before, ours.before), (theirs.after, ours.after)):
-            lost = lost_columns(LOSSY.get(case.format), row, known)
-            assert comparable(decoded, lost, known) == comparable(row, lost, known)
+    for decoded, logged in zip(found, expected, strict=True):
+        of_table = columns(logged.table)
+        for decoded_row, row in ((decoded.before, logged.before), (decoded.after, logged.after)):
+            lost = lost_columns(LOSSY.get(case.format), row, of_table)
+            assert comparable(decoded_row, lost, of_table) == comparable(row, lost, of_table)
 
 
 def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
-    """Represent an update that changes the key as Debezium does: a delete and an insert."""
+    """Represent an update that changes the key as Debezium does: a delete and an insert.
+
+    In the golden binlogs only `orders`, whose key is `number`, has such updates.
+    """
     for change in changes:
         if (
             change.table == "orders"
@@ -96,14 +100,14 @@ def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
 
 
 def comparable(row: Texts | None, lost: set[str], columns: Mapping[str, Column]) -> dict[str, object] | None:
-    """Return values to compare: numbers and JSON by meaning, because formats write them differently."""
+    """Return the values in a form that can be compared: formats write the same number or JSON document differently."""
     if row is None:
         return None
     return {name: value_of(columns[name], value) for name, value in row.items() if name not in lost}
 
 
 def lost_columns(loss: Loss | None, row: Texts | None, columns: Mapping[str, Column]) -> set[str]:
-    """Return the columns whose values the format does not keep."""
+    """Return the columns of the row whose values the format does not keep."""
     if row is None or loss is None:
         return set()
     values = {name: value for name, value in row.items() if columns[name].type in loss.types and value is not None}

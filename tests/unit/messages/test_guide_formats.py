@@ -1,4 +1,4 @@
-"""The examples in docs/guide/formats.md are what the formats write, and its custom format works."""
+"""The examples in docs/guide/formats.md are what the formats write, and the custom format in the guide works."""
 
 import json
 import re
@@ -34,8 +34,10 @@ def test_the_guides_custom_format_works(capsys):
     out, err = capsys.readouterr()
     assert [json.loads(line)["value"] for line in out.splitlines()] == [
         "orders;insert;10;1;1",
-        *("orders;update;10;1;1", "orders;update;10;1;2"),
-        *("orders;update;10;1;2", "orders;update;10;2;2"),
+        "orders;update;10;1;1",
+        "orders;update;10;1;2",
+        "orders;update;10;1;2",
+        "orders;update;10;2;2",
     ]
     assert "databus: statements left out: 1;" in err
 
@@ -50,7 +52,7 @@ def test_the_guides_custom_format_works(capsys):
         ("separator=[;]", "'[;]' is not a JSON list: "),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(option, error, capsys):
+def test_a_wrong_option_is_reported_in_one_line(option, error, capsys):
     try:
         code = main(["binlog", str(FOLDER / "mysql.bin"), "--format", "acme-csv", "--option", option])
     except SystemExit as exit_:

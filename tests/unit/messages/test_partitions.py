@@ -1,4 +1,4 @@
-"""Rows of an event spread over partitions: none is lost or duplicated, and each key keeps its order."""
+"""The rows of an event are split by partition: no row is lost or duplicated, and rows of one key stay in order."""
 
 from collections import defaultdict
 
@@ -10,8 +10,8 @@ from databus_messages.formats.base import Change
 from databus_messages.routing.partitions import Part, of_row, split_by_key
 
 KEY = (0, 2)
-#: few keys, so that rows share them; the middle cell is unique
-cells = st.sampled_from([b"", b"1", b"2", b"10", b"\0", b"\xff"])
+#: cells of the key: only a few values, so that several rows have the same key
+key_cells = st.sampled_from([b"", b"1", b"2", b"10", b"\0", b"\xff"])
 
 
 def change(action: Action, rows: list[Row], first: int) -> Change:
@@ -21,8 +21,8 @@ def change(action: Action, rows: list[Row], first: int) -> Change:
     return Change(table, begin, action, 4, 99, first, range(first, first + changes), rows)
 
 
-def unspread(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
-    """Return the changes in the order of their ordinals: ordinal, action and images."""
+def joined(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
+    """Return the changes of all parts in the order of their ordinals: ordinal, action and images."""
     found = []
     for part in parts:
         size = 2 if part.action is Action.UPDATE else 1
@@ -31,18 +31,19 @@ def unspread(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
     return sorted(found, key=lambda change: (change[0], change[1] is Action.INSERT))
 
 
-keyed_rows = st.lists(st.tuples(cells, cells)).map(
+#: rows of three columns: a unique number between the two columns of the key
+keyed_rows = st.lists(st.tuples(key_cells, key_cells)).map(
     lambda keys: [[a, str(n).encode(), b] for n, (a, b) in enumerate(keys)]
 )
 
 
 @settings(deadline=None)
 @given(keyed_rows, st.integers(1, 5), st.integers(0, 9), st.sampled_from([Action.INSERT, Action.DELETE]))
-def test_each_row_is_in_its_partition_once_and_in_order(
+def test_each_row_goes_once_and_in_order_to_the_partition_of_its_key(
     rows: list[Row], partitions: int, first: int, action: Action
 ) -> None:
     parts = split_by_key(change(action, rows, first), KEY, partitions)
-    assert unspread(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
+    assert joined(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
     assert len({part.partition for part in parts}) == len(parts)
     for part in parts:
         assert part.ordinals == sorted(part.ordinals)
@@ -51,7 +52,9 @@ def test_each_row_is_in_its_partition_once_and_in_order(
 
 @settings(deadline=None)
 @given(keyed_rows.filter(lambda rows: len(rows) % 2 == 0), st.integers(1, 5))
-def test_an_update_to_another_partition_is_a_delete_and_an_insert(rows: list[Row], partitions: int) -> None:
+def test_an_update_that_moves_a_row_to_another_partition_becomes_a_delete_and_an_insert(
+    rows: list[Row], partitions: int
+) -> None:
     expected = []
     for ordinal, (before, after) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
         if of_row(before, KEY, partitions) == of_row(after, KEY, partitions):
@@ -59,7 +62,7 @@ def test_an_update_to_another_partition_is_a_delete_and_an_insert(rows: list[Row
         else:
             expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
     parts = split_by_key(change(Action.UPDATE, rows, 0), KEY, partitions)
-    assert unspread(parts) == expected
+    assert joined(parts) == expected
     by_partition = defaultdict(list)
     for part in parts:
         by_partition[part.partition] += part.ordinals

@@ -1,4 +1,4 @@
-"""Routing rules: which one applies, what a filter publishes, and how invalid rules are rejected."""
+"""Routing rules: which rule applies, what a filter publishes, and how invalid rules are rejected."""
 
 import hmac
 import json
@@ -91,7 +91,7 @@ def test_columns_are_left_out_masked_hashed_truncated_and_renamed() -> None:
     assert (table.primary_key, table.indexes) == ((0,), (Index("PRIMARY", ("id",)),))
 
 
-def test_null_stays_null_and_a_mask_is_stricter_than_a_hash() -> None:
+def test_null_stays_null_and_a_mask_takes_precedence_over_a_hash() -> None:
     filtered = orders_filter(mask=["*mail"], hash=["email", "total"], truncate={"email": 1})
     assert [row[1] for row in filtered.rows([ROW, [b"2", None, *ROW[2:]]])] == [b"***", None]
 
@@ -117,13 +117,13 @@ def test_a_condition_compares_the_exact_value(condition: dict[str, Any], passes:
     assert bool(orders_filter(where=[condition]).rows([ROW])) is passes
 
 
-def test_null_equals_nothing() -> None:
+def test_null_is_not_equal_to_any_value() -> None:
     row: Row = [b"1", None, *ROW[2:]]
     assert not orders_filter(where=[{"column": "email", "in": ["x"]}]).rows([row])
     assert orders_filter(where=[{"column": "email", "not_in": ["x"]}]).rows([row])
 
 
-def test_an_update_into_the_filter_is_an_insert_and_one_out_of_it_a_delete() -> None:
+def test_an_update_of_which_only_the_after_image_passes_is_an_insert_and_only_the_before_image_a_delete() -> None:
     filtered = orders_filter(where=[{"column": "status", "equals": "paid"}], columns={"include": ["id", "status"]})
 
     def row(n: int, status: int) -> Row:
@@ -203,7 +203,7 @@ def test_an_invalid_rule_is_rejected_with_its_number_and_the_reason(
     assert f"publisher.routes: rule 2: {message}" in str(raised.value)
 
 
-def test_hash_needs_a_salt_which_can_come_from_a_file(tmp_path: Path) -> None:
+def test_hash_needs_a_salt_and_the_salt_can_come_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "databus.yaml"
     publisher: dict[str, Any] = {"routes": [{"match": ["*.*"], "hash": ["email"]}]}
     path.write_text(json.dumps({"name": "shop", "publisher": publisher}))

@@ -24,28 +24,29 @@ def message(number: int, query: bytes = b"", output: Output = OUTPUT) -> Message
     return Message(output, (Partition("items", number % 3),), change)
 
 
-def seen(given: Message) -> tuple[Any, ...]:
-    change = given.content
+def fields(message: Message) -> tuple[Any, ...]:
+    """Return what must be equal of a message that was buffered: an equal sequence may be of another type."""
+    change = message.content
     assert isinstance(change, Change)
-    return given.output, given.partitions, change.table, list(change.ordinals), change.rows, change.query
+    return message.output, message.partitions, change.table, list(change.ordinals), change.rows, change.query
 
 
-def test_changes_come_back_in_order_from_memory_and_file() -> None:
+def test_changes_are_released_in_order_from_the_file_and_from_memory() -> None:
     buffer, outputs = TransactionBuffer(), [OUTPUT, Mock(spec_set=Output)]
-    kept = [message(number, b"q" * 100_000, outputs[number % 2]) for number in range(25)]
-    for one in kept:
-        buffer.add([one], 5)
-    assert list(map(seen, buffer.release(BEGIN))) == list(map(seen, kept))
+    added = [message(number, b"q" * 100_000, outputs[number % 2]) for number in range(25)]
+    for each in added:
+        buffer.add([each], 5)
+    assert list(map(fields, buffer.release(BEGIN))) == list(map(fields, added))
     assert list(buffer.release(BEGIN)) == []
 
 
-@pytest.mark.parametrize(("changes", "query"), [(50_000, 0), (200, 100_000)])
-def test_memory_is_bounded_whatever_the_changes_are(changes: int, query: int) -> None:
+@pytest.mark.parametrize(("changes", "query_size"), [(50_000, 0), (200, 100_000)])
+def test_memory_is_bounded_for_many_small_changes_and_for_large_statements(changes: int, query_size: int) -> None:
     buffer = TransactionBuffer()
     tracemalloc.start()
     try:
         for number in range(changes):
-            buffer.add([message(number, b"q" * query)], 5)
+            buffer.add([message(number, b"q" * query_size)], 5)
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()

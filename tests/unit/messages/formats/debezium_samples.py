@@ -27,12 +27,12 @@ def change(
     first: int = 0,
     query: bytes | None = None,
 ) -> Change:
-    """Return the change of a complete rows event of 76 bytes."""
+    """Return a change that has all rows of its event, which is 76 bytes long."""
     changes = len(rows) // (2 if action is Action.UPDATE else 1)
     return Change(table, begin, action, start, start + 76, first, range(first, first + changes), rows, query)
 
 
-def one_column(kind: str, raw_type: str = "", **of: object) -> Table:
+def one_column(kind: str, raw_type: str = "", **attributes: object) -> Table:
     """Return a table with one column, `v`, and without a primary key."""
-    column = Column(name="v", type=kind, raw_type=raw_type or kind, **of)  # type: ignore[arg-type]
+    column = Column(name="v", type=kind, raw_type=raw_type or kind, **attributes)  # type: ignore[arg-type]
     return Table(schema="test", name="t1", columns=(column,))

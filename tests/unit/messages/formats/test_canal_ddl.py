@@ -1,4 +1,4 @@
-"""Canal's types of DDL statements."""
+"""The type that canal's formats give to a DDL statement."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_the_type_follows_from_the_words_of_the_statement(action: Action, sql: s
     assert describe(statement(action, sql.encode())) == (expected, "t", sql)
 
 
-def test_a_dropped_schema_is_a_query_without_a_table() -> None:
+def test_drop_database_has_the_type_query_and_no_table() -> None:
     assert describe(statement(Action.DROP, b"drop database s")) == ("QUERY", "", "drop database s")
 
 

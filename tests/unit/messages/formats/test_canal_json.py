@@ -41,7 +41,7 @@ def test_the_format_is_found_by_its_name() -> None:
     assert find("canal-json") is CanalJson
 
 
-def test_an_update_is_canals_own_example() -> None:
+def test_an_update_is_encoded_as_in_canals_example() -> None:
     assert change(Action.UPDATE, [b"1", b"Anne"], [b"1", None]).decode() == (
         '{"data":[{"id":"1","name":null}],"database":"test","es":1700000000000,"gtid":"","id":7,"isDdl":false,'
         '"mysqlType":{"id":"int(11)","name":"varchar(20)"},"old":[{"name":"Anne"}],"pkNames":["id"],"sql":"",'
@@ -60,12 +60,12 @@ def test_a_delete_has_the_deleted_rows() -> None:
     assert (message["data"], message["old"], message["type"]) == ([{"id": "1", "name": "Anne"}], None, "DELETE")
 
 
-def test_old_has_only_the_columns_changed_in_its_row() -> None:
+def test_old_of_a_row_has_only_the_columns_that_changed_in_this_row() -> None:
     rows: list[Row] = [[b"1", b"a"], [b"1", b"b"], [b"2", b"c"], [b"3", b"c"], [b"4", None], [b"4", None]]
     assert json.loads(change(Action.UPDATE, *rows))["old"] == [{"name": "a"}, {"id": "2"}, {}]
 
 
-def test_sql_type_follows_the_last_row() -> None:
+def test_sql_type_is_the_type_of_the_last_rows_values() -> None:
     columns = (
         Column(name="u", type="int", raw_type="int(10) unsigned", unsigned=True),
         Column(name="j", type="json", raw_type="json", nullable=True),
@@ -78,7 +78,7 @@ def test_sql_type_follows_the_last_row() -> None:
     assert message["pkNames"] is None
 
 
-def test_pk_names_are_in_the_tables_order_and_names_are_escaped() -> None:
+def test_pk_names_are_in_the_tables_order_and_column_names_are_escaped() -> None:
     names = ("b%b", 'a"\\', "ключ")
     columns = tuple(Column(name=name, type="int", raw_type="int") for name in names)
     message = json.loads(

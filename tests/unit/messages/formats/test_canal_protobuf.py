@@ -1,4 +1,4 @@
-"""Canal's packets and entries, decoded as a client does, and against bytes of canal's own writer."""
+"""Canal's packets and entries, decoded as a client decodes them, and compared with bytes of canal's own writer."""
 
 from collections.abc import Iterable
 
@@ -56,7 +56,7 @@ def test_bytes_from_canals_own_writer_decode() -> None:
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-def test_a_transaction_begins_and_ends_on_both_servers(flavor: Flavor) -> None:
+def test_a_transaction_of_either_server_has_a_begin_and_an_end_entry(flavor: Flavor) -> None:
     (begin,) = entries(canal(flavor).begin(BEGIN))
     (end,) = entries(canal(flavor).end(BEGIN, TransactionEnd(184, 2111, 1)))
     assert (begin.entryType, end.entryType) == (pb.TRANSACTIONBEGIN, pb.TRANSACTIONEND)

@@ -1,4 +1,4 @@
-"""Text and `sqlType` of each type in canal's formats."""
+"""The text and the `sqlType` of a value of each type in canal's formats."""
 
 import json
 
@@ -23,7 +23,7 @@ def text(raw_type: str, cell: bytes | None, time_zone: str = "UTC") -> str | Non
 
 
 @pytest.mark.parametrize(
-    ("raw_type", "cell", "expected", "kind"),
+    ("raw_type", "cell", "expected", "expected_type"),
     [
         ("tinyint(4)", b"-128", "-128", -6),
         ("tinyint unsigned", b"127", "127", -6),
@@ -61,14 +61,14 @@ def text(raw_type: str, cell: bytes | None, time_zone: str = "UTC") -> str | Non
     ],
 )
 def test_a_value_has_canals_text_and_sql_type(
-    raw_type: str, cell: bytes | None, expected: str | None, kind: int
+    raw_type: str, cell: bytes | None, expected: str | None, expected_type: int
 ) -> None:
     assert text(raw_type, cell) == expected
-    assert sql_type(column(raw_type)).of(cell) == kind
+    assert sql_type(column(raw_type)).of(cell) == expected_type
 
 
 @pytest.mark.parametrize(
-    ("raw_type", "cell", "java"),
+    ("raw_type", "cell", "expected"),
     [
         ("double", b"0", "0.0"),
         ("double", b"-0", "-0.0"),
@@ -85,8 +85,8 @@ def test_a_value_has_canals_text_and_sql_type(
         ("float", b"0.1", "0.1"),
     ],
 )
-def test_floats_are_written_as_in_java(raw_type: str, cell: bytes, java: str) -> None:
-    assert text(raw_type, cell) == java
+def test_floats_are_written_as_in_java(raw_type: str, cell: bytes, expected: str) -> None:
+    assert text(raw_type, cell) == expected
 
 
 def test_timestamps_are_in_the_configured_time_zone() -> None:

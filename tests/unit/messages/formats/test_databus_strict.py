@@ -16,8 +16,8 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
 
 
 def strict(column: Column, value: bytes) -> bytes:
-    (text,) = strict_columns(Table(schema="s", name="t", columns=(column,)))
-    return text(value) if text else value
+    (convert,) = strict_columns(Table(schema="s", name="t", columns=(column,)))
+    return convert(value) if convert else value
 
 
 def labels(count: int) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def labels(count: int) -> tuple[str, ...]:
         (column("longtext", charset="utf8mb4"), b'{"b": 1}', b'{"b": 1}'),
     ],
 )
-def test_values_have_the_originals_text(kind: Column, exact: bytes, original: bytes) -> None:
+def test_values_have_the_text_of_the_original_server(kind: Column, exact: bytes, original: bytes) -> None:
     assert strict(kind, exact) == original
 
 
@@ -92,7 +92,7 @@ def test_values_have_the_originals_text(kind: Column, exact: bytes, original: by
         ("{}", "{}"),
     ],
 )
-def test_json_is_written_as_by_gos_encoder(document: str, original: str) -> None:
+def test_json_is_written_as_gos_encoder_writes_it(document: str, original: str) -> None:
     assert strict(column("json"), document.encode()).decode() == original
 
 

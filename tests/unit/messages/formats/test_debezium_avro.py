@@ -1,4 +1,4 @@
-"""`debezium-avro`, read as a consumer does with the schemas in the registry, and the client of the registry."""
+"""`debezium-avro`, decoded by the schemas in the registry, as a consumer does; and the client of the registry."""
 
 import io
 import json
@@ -28,13 +28,13 @@ ANNE = [b"1", b"Anne"]
 
 @dataclass
 class FakeRegistry:
-    """A schema registry with the two requests that the client makes."""
+    """A schema registry that answers the two requests that the client makes."""
 
     url: str = ""
-    #: of each registration: subject, schema, content type, authorization
+    #: subject, schema, content type and authorization of each registration
     calls: list[tuple[str, Any, str, str | None]] = field(default_factory=list)
     schemas: dict[int, Any] = field(default_factory=dict)
-    #: status and body of all answers, if it refuses
+    #: status and body of every response; None: requests succeed
     problem: tuple[int, bytes] | None = None
 
     def post(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
@@ -93,7 +93,7 @@ def debezium(registry: FakeRegistry, **options: object) -> DebeziumAvro:
 
 
 def read(registry: FakeRegistry, data: bytes | None) -> Any:
-    """Decode as a consumer does, by the schema with the id in the data. All bytes must be read."""
+    """Decode data as a consumer does, by the schema whose id is in the data; require that no bytes are left."""
     assert data is not None
     zero, number = struct.unpack_from(">bI", data)
     assert zero == 0
@@ -195,7 +195,7 @@ def test_types_that_avro_lacks_keep_their_connect_type(registry: FakeRegistry) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "raw_type", "of", "text", "expected"),
+    ("kind", "raw_type", "attributes", "text", "expected"),
     [
         ("bigint", "bigint", {}, b"-9223372036854775808", -(2**63)),
         ("bigint", "bigint", {}, b"9223372036854775807", 2**63 - 1),
@@ -211,21 +211,18 @@ def test_types_that_avro_lacks_keep_their_connect_type(registry: FakeRegistry) -
         ("timestamp", "timestamp", {}, b"2021-02-03 04:05:06", "2021-02-03T04:05:06Z"),
         ("vector", "vector(2)", {}, struct.pack("<2f", 0.5, -3), [0.5, -3.0]),
         ("vector", "vector(2)", {}, b"", []),
-        (
-            *("geometry", "geometry", {}, (4326).to_bytes(4, "little") + b"\x01\x02"),
-            {"wkb": b"\x01\x02", "srid": 4326},
-        ),
+        ("geometry", "geometry", {}, b"\xe6\x10\x00\x00\x01\x02", {"wkb": b"\x01\x02", "srid": 4326}),
     ],
 )
-def test_values_decode_to_themselves(
-    registry: FakeRegistry, kind: str, raw_type: str, of: dict[str, Any], text: bytes, expected: object
+def test_a_consumer_decodes_the_values_that_were_encoded(
+    registry: FakeRegistry, kind: str, raw_type: str, attributes: dict[str, Any], text: bytes, expected: object
 ) -> None:
     for nullable in (False, True):
-        assert after(registry, one_column(kind, raw_type, nullable=nullable, **of), text) == {"v": expected}
-    assert after(registry, one_column(kind, raw_type, nullable=True, **of), None) == {"v": None}
+        assert after(registry, one_column(kind, raw_type, nullable=nullable, **attributes), text) == {"v": expected}
+    assert after(registry, one_column(kind, raw_type, nullable=True, **attributes), None) == {"v": None}
 
 
-def test_columns_share_a_record_type(registry: FakeRegistry) -> None:
+def test_columns_of_the_same_type_share_one_record_schema(registry: FakeRegistry) -> None:
     columns = tuple(Column(name=name, type="point", raw_type="point", nullable=True) for name in "ab")
     point = bytes(4) + struct.pack("<BIdd", 1, 1, 1.5, -2)
     found = after(registry, Table(schema="test", name="t1", columns=columns), point, point)
@@ -255,7 +252,7 @@ def test_null_in_a_not_null_column_is_rejected(registry: FakeRegistry, rows: lis
         debezium(registry).change(change(Action.INSERT, *rows, table=table))
 
 
-def test_an_unsigned_bigint_beyond_long_needs_precise(registry: FakeRegistry) -> None:
+def test_an_unsigned_bigint_above_avros_long_needs_bigint_unsigned_precise(registry: FakeRegistry) -> None:
     table, text = one_column("bigint", unsigned=True), b"18446744073709551615"
     with pytest.raises(PoisonError, match="set bigint_unsigned=precise"):
         after(registry, table, text)
@@ -267,13 +264,13 @@ def test_metadata_topics_have_schemas(registry: FakeRegistry) -> None:
     format_.begin(BEGIN)
     began, inserted = format_.change(change(Action.INSERT, ANNE))
     (ended,) = format_.end(BEGIN, TransactionEnd(1, 900, 1))
-    (beat,) = format_.heartbeat(1_700_000_000_000_000)
+    (heartbeat,) = format_.heartbeat(1_700_000_000_000_000)
     (altered,) = format_.statement(DdlStatement(T1, BEGIN, Action.ALTER, b"alter table t1 add n int", 484, 560))
     name = "file=mysql-bin.000003,pos=484"
     assert read(registry, inserted.value)["transaction"] == {"id": name, "total_order": 1, "data_collection_order": 1}
     assert read(registry, began.value)["event_count"] is None
     assert read(registry, ended.value)["data_collections"] == [{"data_collection": "test.t1", "event_count": 1}]
-    assert read(registry, beat.key) == {"serverName": "srv1"}
+    assert read(registry, heartbeat.key) == {"serverName": "srv1"}
     ddl = read(registry, altered.value)
     assert (ddl["ddl"], ddl["source"]["snapshot"]) == ("alter table t1 add n int", "false")
     assert [column["name"] for column in ddl["tableChanges"][0]["table"]["columns"]] == ["id", "name"]
@@ -294,9 +291,8 @@ def test_a_schema_is_registered_once_per_table_version(registry: FakeRegistry) -
 def test_only_a_table_without_registered_schemas_may_block(registry: FakeRegistry) -> None:
     format_ = debezium(registry, provide_transaction_metadata=True)
     format_.open()
-    assert sorted(registry.subjects) == [
-        *("srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"),
-    ]
+    topics = ("srv1", "srv1.transaction")
+    assert sorted(registry.subjects) == [f"{topic}-{part}" for topic in topics for part in ("key", "value")]
     assert format_.may_block(T1)
     list(format_.change(change(Action.INSERT, ANNE)))
     assert not format_.may_block(T1)
@@ -333,7 +329,7 @@ def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
         (200, b"<html>", SchemaRefused, "is not a schema registry"),
     ],
 )
-def test_the_error_says_whether_to_retry(
+def test_the_class_of_the_error_decides_whether_to_retry(
     registry: FakeRegistry, status: int, body: bytes, error: type[Exception], message: str
 ) -> None:
     client = SchemaRegistry(registry.url)
@@ -343,7 +339,7 @@ def test_the_error_says_whether_to_retry(
     if status in {401, 429, 500} or body == b"<html>":
         with pytest.raises(error, match=r"is not a schema registry|" + message):
             client.check()
-    else:  # a registry too old for this request
+    else:  # an error document, with which a registry may answer that is too old for the request of `check`
         client.check()
     registry.problem = None
     client.check()
@@ -358,12 +354,12 @@ def test_an_unreachable_registry_is_retryable() -> None:
         client.check()
 
 
-def test_check_finds_a_wrong_url(registry: FakeRegistry) -> None:
+def test_check_detects_a_wrong_url(registry: FakeRegistry) -> None:
     with pytest.raises(SchemaRefused, match=r"/api is not a schema registry \(.*\); check schema_registry_url"):
         SchemaRegistry(f"{registry.url}/api").check()
 
 
-def test_columns_of_different_lengths_are_rejected() -> None:
+def test_interleave_joins_only_columns_of_the_same_length() -> None:
     with pytest.raises(ValueError, match="same number of fields"):
         interleave([b"<", b"|", b">"], [[b"1", b"2"], [b"3"]])
     assert interleave([b"<", b"|", b">"], [[b"1", b"2"], [b"3", b"4"]]) == [b"<1|3>", b"<2|4>"]

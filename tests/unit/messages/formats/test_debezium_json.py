@@ -79,14 +79,14 @@ def value(record: Record) -> dict[str, Any]:
     return decoded
 
 
-def test_an_update_without_schemas_is_the_specifications_example() -> None:
+def test_an_update_without_schemas_is_encoded_as_in_the_specifications_example() -> None:
     (record,) = schemaless().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
     assert (record.key, record.headers, record.topic) == (b'{"id":1}', (), None)
     assert record.value is not None
     assert record.value.decode() == UPDATE
 
 
-def test_with_schemas_key_and_value_carry_theirs() -> None:
+def test_with_schemas_key_and_value_contain_their_schemas() -> None:
     (record,) = debezium().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
     assert record.key is not None
     assert record.key.decode() == '{"schema":' + KEY_SCHEMA + ',"payload":{"id":1}}'
@@ -109,7 +109,7 @@ def test_rows_of_a_split_event_keep_their_row_numbers() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 5])
-def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
+def test_one_update_and_several_are_encoded_alike(rows: int) -> None:
     records = list(schemaless().change(change(Action.UPDATE, *[ANNE, [b"1", None]] * rows)))
     assert [value(record)["after"] for record in records] == [{"id": 1, "name": None}] * rows
     assert [value(record)["before"] for record in records] == [{"id": 1, "name": "Anne"}] * rows
@@ -124,7 +124,7 @@ def test_one_row_and_many_are_encoded_alike(rows: int) -> None:
         (Action.UPDATE, [ANNE, [b"3", None], ANNE, [b"1", b"Bo"]]),
     ],
 )
-def test_packed_rows_encode_to_the_same_records(action: Action, rows: list[Row]) -> None:
+def test_packed_rows_and_lists_are_encoded_as_the_same_records(action: Action, rows: list[Row]) -> None:
     unpacked = change(action, *rows)
     packed = msgspec.structs.replace(unpacked, rows=PackedRows(msgspec.Raw(msgspec.msgpack.encode(rows))))
     assert list(schemaless().change(packed)) == list(schemaless().change(unpacked))
@@ -154,7 +154,7 @@ def test_an_update_of_the_key_is_a_delete_a_tombstone_and_an_insert() -> None:
     assert (payloads[1]["before"], payloads[1]["after"]) == (None, {"id": 2, "name": "Anne"})
 
 
-def test_key_fields_are_in_primary_key_order_and_null_without_one() -> None:
+def test_key_fields_are_in_primary_key_order_and_the_key_is_null_without_a_primary_key() -> None:
     b, a = (Column(name=name, type="int", raw_type="int") for name in "ba")
     table = Table(schema="test", name="t1", columns=(a, b), primary_key=(1, 0))
     (record,) = schemaless().change(change(Action.INSERT, [b"1", b"2"], table=table))
@@ -222,19 +222,19 @@ def test_ddl_that_is_not_utf8_is_rejected() -> None:
         list(schemaless().statement(statement(Action.ALTER, b"alter table t1 comment 'f\xfcr'")))
 
 
-def test_ddl_goes_to_the_schema_change_topic() -> None:
+def test_ddl_is_published_to_the_schema_change_topic() -> None:
     enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
     ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
     price = Column(name="price", type="decimal", raw_type="decimal(10,2)")
     table = Table(schema="test", name="t1", columns=(ident, enum, price), primary_key=(0,), charset="utf8mb4")
     (record,) = schemaless().statement(statement(Action.ALTER, b"alter table `test`.`t1` add e enum('a','b(')", table))
     assert (record.topic, record.key) == ("srv1", b'{"databaseName":"test"}')
-    change_ = value(record)
-    assert list(change_) == ["source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"]
-    assert change_["source"] == json.loads(SOURCE)
-    assert (change_["ts_ms"], change_["databaseName"], change_["schemaName"]) == (1_700_000_000_042, "test", None)
-    assert change_["ddl"] == "alter table `test`.`t1` add e enum('a','b(')"
-    (altered,) = change_["tableChanges"]
+    message = value(record)
+    assert list(message) == ["source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"]
+    assert message["source"] == json.loads(SOURCE)
+    assert (message["ts_ms"], message["databaseName"], message["schemaName"]) == (1_700_000_000_042, "test", None)
+    assert message["ddl"] == "alter table `test`.`t1` add e enum('a','b(')"
+    (altered,) = message["tableChanges"]
     assert (altered["type"], altered["id"]) == ("ALTER", '"test"."t1"')
     assert altered["table"]["defaultCharsetName"] == "utf8mb4"
     assert altered["table"]["primaryKeyColumnNames"] == ["id"]
@@ -259,7 +259,7 @@ def test_the_schema_change_of_a_dropped_table_has_no_definition() -> None:
     )
 
 
-def test_truncate_is_a_table_event_only_if_it_is_not_skipped() -> None:
+def test_truncate_is_also_a_record_of_the_table_only_if_it_is_not_skipped() -> None:
     truncate = statement(Action.TRUNCATE, b"truncate `test`.`t1`")
     (ddl,) = schemaless().statement(truncate)
     assert (ddl.topic, value(ddl)["tableChanges"]) == ("srv1", [])
@@ -285,15 +285,15 @@ def test_schema_changes_have_the_connectors_schemas() -> None:
 
 
 def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
-    gtid = Begin(1, "9e2f:5", "mysql-bin.000003", 1, 7, 1_700_000_000_000_000)
+    source_begin = Begin(1, "9e2f:5", "mysql-bin.000003", 1, 7, 1_700_000_000_000_000)
     other = msgspec.structs.replace(T1, name="t2")
     format_ = schemaless(provide_transaction_metadata=True)
-    assert not list(format_.begin(gtid))
-    both = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=gtid)
-    odd = msgspec.structs.replace(both, ordinals=(0, 2), rows=both.rows[::2])
-    even = msgspec.structs.replace(both, ordinals=(1,), rows=both.rows[1:2])
-    events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=gtid, first=3)]
-    events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=gtid, first=4))
+    assert not list(format_.begin(source_begin))
+    whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=source_begin)
+    odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
+    even = msgspec.structs.replace(whole, ordinals=(1,), rows=whole.rows[1:2])
+    events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=source_begin, first=3)]
+    events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=source_begin, first=4))
     begin, *records = [record for event in events for record in format_.change(event)]
     assert (begin.topic, begin.key) == ("srv1.transaction", b'{"id":"9e2f:5"}')
     assert begin.value == (
@@ -305,7 +305,7 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
         ("9e2f:5", 4, 1),
         ("9e2f:5", 5, 4), ("9e2f:5", 5, 4),
     ]  # fmt: skip
-    (end,) = format_.end(gtid, TransactionEnd(1, 900, 5))
+    (end,) = format_.end(source_begin, TransactionEnd(1, 900, 5))
     assert end.value == (
         b'{"status":"END","id":"9e2f:5","event_count":6,"data_collections":['
         b'{"data_collection":"test.t1","event_count":5},{"data_collection":"test.t2","event_count":1}],'
@@ -313,7 +313,7 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     )
 
 
-def test_a_transaction_without_gtid_has_its_position_as_id_and_ddl_has_none() -> None:
+def test_a_transaction_without_a_gtid_has_its_position_as_id_and_ddl_has_no_begin_and_end() -> None:
     format_ = schemaless(provide_transaction_metadata=True, include_schema_changes=False)
     format_.begin(BEGIN)
     begin, _ = format_.change(change(Action.INSERT, ANNE))
@@ -323,7 +323,7 @@ def test_a_transaction_without_gtid_has_its_position_as_id_and_ddl_has_none() ->
     assert not list(format_.end(BEGIN, TransactionEnd(None, 900, 0)))
 
 
-def test_a_rejected_change_does_not_lose_its_transactions_begin() -> None:
+def test_begin_is_published_even_if_the_transactions_first_change_is_rejected() -> None:
     time = one_column("time")
     format_ = schemaless(provide_transaction_metadata=True, time="connect")
     with pytest.raises(PoisonError):
@@ -339,7 +339,7 @@ def test_errors_about_text_that_is_not_utf8_do_not_quote_it() -> None:
         list(schemaless().statement(statement(Action.ALTER, b"alter table t1 comment '\xff'")))
 
 
-def test_a_heartbeat_is_sent_once_an_interval() -> None:
+def test_a_heartbeat_is_published_at_most_once_an_interval() -> None:
     format_ = schemaless(heartbeat_interval_ms=10_000)
     (record,) = format_.heartbeat(1_700_000_000_000_000)
     assert record == Record(b'{"serverName":"srv1"}', b'{"ts_ms":1700000000000}', topic="__debezium-heartbeat.srv1")

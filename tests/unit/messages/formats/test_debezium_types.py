@@ -27,8 +27,8 @@ def encoded(table: Table, row: Row, **options: str) -> tuple[dict[str, Any], Any
 
 
 def semantic(kind: str, name: str, **parameters: str) -> dict[str, Any]:
-    found = {"type": kind, "name": name, "version": 1}
-    return found | {"parameters": parameters} if parameters else found
+    schema = {"type": kind, "name": name, "version": 1}
+    return schema | {"parameters": parameters} if parameters else schema
 
 
 def decimal(scale: int, precision: int) -> dict[str, Any]:
@@ -47,7 +47,7 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
 
 
 @pytest.mark.parametrize(
-    ("kind", "raw_type", "of", "text", "schema", "expected"),
+    ("kind", "raw_type", "attributes", "text", "schema", "expected"),
     [
         ("tinyint", "tinyint(1)", {}, b"1", {"type": "int16"}, 1),
         ("tinyint", "", UNSIGNED, b"255", {"type": "int16"}, 255),
@@ -75,10 +75,8 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
         ("bit", "bit(1)", {}, b"1", {"type": "boolean"}, True),
         ("bit", "bit(1)", {}, b"0", {"type": "boolean"}, False),
         ("bit", "bit(10)", {}, b"513", semantic("bytes", "io.debezium.data.Bits", length="10"), "AQI="),
-        (
-            *("bit", "bit(64)", {}, b"18446744073709551614"),
-            *(semantic("bytes", "io.debezium.data.Bits", length="64"), base64(b"\xfe" + b"\xff" * 7)),
-        ),
+        ("bit", "bit(64)", {}, b"18446744073709551614", semantic("bytes", "io.debezium.data.Bits", length="64"),
+         base64(b"\xfe" + b"\xff" * 7)),
         ("char", "char(5)", {}, b'q"\\\n', {"type": "string"}, 'q"\\\n'),
         ("longtext", "", {}, "é大😀".encode(), {"type": "string"}, "é大😀"),
         ("binary", "binary(4)", {}, b"\xff\x00\x00\x00", {"type": "bytes"}, "/wAAAA=="),
@@ -98,15 +96,15 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
     ],
 )  # fmt: skip
 def test_each_type_has_its_schema_and_value(
-    kind: str, raw_type: str, of: dict[str, Any], text: bytes, schema: dict[str, Any], expected: object
+    kind: str, raw_type: str, attributes: dict[str, Any], text: bytes, schema: dict[str, Any], expected: object
 ) -> None:
-    assert encoded(one_column(kind, raw_type, **of), [text]) == (schema, expected)
-    nullable = one_column(kind, raw_type, nullable=True, **of)
+    assert encoded(one_column(kind, raw_type, **attributes), [text]) == (schema, expected)
+    nullable = one_column(kind, raw_type, nullable=True, **attributes)
     assert encoded(nullable, [text]) == (schema, expected)
     assert encoded(nullable, [None]) == (schema, None)
 
 
-def test_a_whole_double_is_not_an_integer() -> None:
+def test_a_whole_double_is_not_written_as_an_integer() -> None:
     _, value = encoded(one_column("double"), [b"5"])
     assert isinstance(value, float)
 
@@ -124,14 +122,14 @@ def test_decimals_can_be_doubles_or_strings() -> None:
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("base64", "+/8A"), ("base64-url-safe", "-_8A"), ("hex", "fbff00")])
-def test_bytes_can_be_strings(mode: str, expected: str) -> None:
+def test_binary_values_can_be_strings(mode: str, expected: str) -> None:
     assert encoded(one_column("varbinary"), [b"\xfb\xff\x00"], binary=mode) == ({"type": "string"}, expected)
 
 
-def test_geometries_have_wkb_and_their_srid_if_any() -> None:
+def test_geometries_have_wkb_and_their_srid_unless_it_is_0() -> None:
     point = struct.pack("<BIdd", 1, 1, 1.5, -2.25)
     schema, value = encoded(one_column("point"), [b"\x00" * 4 + point])
-    assert [schema[quality] for quality in ("name", "version", "doc")] == [
+    assert [schema[attribute] for attribute in ("name", "version", "doc")] == [
         "io.debezium.data.geometry.Point", 1, "Geometry (POINT)"
     ]  # fmt: skip
     assert [(field["field"], field["type"], field["optional"]) for field in schema["fields"]] == [
@@ -150,6 +148,7 @@ def test_a_vector_is_an_array_of_floats_in_shortest_form() -> None:
     assert value == [0.1, -3.0]
 
 
+#: the order of the expected values below
 MODES = ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds")
 CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 DATE = ("int32", DEBEZIUM + "Date", 17424)
@@ -161,11 +160,15 @@ MICROS = ("int64", DEBEZIUM + "MicroTimestamp", 1_612_325_106_123_000)
     ("kind", "raw_type", "text", "expected"),
     [
         (
-            *("date", "date", b"2017-09-15"),
+            "date",
+            "date",
+            b"2017-09-15",
             [DATE, ("int32", CONNECT + "Date", 17424), ("string", DEBEZIUM + "IsoDate", "2017-09-15Z"), DATE, DATE],
         ),
         (
-            *("time", "time(3)", b"04:05:06.789"),
+            "time",
+            "time(3)",
+            b"04:05:06.789",
             [
                 MICRO_TIME,
                 ("int32", CONNECT + "Time", 14_706_789),
@@ -175,7 +178,9 @@ MICROS = ("int64", DEBEZIUM + "MicroTimestamp", 1_612_325_106_123_000)
             ],
         ),
         (
-            *("datetime", "datetime(3)", b"2021-02-03 04:05:06.123"),
+            "datetime",
+            "datetime(3)",
+            b"2021-02-03 04:05:06.123",
             [
                 ("int64", DEBEZIUM + "Timestamp", 1_612_325_106_123),
                 ("int64", CONNECT + "Timestamp", 1_612_325_106_123),
@@ -185,7 +190,9 @@ MICROS = ("int64", DEBEZIUM + "MicroTimestamp", 1_612_325_106_123_000)
             ],
         ),
         (
-            *("datetime", "datetime(6)", b"2021-02-03 04:05:06.123000"),
+            "datetime",
+            "datetime(6)",
+            b"2021-02-03 04:05:06.123000",
             [
                 MICROS,
                 ("int64", CONNECT + "Timestamp", 1_612_325_106_123),
@@ -195,12 +202,14 @@ MICROS = ("int64", DEBEZIUM + "MicroTimestamp", 1_612_325_106_123_000)
             ],
         ),
         (
-            *("timestamp", "timestamp(3)", b"2021-02-03 04:05:06.780"),
+            "timestamp",
+            "timestamp(3)",
+            b"2021-02-03 04:05:06.780",
             [("string", DEBEZIUM + "ZonedTimestamp", "2021-02-03T04:05:06.780Z")] * 5,
         ),
     ],
 )
-def test_temporal_types_in_every_mode(
+def test_temporal_types_have_their_schema_and_value_in_every_mode(
     kind: str, raw_type: str, text: bytes, expected: list[tuple[str, str, object]]
 ) -> None:
     for mode, (type_, name, value) in zip(MODES, expected, strict=True):
@@ -222,13 +231,15 @@ def test_temporal_types_in_every_mode(
         ("timestamp", "timestamp", b"2021-02-03 04:05:06", "2021-02-03T04:05:06Z"),
     ],
 )
-def test_temporal_types_at_the_ends_of_their_ranges(kind: str, raw_type: str, text: bytes, expected: object) -> None:
+def test_temporal_values_at_the_ends_of_their_ranges_are_exact(
+    kind: str, raw_type: str, text: bytes, expected: object
+) -> None:
     assert encoded(one_column(kind, raw_type), [text])[1] == expected
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("date", [ZERO, b"2021-00-00", b"2021-02-31", b"0000-00-01"])
-def test_an_impossible_date_is_null_or_the_epoch(mode: str, date: bytes) -> None:
+def test_an_impossible_date_is_null_in_a_nullable_column_and_the_epoch_in_any_other(mode: str, date: bytes) -> None:
     iso = mode == "isostring"
     for kind, raw_type, text, epoch in (
         ("date", "date", date, "1970-01-01Z" if iso else 0),
@@ -240,7 +251,7 @@ def test_an_impossible_date_is_null_or_the_epoch(mode: str, date: bytes) -> None
         assert encoded(one_column(kind, raw_type, nullable=True), [text], time=mode)[1] is None
 
 
-def test_isostring_keeps_times_outside_a_day() -> None:
+def test_isostring_keeps_negative_times_and_times_of_a_day_or_more() -> None:
     times = [encoded(one_column("time", "time(6)"), [text], time="isostring")[1] for text in (
         b"-838:59:59.000000", b"24:00:00.000000", b"-00:00:00.100000"
     )]  # fmt: skip
@@ -257,7 +268,9 @@ def test_isostring_keeps_times_outside_a_day() -> None:
         (one_column("xmltype"), b"", "connect", "column v: Debezium has no type for xmltype"),
     ],
 )
-def test_a_value_that_the_mode_cannot_express_is_rejected(table: Table, text: bytes, mode: str, message: str) -> None:
+def test_a_value_or_type_that_debezium_cannot_express_is_rejected(
+    table: Table, text: bytes, mode: str, message: str
+) -> None:
     with pytest.raises(PoisonError, match=message):
         encoded(table, [text], time=mode)
 

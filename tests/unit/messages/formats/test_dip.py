@@ -59,12 +59,12 @@ def test_each_row_is_a_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time_ms", "shown"),
+    ("time_ms", "expected"),
     [(0, "19700101080000"), (1465581029100, "20160611015029"), (1465581902300, "20160611020502")],
 )
-def test_time_is_in_utc_plus_8(time_ms: int, shown: str) -> None:
+def test_time_is_in_utc_plus_8(time_ms: int, expected: str) -> None:
     (message,) = messages(Action.INSERT, BEFORE, at=begin(time_ms))
-    assert json.loads(message)["TIME"] == shown
+    assert json.loads(message)["TIME"] == expected
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_rows_of_a_dump_are_inserts_at_its_position() -> None:
     assert message["GLOBAL_ID"] is None
 
 
-def test_an_index_without_a_label_is_rejected() -> None:
+def test_an_enum_index_without_a_label_is_rejected() -> None:
     with pytest.raises(PoisonError, match=r"a row of inventory\.customers has a value"):
         messages(Action.INSERT, [b"1", None, b"3", b"0", None], at=begin(0))

@@ -46,7 +46,7 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
     return Column(name="c", type=kind, raw_type=raw_type or kind, **more)
 
 
-def test_rows_are_the_samples_in_maxwells_documentation() -> None:
+def test_rows_are_encoded_as_in_the_samples_of_maxwells_documentation() -> None:
     records_of_each = [
         maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1))),
         maxwell().change(change(Action.UPDATE, ANNE, NOBODY, end=TransactionEnd(40, 600, 1))),
@@ -73,12 +73,12 @@ def test_the_last_row_of_a_transaction_has_commit_and_the_others_xoffset() -> No
     assert list(two) == list(again)
 
 
-def test_a_transaction_without_an_xid_has_commit() -> None:
+def test_the_last_row_of_a_transaction_without_an_xid_has_commit() -> None:
     (message,) = values(list(maxwell().change(change(Action.INSERT, ANNE, end=TransactionEnd(None, 600, 1)))))
     assert '"ts":1700000000,"commit":true,"data"' in message
 
 
-def test_without_commit_info_there_is_no_transaction_member() -> None:
+def test_without_commit_info_rows_have_no_xid_commit_or_xoffset() -> None:
     encoder = maxwell(output_commit_info=False, output_xoffset=True)
     (message,) = values(list(encoder.change(change(Action.INSERT, ANNE, end=TransactionEnd(39, 600, 1)))))
     assert '"ts":1700000000,"data"' in message
@@ -100,7 +100,7 @@ def test_options_add_members_in_maxwells_order() -> None:
     ]
 
 
-def test_all_rows_of_a_statement_have_its_query_and_no_others() -> None:
+def test_only_the_rows_of_a_logged_statement_have_its_query() -> None:
     encoder = maxwell(output_row_query=True)
     encoder.begin(BEGIN)
     events = [
@@ -121,7 +121,7 @@ def test_nulls_can_be_left_out() -> None:
     assert message.endswith('"data":{"id":1}}')
 
 
-def test_keys_are_hashes_or_arrays_with_lower_case_names() -> None:
+def test_keys_are_objects_or_arrays_with_column_names_in_lower_case() -> None:
     upper = Column(name="Näme%", type="varchar", raw_type="varchar(9)", charset="utf8mb4")
     table = Table(schema="test", name="t1", columns=(ID, upper), primary_key=(1, 0))
     event = change(Action.INSERT, [b"1", b'"x"'], end=None, table=table)
@@ -180,7 +180,7 @@ def test_without_a_primary_key_the_key_is_a_reproducible_uuid() -> None:
         (column("int"), None, "null"),
     ],
 )
-def test_values_are_exact(kind: Column, value: bytes | None, json_text: str) -> None:
+def test_each_type_has_its_exact_value_in_json(kind: Column, value: bytes | None, json_text: str) -> None:
     assert one_cell(kind, value) == json_text
 
 
@@ -213,7 +213,7 @@ def alter(**more: Any) -> DdlStatement:
     return DdlStatement(table=TABLE, begin=BEGIN, **{**fields, **more})
 
 
-def test_ddl_has_both_definitions_and_goes_to_its_topic() -> None:
+def test_ddl_has_the_definitions_before_and_after_and_is_published_to_its_own_topic() -> None:
     kinds = (
         column("bigint", "bigint(20) unsigned", unsigned=True),
         column("datetime", "datetime(6)"),
@@ -248,7 +248,7 @@ def test_output_ddl_publishes_creates_and_drops() -> None:
     assert not list(maxwell().statement(alter()))
 
 
-def test_a_dump_is_a_bootstrap() -> None:
+def test_rows_of_a_dump_are_bootstrap_messages() -> None:
     encoder = maxwell()
     position = Position(file="f.000001", offset=4)
     first = SnapshotRows(TABLE, position, 1_700_000_003_000_000, [[b"1", None]], first_of_table=True)

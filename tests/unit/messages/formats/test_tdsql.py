@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -44,7 +45,7 @@ def indexes(records: Iterable[Record]) -> list[str]:
     return [json.loads(value)["event_index"] for value in values(records)]
 
 
-def test_an_update_is_the_sample() -> None:
+def test_an_update_is_encoded_as_in_the_documentations_sample() -> None:
     event = change(Action.UPDATE, [b"1", b"name1"], [b"1", b"name2"], query=b"update testtable set name = 'name2'")
     encoder = tdsql()
     encoder.begin(begin())
@@ -76,7 +77,7 @@ def test_a_transaction_has_messages_for_its_gtid_rows_and_xid(flavor: Flavor, ki
     assert (messages[-1]["db"], messages[-1]["table"]) == ("testdb", "testtable")
 
 
-def test_the_index_counts_mysqls_begin() -> None:
+def test_event_index_counts_mysqls_begin() -> None:
     encoder, row = tdsql("mysql"), [b"1", None]
     records = [
         *encoder.begin(begin("mysql")),
@@ -86,7 +87,7 @@ def test_the_index_counts_mysqls_begin() -> None:
     assert indexes(records) == ["1", "4", "4", "5"]
 
 
-def test_the_index_counts_table_maps_and_statements_and_a_split_event_once() -> None:
+def test_event_index_counts_table_maps_and_logged_statements_and_counts_a_split_event_once() -> None:
     encoder, row = tdsql(), [b"1", None]
     encoder.begin(begin())
     events = [
@@ -99,7 +100,7 @@ def test_the_index_counts_table_maps_and_statements_and_a_split_event_once() -> 
     assert [indexes(encoder.change(event))[0] for event in events] == ["3", "3", "4", "6", "9"]
 
 
-def test_a_statement_follows_its_gtid() -> None:
+def test_a_ddl_statement_is_published_after_its_gtid() -> None:
     statement = DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table t(a\nint)", 300, 400)
     gtid, query = tdsql("mysql").statement(statement)
     assert values([query]) == [
@@ -142,7 +143,7 @@ def column(kind: str, raw_type: str = "", **more: Any) -> Column:
         (column("json"), b'{"a": "b"}', '\'{"a": "b"}\'', '\'{"a": "b"}\''),
         (column("blob"), b"a'\0\xff", r"'a\'\x00\xff'", "x'612700ff'"),
         (column("point"), b"\0\0\0\0\1", r"'\x00\x00\x00\x00\x01'", "x'0000000001'"),
-        (column("uuid"), bytes(16), *2 * ("'00000000-0000-0000-0000-000000000000'",)),
+        (column("uuid"), bytes(16), f"'{UUID(int=0)}'", f"'{UUID(int=0)}'"),
     ],
 )
 def test_values_are_sql_literals(kind: Column, value: bytes, mysqlbinlog: str, mysql: str) -> None:
@@ -157,7 +158,7 @@ def test_text_that_is_not_utf8_is_rejected_without_quoting_it() -> None:
         list(tdsql().change(change(Action.INSERT, [b"1", b"\xff"])))
 
 
-def test_a_statement_that_is_not_utf8_is_rejected_before_its_gtid() -> None:
+def test_a_statement_that_is_not_utf8_is_rejected_before_its_gtid_is_published() -> None:
     with pytest.raises(PoisonError, match=r"^a statement on testdb\.testtable is not in UTF-8$"):
         next(
             iter(tdsql().statement(DdlStatement(TABLE, begin("mysql"), Action.CREATE, b"create table \xff", 300, 400)))

@@ -15,14 +15,14 @@ def line(*numbers: float) -> bytes:
     return struct.pack(f"<I{len(numbers)}d", len(numbers) // 2, *numbers)
 
 
-def listed(*parts: bytes) -> bytes:
+def counted(*parts: bytes) -> bytes:
     return struct.pack("<I", len(parts)) + b"".join(parts)
 
 
 POINT = wkb(1, struct.pack("<2d", 1, -2.5))
 RING = line(0, 0, 1, 0, 1, 1, 0, 0)
 LINE = wkb(2, line(0, 0, 1, 2))
-POLYGON = wkb(3, listed(RING, RING))
+POLYGON = wkb(3, counted(RING, RING))
 
 
 @pytest.mark.parametrize(
@@ -33,21 +33,21 @@ POLYGON = wkb(3, listed(RING, RING))
         (struct.pack(">BI2d", 0, 1, 1, 2), "POINT (1 2)"),
         (LINE, "LINESTRING (0 0, 1 2)"),
         (POLYGON, "POLYGON ((0 0, 1 0, 1 1, 0 0), (0 0, 1 0, 1 1, 0 0))"),
-        (wkb(4, listed(POINT, POINT)), "MULTIPOINT ((1 -2.5), (1 -2.5))"),
-        (wkb(5, listed(LINE, LINE)), "MULTILINESTRING ((0 0, 1 2), (0 0, 1 2))"),
-        (wkb(6, listed(wkb(3, listed(RING)))), "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"),
+        (wkb(4, counted(POINT, POINT)), "MULTIPOINT ((1 -2.5), (1 -2.5))"),
+        (wkb(5, counted(LINE, LINE)), "MULTILINESTRING ((0 0, 1 2), (0 0, 1 2))"),
+        (wkb(6, counted(wkb(3, counted(RING)))), "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))"),
         (
-            wkb(7, listed(POINT, wkb(7, listed(LINE)))),
+            wkb(7, counted(POINT, wkb(7, counted(LINE)))),
             "GEOMETRYCOLLECTION (POINT (1 -2.5), GEOMETRYCOLLECTION (LINESTRING (0 0, 1 2)))",
         ),
-        (wkb(7, listed()), "GEOMETRYCOLLECTION EMPTY"),
+        (wkb(7, counted()), "GEOMETRYCOLLECTION EMPTY"),
     ],
 )
 def test_every_geometry_type_has_its_text(geometry: bytes, text: str) -> None:
     assert well_known_text(struct.pack("<I", 4326) + geometry) == text
 
 
-@pytest.mark.parametrize("broken", [b"", POINT[:-1], POINT + b"\0", wkb(8, b""), wkb(7, listed())[:-1] + b"\x7f"])
+@pytest.mark.parametrize("broken", [b"", POINT[:-1], POINT + b"\0", wkb(8, b""), wkb(7, counted())[:-1] + b"\x7f"])
 def test_a_malformed_geometry_is_rejected(broken: bytes) -> None:
     with pytest.raises(ValueError, match="not a geometry"):
         well_known_text(b"\0\0\0\0" + broken)
