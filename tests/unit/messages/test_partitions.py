@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from databus.events import Action, Begin, Row, Table
 from databus_messages.formats.base import Change
-from databus_messages.routing.partitions import Part, of_row, split_by_key
+from databus_messages.routing.partitions import Part, partition_of_row, split_by_key
 
 KEY = (0, 2)
 #: cells of the key: only a few values, so that several rows have the same key
@@ -47,7 +47,7 @@ def test_each_row_goes_once_and_in_order_to_the_partition_of_its_key(
     assert len({part.partition for part in parts}) == len(parts)
     for part in parts:
         assert part.ordinals == sorted(part.ordinals)
-        assert all(of_row(row, KEY, partitions) == part.partition for row in part.rows)
+        assert all(partition_of_row(row, KEY, partitions) == part.partition for row in part.rows)
 
 
 @settings(deadline=None)
@@ -57,7 +57,7 @@ def test_an_update_that_moves_a_row_to_another_partition_becomes_a_delete_and_an
 ) -> None:
     expected = []
     for ordinal, (before, after) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
-        if of_row(before, KEY, partitions) == of_row(after, KEY, partitions):
+        if partition_of_row(before, KEY, partitions) == partition_of_row(after, KEY, partitions):
             expected.append((ordinal, Action.UPDATE, [before, after]))
         else:
             expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
@@ -66,9 +66,9 @@ def test_an_update_that_moves_a_row_to_another_partition_becomes_a_delete_and_an
     by_partition = defaultdict(list)
     for part in parts:
         by_partition[part.partition] += part.ordinals
-        assert all(of_row(row, KEY, partitions) == part.partition for row in part.rows)
+        assert all(partition_of_row(row, KEY, partitions) == part.partition for row in part.rows)
     assert all(ordinals == sorted(ordinals) for ordinals in by_partition.values())
 
 
 def test_the_partition_of_a_key_never_changes() -> None:
-    assert [of_row([str(n).encode(), b"x"], (0,), 4) for n in range(8)] == [1, 3, 1, 3, 0, 2, 0, 2]
+    assert [partition_of_row([str(n).encode(), b"x"], (0,), 4) for n in range(8)] == [1, 3, 1, 3, 0, 2, 0, 2]

@@ -108,13 +108,13 @@ class EventEncoder:
             raise _outside_transaction()
         messages: list[Message] = []
         for route in self.routes.get(event.table) or self._find(event.table):
-            made = route.messages(begin, event)
+            routed = route.messages(begin, event)
             if not route.output.is_framed:
-                messages += made
+                messages += routed
             elif route.output.is_buffered:
-                self._buffer.add(made, len(event.rows))
+                self._buffer.add(routed, len(event.rows))
             else:
-                messages += _framed(made, begin)
+                messages += _framed(routed, begin)
         return messages
 
     def _ddl(self, event: QueryEvent) -> Iterator[Message]:

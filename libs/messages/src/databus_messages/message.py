@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     #: each record is written to all these partitions, unless it names one of the format's own topics
     partitions: Sequence[Partition]
     content: Content
-    #: set if the row was not read because it is larger than `reader.row_limit`: there is nothing to encode
+    #: set if the message is about a row that was not read, because it is larger than `reader.row_limit`
     unread: OversizedRow | None = None
 
     @property

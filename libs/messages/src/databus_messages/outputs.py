@@ -23,7 +23,7 @@ class OutputPlan(NamedTuple):
 
 
 class Output:
-    """The output of one rule: encodes what the rule publishes, and counts the rows of the open transaction."""
+    """The output of one rule: its format, and its state in the open transaction."""
 
     def __init__(self, plan: OutputPlan, source: MessageSource) -> None:
         self.rule = plan.rule
@@ -35,7 +35,7 @@ class Output:
         self.is_framed = self.is_buffered or self.format.emits_frames
         #: whether encoding may call another service, e.g. a schema registry
         self.calls_services = plan.format.calls_services
-        #: changed rows of the open transaction that this output publishes, so far
+        #: number of rows of the open transaction that `number_rows` has counted
         self.row_count = 0
         #: partitions with changes of the open transaction, in the order of their first change
         self.partitions: dict[Partition, None] = {}

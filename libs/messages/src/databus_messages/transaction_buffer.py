@@ -13,10 +13,10 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: Changes of this many bytes are kept in memory, before they are moved to the file. Counted are bytes of packed rows
-#: and statements; as Python objects, short values take up to twenty times as much memory.
+#: The changes in memory are moved to the file when they are larger. Their size is that of packed rows and statements;
+#: as Python objects, short values take up to twenty times as much memory.
 _MEMORY_BYTES = 2**20
-#: added for each change, for everything except its rows and its statement
+#: size of a change without its rows and its statement
 _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 

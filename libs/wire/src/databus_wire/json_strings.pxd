@@ -1,4 +1,7 @@
-"""Text inside a JSON string. The functions `put_…` write to `o`, where the caller has reserved room; return the end."""
+"""Text inside a JSON string.
+
+The functions `put_…` write to `o`, where the caller has reserved room, and return the end of what they wrote.
+"""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcpy

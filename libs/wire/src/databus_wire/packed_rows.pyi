@@ -1,4 +1,4 @@
-"""Rows as the services exchange them: a msgpack array with an array for each row, of `bin`, and nil for NULL."""
+"""Rows as the services exchange them: a msgpack array with an array for each row, which has `bin`, or nil for NULL."""
 
 from collections.abc import Sequence
 from typing import final, overload
@@ -21,4 +21,4 @@ class PackedRows(Sequence[list[bytes | None]]):
     @overload
     def __getitem__(self, index: slice) -> list[list[bytes | None]]: ...
     def unpack(self) -> list[list[bytes | None]]:
-        """Return the row images. Raises MalformedRows as `json_base64` does; so do access by index and iteration."""
+        """Return the row images. Raises MalformedRows for the same bytes as `json_base64`."""

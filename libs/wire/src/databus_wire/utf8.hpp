@@ -56,7 +56,7 @@ struct Utf8Steps {
 
 static constexpr Utf8Steps UTF8_STEPS;
 
-// No branches: text in several languages would be hard to predict.
+// Without branches, because the CPU would predict them badly for text in several languages.
 static inline bool is_utf8(const uint8_t* p, ptrdiff_t size) {
     uint64_t state = 0;
     for (ptrdiff_t i = 0; i < size; i++) state = UTF8_STEPS.next[p[i]] >> (state & Utf8Steps::MASK);

@@ -106,7 +106,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     ordinals: Sequence[int]
     #: row images; in an update before and after images alternate
     rows: Sequence[Row]
-    #: the SQL statement that changed the rows; set only in its first event, and only if the server logs statements
+    #: the SQL statement that changed the rows, only in its first event; None if it is not logged, or a rule hides it
     query: bytes | None = None
     #: set if the format has `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
@@ -148,9 +148,9 @@ class SnapshotRows:
     #: when the dump was taken, µs since the epoch
     time_us: int
     rows: Sequence[Row]
-    #: whether they include the dump's first row. If no table has rows: whether the table is the dump's first
+    #: whether the rows include the dump's first row. If no table has rows: whether the table is the dump's first
     first: bool = False
-    #: whether they include the dump's last row. If no table has rows: whether the table is the dump's last
+    #: whether the rows include the dump's last row. If no table has rows: whether the table is the dump's last
     last: bool = False
     #: whether these are the first rows of the table; true for the one `SnapshotRows` of a table without rows
     first_of_table: bool = False
@@ -179,12 +179,15 @@ class Format(ABC, Generic[OptionsT]):
 
     @property
     def emits_frames(self) -> bool:
-        """Whether `begin` or `end` may return records. Override it if that depends on options, to save the calls."""
+        """Whether to call `begin` and `end`; by default, if one is overridden. Override this if it depends on options.
+
+        With `needs_transaction_end` they are called in any case.
+        """
         return type(self).begin is not Format.begin or type(self).end is not Format.end
 
     @property
     def emits_heartbeats(self) -> bool:
-        """Whether `heartbeat` may return records. Override it if that depends on options, to save the calls."""
+        """Whether to call `heartbeat`; by default, if it is overridden. Override this if it depends on options."""
         return type(self).heartbeat is not Format.heartbeat
 
     @classmethod
@@ -225,11 +228,11 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:
-        """Make the records, for the format's own topics, that report that all changes up to this time are published."""
+        """Make records for the format's own topics, to report that all changes up to this time are published."""
         return ()
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Make the value that is published instead of one that is stored elsewhere, and refers to it."""
+        """Make the value that is published in place of a value that is stored elsewhere, with its claim check."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 

@@ -42,7 +42,7 @@ class CanalOptions(Options):
 class SqlType(NamedTuple):
     """The `sqlType` of a column's values; canal derives it from each value."""
 
-    #: the type of all values, except those below
+    #: the type of all values except NULL and those from `limit` on
     default: int
     #: the type of NULL
     null: int

@@ -57,7 +57,7 @@ class RowDataEncoder:
                     self._image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
-        """Add the columns of an image. `updated` is set in those that differ from `before`, or, without it, in all."""
+        """Add an image's columns. `updated` is set in columns that differ from `before`, or in all if that is None."""
         columns.extend(self._columns)
         for column, text in zip(columns, self._texts.of(row), strict=True):
             if text is None:
@@ -78,7 +78,7 @@ def packet(batch: int, *entries: bytes) -> Record:
 
 
 def new_header(file: str, offset: int, time_us: int, gtid: str) -> pb.Header:
-    """Return a header with the fields that every entry has; `time_us` is the time of its `executeTime`."""
+    """Return a header with the fields that every entry has; `time_us`, in ms, is its `executeTime`."""
     return pb.Header(
         version=1,
         logfileName=file,

@@ -71,7 +71,7 @@ class Encoder:
         self._position = b""
 
     def claim_check(self, table: Table, action: Action, check: ClaimCheck) -> bytes:
-        """Encode the value that is published instead of one that is stored elsewhere."""
+        """Encode the value that is published in place of a value that is stored elsewhere."""
         return b'%b,"ClaimCheck":%b}' % (self._head(table, action), _json(check._asdict()))
 
     def rows_value(self, table: Table, action: Action, rows: Sequence[Row]) -> bytes:

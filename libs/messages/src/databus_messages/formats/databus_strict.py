@@ -10,7 +10,7 @@ The conversion loses information:
 * DATETIME has six fractional digits, or none if they are all zero.
 * TIMESTAMP is in this process's time zone, without fractional digits.
 * TIME(1), (3), (5) and (6) are always 00:00:00, and so is a TIME(2) or (4) below one second.
-* Text is in its column's character set. If that has several codes for one character, the first is used.
+* Text is in its column's character set. If the character set has several codes for one character, the first is used.
 * JSON is rewritten as Go's encoder writes it.
 
 Three properties of the original are not reproduced, because canonical text lacks what they depend on: the original cuts

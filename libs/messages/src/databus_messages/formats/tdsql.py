@@ -1,6 +1,6 @@
 """The `tdsql` format: messages of the data subscription of TDSQL and TencentDB for MariaDB.
 
-Each row, GTID, XID and DDL statement is a message without a key. Where TDSQL's documentation is silent:
+Each row, GTID, XID and DDL statement is a message without a key. Choices that TDSQL's documentation leaves open:
 
 * `event_index` numbers those events of a transaction that can be derived from what is captured: the GTID, MySQL's
   BEGIN, the logged statement, a table map if there is a gap before the rows event, the rows event, the XID. All rows
@@ -132,10 +132,10 @@ class Tdsql(Format[TdsqlOptions]):
         if self._event == _NO_EVENT and self.source.flavor == "mysql":
             self._index += 1  # BEGIN
         if change.query is not None:
-            self._index += 1
+            self._index += 1  # the logged statement
         if change.start != self._event[1]:
             self._index += 1  # the table map
-        self._index += 1
+        self._index += 1  # the rows event
         self._event = event
 
     def _head(self, kind: int, name: str, table: tuple[str, str], begin: Begin, index: int) -> bytes:

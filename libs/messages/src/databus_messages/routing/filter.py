@@ -41,7 +41,7 @@ class Filter:
         """Yield the changes that meet the conditions, projected; the first change in `rows` has ordinal `first`.
 
         An update is published as an insert if only its after image meets the conditions, and as a delete if only its
-        before image does: consumers see only the rows that meet them.
+        before image does, because consumers must see exactly the rows that meet the conditions.
         """
         if self._passes is None:
             changes = len(rows) // (2 if action is Action.UPDATE else 1)

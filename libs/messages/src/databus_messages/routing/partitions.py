@@ -35,12 +35,12 @@ class Part:
     rows: list[Row] = field(default_factory=list)
 
 
-def of_table(table: Table, partitions: int) -> int:
-    """Choose the partition of a table."""
+def partition_of_table(table: Table, partitions: int) -> int:
+    """Choose the partition of all rows of a table."""
     return zlib.crc32(table.full_name.encode()) % partitions
 
 
-def of_row(row: Row, key: Sequence[int], partitions: int) -> int:
+def partition_of_row(row: Row, key: Sequence[int], partitions: int) -> int:
     """Choose the partition of a row by the values of its key columns; NULL counts as an empty text."""
     return zlib.crc32(b"\0".join([row[column] or b"" for column in key])) % partitions
 
@@ -69,10 +69,10 @@ def split_by_key(change: Change, key: Sequence[int], partitions: int) -> list[Pa
     rows = change.rows
     if change.action is not Action.UPDATE:
         for ordinal, row in zip(change.ordinals, rows, strict=True):
-            add(of_row(row, key, partitions), change.action, ordinal, row)
+            add(partition_of_row(row, key, partitions), change.action, ordinal, row)
         return parts
     for ordinal, before, after in zip(change.ordinals, rows[::2], rows[1::2], strict=True):
-        old, new = of_row(before, key, partitions), of_row(after, key, partitions)
+        old, new = partition_of_row(before, key, partitions), partition_of_row(after, key, partitions)
         if old == new:
             add(new, Action.UPDATE, ordinal, before, after)
         else:

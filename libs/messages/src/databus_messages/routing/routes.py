@@ -18,7 +18,7 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
-from databus_messages.routing.partitions import UNKNOWN, Partition, of_table, split_by_key
+from databus_messages.routing.partitions import UNKNOWN, Partition, partition_of_table, split_by_key
 from databus_wire.packed_rows import PackedRows
 
 _UPDATE = Action.UPDATE  # looking up an enum member for each event takes longer than comparing it
@@ -38,12 +38,12 @@ class Route:
     row_partitions: tuple[Partition, ...]
     #: indexes of the published columns by which a row's partition is chosen; empty if all rows have the same partition
     key: Sequence[int]
-    #: the partitions to each of which a DDL statement is written
+    #: the partitions of DDL statements: each statement is written to all of them
     ddl_partitions: tuple[Partition, ...]
 
     @property
     def unread_partition(self) -> Partition:
-        """The partition to report for a row that was not read: it is not known if the row's key chooses it."""
+        """The partition to report for a row that was not read; its number is UNKNOWN if the row's key chooses it."""
         return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
@@ -109,15 +109,15 @@ class Router:
     def _route(self, rule: Rule, table: Table, topic: str, count: int) -> Route:
         table_filter = filter_of(rule, table, self._salt)
         published = table_filter.table if table_filter else table
-        everywhere = tuple(Partition(topic, number) for number in range(count))
+        partitions = tuple(Partition(topic, number) for number in range(count))
         if rule.partition_by == "primary_key" or rule.key:
             key = _key(rule, table, table_filter) or published.primary_key
             key = key if count > 1 else ()
-            for_ddl = everywhere
-            for_rows = everywhere if key else (everywhere[of_table(table, count)],)
+            for_ddl = partitions
+            for_rows = partitions if key else (partitions[partition_of_table(table, count)],)
         else:
             key = ()
-            for_rows = for_ddl = (everywhere[0 if rule.partition_by == "single" else of_table(table, count)],)
+            for_rows = for_ddl = (partitions[0 if rule.partition_by == "single" else partition_of_table(table, count)],)
         hides = any(other.filters or other.drop for other in self._rules if other.output == rule.output)
         return Route(self._outputs[rule.number], published, table_filter, hides, for_rows, key, for_ddl)
 

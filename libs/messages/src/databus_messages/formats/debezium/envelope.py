@@ -56,7 +56,7 @@ class EnvelopeEncoder:
         numbers: Sequence[int],
         blocks: Sequence[bytes] | None = None,
     ) -> list[bytes]:
-        """Encode the values of an event's changes; `blocks` are their encoded transaction blocks, None for null."""
+        """Encode the values of an event's changes from their rows, row numbers and, if any, transaction blocks."""
         before, separator, middle = self._templates[operation]
         template = ImageTemplate(context.wrapper[0] + before, separator, middle + context.source[0])
         after_number, end = self._tail(operation, context)

@@ -39,7 +39,7 @@ class Debezium(Format[OptionsT]):
 
     def __init__(self, source: MessageSource, options: OptionsT, codec: Codec) -> None:
         super().__init__(source, options)
-        #: returns ns since the epoch
+        #: returns the time of encoding in ns since the epoch
         self.clock = time.time_ns
         self._prefix = prefix = options.prefix or source.name
         self._source = SourceEncoder(codec, source.flavor, prefix, options.version)

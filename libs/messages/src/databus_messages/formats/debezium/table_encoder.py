@@ -12,7 +12,7 @@ from databus_messages.formats.debezium.types import column_type
 
 
 class TableEncoder:
-    """Encodes keys, and, with `images`, row images."""
+    """Encodes the keys of rows; `images` encodes their images."""
 
     def __init__(self, table: Table, prefix: str, source: Schema, options: DebeziumOptions, codec: Codec) -> None:
         topic = kafka_name(f"{prefix}.{table.full_name}")

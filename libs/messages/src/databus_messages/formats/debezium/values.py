@@ -17,7 +17,7 @@ def unscaled(text: bytes) -> bytes:
 def zero_padded_int(text: bytes) -> int:
     """Convert an integer that may have leading zeros.
 
-    `JsonCodec` copies the text of columns that are converted by `int`; but in JSON leading zeros are not permitted.
+    `JsonCodec` copies the text of a column whose converter is `int`, but JSON permits no leading zeros.
     """
     return int(text)
 
@@ -31,7 +31,7 @@ def compact_json(text: bytes) -> str:
 
 
 def floats(text: bytes) -> list[float]:
-    """Convert a VECTOR. Each float is converted by its shortest text: as a double it would have more digits."""
+    """Convert a VECTOR: each float by its shortest text, because its exact value as a double has more digits."""
     return [float(float_text(number, single=True)) for (number,) in _unpack("<f", text)]
 
 
