@@ -289,12 +289,14 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     other = msgspec.structs.replace(T1, name="t2")
     format_ = schemaless(provide_transaction_metadata=True)
     assert not list(format_.begin(source_begin))
-    whole = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=source_begin)
-    odd = msgspec.structs.replace(whole, ordinals=(0, 2), rows=whole.rows[::2])
-    even = msgspec.structs.replace(whole, ordinals=(1,), rows=whole.rows[1:2])
-    events = [odd, even, change(Action.INSERT, ANNE, table=other, begin=source_begin, first=3)]
-    events.append(change(Action.UPDATE, ANNE, [b"9", None], begin=source_begin, first=4))
-    begin, *records = [record for event in events for record in format_.change(event)]
+    whole_event = change(Action.INSERT, ANNE, [b"2", None], [b"3", None], begin=source_begin)
+    changes = [
+        msgspec.structs.replace(whole_event, ordinals=(0, 2), rows=whole_event.rows[::2]),
+        msgspec.structs.replace(whole_event, ordinals=(1,), rows=whole_event.rows[1:2]),
+        change(Action.INSERT, ANNE, table=other, begin=source_begin, first=3),
+        change(Action.UPDATE, ANNE, [b"9", None], begin=source_begin, first=4),
+    ]
+    begin, *records = [record for each in changes for record in format_.change(each)]
     assert (begin.topic, begin.key) == ("srv1.transaction", b'{"id":"9e2f:5"}')
     assert begin.value == (
         b'{"status":"BEGIN","id":"9e2f:5","event_count":null,"data_collections":null,"ts_ms":1700000000000}'

@@ -98,7 +98,7 @@ def describe(statement: DdlStatement) -> CanalDdl:
 def _words(sql: str) -> Iterator[str]:
     """Yield words in upper case and punctuation characters; `?` for anything quoted.
 
-    Comments are skipped, except executable ones (`/*! … */`).
+    Comments are skipped; of executable comments (`/*! … */`, `/*M! … */`) only the delimiters are skipped.
     """
     for found in _WORD.finditer(sql):
         if not found["comment"]:

@@ -53,6 +53,7 @@ class SourceEncoder:
         self._separators = codec.separators(self.schema)
         self._encoders = [codec.encoder(field) for _, field in self.schema.fields]
         self._encode_cached = lru_cache(1024)(self._encode)
+        #: the bytes before the values of `ts_ms`, `ts_us` and `ts_ns`
         self._ts_ms = self._encode(0, *self._constants) + self._separators[_TS_MS]
         self._ts_us, self._ts_ns = [separator + codec.present for separator in self._separators[_TS_US : _TS_US + 2]]
 
