@@ -123,7 +123,7 @@ def test_null_is_not_equal_to_any_value() -> None:
     assert orders_filter(where=[{"column": "email", "not_in": ["x"]}]).rows([row])
 
 
-def test_an_update_of_which_only_the_after_image_passes_is_an_insert_and_only_the_before_image_a_delete() -> None:
+def test_an_update_is_an_insert_if_only_its_after_image_passes_and_a_delete_if_only_its_before_image_does() -> None:
     filtered = orders_filter(where=[{"column": "status", "equals": "paid"}], columns={"include": ["id", "status"]})
 
     def row(n: int, status: int) -> Row:

@@ -13,7 +13,7 @@ from databus_wire.packed_rows import PackedRows
 pack = msgspec.msgpack.encode
 
 
-def test_packed_rows_become_the_lists_and_the_json_of_the_rows_that_msgspec_packed() -> None:
+def test_packed_rows_are_unpacked_and_written_as_json_without_loss() -> None:
     draw = random.Random(4)
     sizes = [*range(20), 31, 32, 255, 256, 65535, 65536]
     for _ in range(300):

@@ -44,7 +44,7 @@ def row_change(records: Iterable[Record]) -> tuple[pb.Header, pb.RowChange]:
     return entry.header, pb.RowChange.FromString(entry.storeValue)
 
 
-def test_bytes_from_canals_own_writer_decode() -> None:
+def test_bytes_from_canals_own_writer_can_be_decoded() -> None:
     value = "08db011001500062 1d121b080010041a026964200028013000420231355207696e74283131 29".replace(" ", "")
     known = pb.RowChange.FromString(bytes.fromhex(value))
     (column,) = known.rowDatas[0].afterColumns

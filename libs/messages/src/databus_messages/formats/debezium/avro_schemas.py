@@ -59,7 +59,7 @@ class _AvroSchemaWriter:
             return name if own == namespace else full_name
         self._known.add(full_name)
         namespace_attribute = {} if own == namespace else {"namespace": own}
-        fields = [self._field(field, of, own) for field, of in schema.fields]
+        fields = [self._field(field_name, field, own) for field_name, field in schema.fields]
         return {"type": "record", "name": name, **namespace_attribute, "fields": fields, **_attributes(schema)}
 
     def _field(self, name: str, schema: Schema, namespace: str) -> dict[str, Any]:

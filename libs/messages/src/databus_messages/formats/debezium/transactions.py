@@ -70,8 +70,9 @@ class TransactionMetadata:
 
     def end_message(self) -> dict[str, object]:
         """Return the END message."""
-        counts = [{"data_collection": name, "event_count": of.records} for name, of in self._collections.items()]
-        return self._message("END", sum(of.records for of in self._collections.values()), counts)
+        records = {name: collection.records for name, collection in self._collections.items()}
+        counts = [{"data_collection": name, "event_count": count} for name, count in records.items()]
+        return self._message("END", sum(records.values()), counts)
 
     def _message(
         self, status: str, count: int | None, collections: list[dict[str, object]] | None
