@@ -24,7 +24,7 @@ from databus_dump_api.__main__ import Service
 from devstack import Server
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
-from integration.dump_api import Api, StartedHealth, create, publish
+from integration.dump_api import Api, StartedHealth, create_topic, produce
 from integration.host_account import CREATE_ACCOUNT
 from integration.publisher_in_process import Publisher, Run, Source
 
@@ -108,8 +108,8 @@ async def serve(
     @asynccontextmanager
     async def running(started: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:
         if started:
-            await create(kafka, progress_topic(schema))
-            await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
+            await create_topic(kafka, progress_topic(schema))
+            await produce(kafka, progress_topic(schema), encode_progress(Progress(Position())))
         login = {"hosts": [f"{source.host}:{source.port}"], "user": source.user, "password": source.password}
         settings = Settings.model_validate(
             {

@@ -1,4 +1,4 @@
-"""A client for a dump-api that runs in this process, and helpers that prepare Kafka for it."""
+"""A dump-api in this process: its client, and helpers that prepare Kafka for it."""
 
 import asyncio
 import json
@@ -25,9 +25,9 @@ class Api(httpx.AsyncClient):
     settings: Settings
     app: Any
 
-    async def dumped(self, *tables: str, state: str = "complete") -> dict[str, Any]:
-        """Request a dump, wait until it is complete or failed, and return its manifest."""
-        answer = await self.post("/v1/dumps", json={"tables": tables} if tables else None)
+    async def take_dump(self, *patterns: str, state: str = "complete") -> dict[str, Any]:
+        """Request a dump of these tables (by default all), wait until it ends in `state`, and return its manifest."""
+        answer = await self.post("/v1/dumps", json={"tables": patterns} if patterns else None)
         assert answer.status_code == 202, answer.text
         manifest: dict[str, Any] = {}
 
@@ -59,7 +59,7 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
 
 
 class StartedHealth(Health):
-    """Sets `event` when the service has started; cancelled before that, aiokafka would leave connections open."""
+    """Sets `event` when the service is up. A service cancelled earlier would leave connections of aiokafka open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,14 +70,14 @@ class StartedHealth(Health):
         self.event.set()
 
 
-async def create(kafka: Server, topic: str, partitions: int = 1) -> None:
+async def create_topic(kafka: Server, topic: str, partitions: int = 1) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
     await admin.start()
     await admin.create_topics([NewTopic(topic, partitions, 1)])
     await admin.close()
 
 
-async def publish(kafka: Server, topic: str, *values: bytes, partition: int = 0) -> None:
+async def produce(kafka: Server, topic: str, *values: bytes, partition: int = 0) -> None:
     async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
         for value in values:
             await producer.send_and_wait(topic, value, key=b"key", partition=partition)

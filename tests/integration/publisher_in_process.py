@@ -1,4 +1,4 @@
-"""The publisher in this process, and a source that feeds it like a reader."""
+"""A publisher that runs in this process, and a source that feeds it as a reader does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ from databus.settings import Settings
 from databus_binlog import Position
 from databus_publisher import service
 
-#: of all commits, µs since the epoch
+#: commit time of all transactions, in µs since the epoch
 TIME = 1_700_000_000_000_000
 
 ITEMS = Table(
@@ -45,6 +45,7 @@ class Source:
         self._offset = 4
 
     async def claim(self) -> None:
+        """Wait for a generation, claim it and append its first events."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)
@@ -52,10 +53,12 @@ class Source:
         await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
 
     async def commit(self, *events: Event) -> None:
+        """Append a complete transaction."""
         await self.begin(*events)
         await self.append(Commit("", "log.1", self._next(), None))
 
     async def begin(self, *events: Event) -> None:
+        """Append the first events of a transaction."""
         self._transaction += 1
         opening = Begin(
             transaction=self._transaction,
@@ -63,15 +66,15 @@ class Source:
             file="log.1",
             server_id=1,
             thread_id=1,
-            time_us=1_700_000_000_000_000,
+            time_us=TIME,
         )
         await self.append(opening, *events)
 
     async def append(self, *events: Event) -> None:
         await self._pipe.append(encode_events(events))
 
-    async def taken(self) -> None:
-        """Wait until the publisher has sent everything that was appended."""
+    async def wait_until_published(self) -> None:
+        """Wait until the publisher has trimmed everything that was appended."""
 
         async def empty() -> bool:
             return await self._pipe.backlog() == 0
@@ -79,12 +82,13 @@ class Source:
         await eventually(empty, seconds=30)
 
     def rows(self, action: Action, *rows: Row, first: int = 0) -> RowsEvent:
+        """Build a rows event; `first` is the ordinal of its first row in the transaction."""
         raw = msgspec.Raw(msgspec.msgpack.encode(rows))
         start = self._offset
         return RowsEvent(table=ITEMS.fingerprint, action=action, row=first, start=start, end=self._next(), rows=raw)
 
     def insert(self, *rows: tuple[int, int], first: int = 0) -> RowsEvent:
-        """Insert rows, each a number and the size of its text."""
+        """Build an event that inserts rows, each given as its id and the size of its text."""
         return self.rows(Action.INSERT, *([b"%d" % n, b"x" * size] for n, size in rows), first=first)
 
     def _next(self) -> int:
@@ -102,7 +106,7 @@ class Publisher:
         await cancelled(self._task)
 
     async def failure(self) -> BaseException | None:
-        """Wait until it stops by itself."""
+        """Wait until the publisher stops by itself, and return its error."""
         await asyncio.wait({self._task}, timeout=30)
         return self._task.exception()
 

@@ -1,4 +1,4 @@
-"""For tests of the sink: a publisher of messages, a server of dumps with dump-api's routes, a reader of the lake."""
+"""What the sink needs in tests: a publisher, a server of dumps with dump-api's routes; and a reader of the lake."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ from databus_messages.formats.databus import Encoder
 Cells = dict[str, Any]
 
 
-def table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
+def describe_table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
     """Describe a table; a column is `name raw_type`. Labels of an ENUM or SET are taken from its type."""
     described = []
     for name_and_type in columns:
@@ -67,11 +67,11 @@ class SamplePublisher:
         await self._admin.close()
 
     async def send(self, *events: tuple[Table, Action, Sequence[Row] | bytes], commit: bool = True) -> None:
-        """Publish row images or DDL."""
+        """Publish row images or DDL; without `commit`, abort the transaction."""
         await self._producer.begin_transaction()
-        for of, action, content in events:
+        for table, action, content in events:
             self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
-            await self._put(of, *self._encode(of, action, content))
+            await self._put(table, *self._encode(table, action, content))
         await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
 
     async def send_progress(self, progress: Progress) -> None:
@@ -83,23 +83,23 @@ class SamplePublisher:
         async with self._producer.transaction():
             await self._producer.send_and_wait(topic, encode_progress(progress), self.name.encode(), partition=0)
 
-    async def send_raw(self, of: Table, key: bytes, value: bytes) -> None:
+    async def send_raw(self, table: Table, key: bytes, value: bytes) -> None:
         """Publish a record with this key and value."""
         async with self._producer.transaction():
-            await self._put(of, key, value)
+            await self._put(table, key, value)
 
-    async def _put(self, of: Table, key: bytes, value: bytes) -> None:
-        topic = names.table_topic("{name}.{schema}.{table}", self.name, of)
+    async def _put(self, table: Table, key: bytes, value: bytes) -> None:
+        topic = names.table_topic("{name}.{schema}.{table}", self.name, table)
         if topic not in self.offsets:
             await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
         record = await self._producer.send_and_wait(topic, value, key, partition=0)
         self.offsets[topic] = {0: record.offset + 1}
 
-    def _encode(self, of: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[bytes, bytes]:
+    def _encode(self, table: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[bytes, bytes]:
         file, end = self.position.file, self.position.offset
         if isinstance(content, bytes):
-            return self._encoder.query(of, file, QueryEvent(of.fingerprint, action, content, end - 40, end))
-        return self._encoder.key(file, end), self._encoder.rows_value(of, action, content)
+            return self._encoder.query(table, file, QueryEvent(table.fingerprint, action, content, end - 40, end))
+        return self._encoder.key(file, end), self._encoder.rows_value(table, action, content)
 
 
 class DumpServer:
@@ -109,10 +109,11 @@ class DumpServer:
         self.folder = folder
         self.pipeline = pipeline
         self.manifests: list[Manifest] = []
-        #: responses to a requested dump: the first to the request, the others to polls of its state
+        #: responses when a dump is requested: the first to the request itself, the others to requests for its state
         self.on_request: list[Manifest] = []
         #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []
+        #: `Range` headers of downloads
         self.ranges: list[str] = []
         #: seconds that a lease is valid
         self.lease_ttl = 60.0
@@ -120,17 +121,18 @@ class DumpServer:
         self.renewals: asyncio.Queue[None] = asyncio.Queue()
 
     def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
-        """Write a dump's files, two rows a line, and return its manifest."""
+        """Write a dump's files, with up to two rows in a line, and return its manifest."""
         files = []
-        for of, content in rows.items():
+        for table, content in rows.items():
             if content:
-                lines = (Encoder().rows_value(of, Action.INSERT, content[i : i + 2]) for i in range(0, len(content), 2))
+                pairs = (content[i : i + 2] for i in range(0, len(content), 2))
+                lines = (Encoder().rows_value(table, Action.INSERT, pair) for pair in pairs)
                 packed = zstandard.compress(b"".join(line + b"\n" for line in lines))
-                name = f"{of.full_name}.00001.jsonl.zst"
+                name = f"{table.full_name}.00001.jsonl.zst"
                 (self.folder / name).write_bytes(packed)
                 digest = hashlib.sha256(packed).hexdigest()
                 files.append(
-                    DumpFile(name=name, table=of.full_name, rows=len(content), bytes=len(packed), sha256=digest)
+                    DumpFile(name=name, table=table.full_name, rows=len(content), bytes=len(packed), sha256=digest)
                 )
         return Manifest(
             id=f"dump-{len(self.manifests) + 1}",

@@ -1,15 +1,17 @@
-"""The HTTP API of dump-api: requests, downloads, leases and deletion; and the program itself."""
+"""The HTTP API of dump-api (requests, downloads, leases, deletion), and the program's `--check` and errors."""
 
 import asyncio
 import hashlib
 import hmac
 import json
 import random
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -17,19 +19,29 @@ from common.connections import Execute
 from common.pipelines import MakePipeline
 from common.waiting import eventually
 from databus.manifest import Manifest, State
+from databus.names import lease_key
 from databus.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import Problem
 from databus_dump_api.store import DumpStore
 from devstack import Server
-from integration.dump_api import Api, create, path_of
+from integration.dump_api import Api, create_topic, path_of
 
-# --- requests ---------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+async def dump(api: Api, execute: Execute) -> dict[str, Any]:
+    """Take a dump of one table with one row."""
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await execute("INSERT INTO t VALUES (1)")
+    return await api.take_dump()
+
+
+# --- requests and downloads -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pattern", ["{0}.missing", "{0}.hidden", "mysql.*", "other.*"])
-async def test_a_request_for_a_table_that_is_not_captured_is_refused_by_name(
+async def test_a_request_for_tables_that_are_not_captured_is_refused_and_the_error_names_them(
     api: Api, schema: str, execute: Execute, pattern: str
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -51,7 +63,7 @@ async def test_a_malformed_request_gets_a_problem_document(api: Api, body: str) 
 async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE `a/b c` (id INT PRIMARY KEY, name VARCHAR(10))")
     await execute("INSERT INTO `a/b c` VALUES (3, NULL), (1, 'Zoë'), (2, '')")
-    manifest = await api.dumped(f"{schema}.a*")
+    manifest = await api.take_dump(f"{schema}.a*")
     assert [table["name"] for table in manifest["tables"]] == ["a/b c"]
     [file] = manifest["files"]
     assert (file["table"], file["rows"]) == (f"{schema}.a/b c", 3)
@@ -65,7 +77,7 @@ async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, exe
     assert rows == [[b"1", "Zoë".encode()], [b"2", b""], [b"3", None]]
 
 
-async def test_a_dump_contains_only_what_output_default_publishes(
+async def test_a_dump_contains_only_what_the_output_named_default_publishes(
     serve: Callable[..., Any], schema: str, execute: Execute, kafka: Server
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, mail VARCHAR(50), secret BLOB, state ENUM('new','paid'))")
@@ -78,9 +90,9 @@ async def test_a_dump_contains_only_what_output_default_publishes(
          "columns": {"exclude": ["secret"]}, "where": [{"column": "state", "equals": "paid"}]},
         {"match": ["*.*"], "output": "other", "format": "debezium-json"},
     ]  # fmt: skip
-    await create(kafka, f"{schema}.published")
+    await create_topic(kafka, f"{schema}.published")
     async with serve(publisher={"routes": rules, "salt": "pepper"}) as api:
-        manifest = await api.dumped()
+        manifest = await api.take_dump()
         rows = await api.rows(manifest, f"{schema}.t")
         assert [row[1:] for row in rows] == [[b"***", b"2"], [None, b"2"]]
         assert rows[0][0] == hmac.digest(b"pepper", b"2", "sha256").hex().encode()
@@ -90,39 +102,39 @@ async def test_a_dump_contains_only_what_output_default_publishes(
         answer = await api.post("/v1/dumps", json={"tables": [f"{schema}.elsewhere"]})
         assert answer.status_code == 422
         await execute("ALTER TABLE t RENAME COLUMN mail TO email")
-        failed = await api.dumped(state="failed")
+        failed = await api.take_dump(state="failed")
         assert "rule 2 does not fit table" in failed["error"]
         assert "there is no column mail" in failed["error"]
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "../manifest.json", "%2e%2e%2fsecret", "..%2f..%2fsecret", "t"])
-async def test_only_files_in_the_manifest_are_served(api: Api, tmp_path: Path, execute: Execute, name: str) -> None:
+@pytest.mark.parametrize("name", ["manifest.json", "t", "%2e%2e", "..%5csecret"])
+async def test_only_files_in_the_manifest_are_served(api: Api, dump: dict[str, Any], name: str) -> None:
+    answer = await api.get(f"/v1/dumps/{dump['id']}/files/{name}")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
+    assert answer.json()["detail"] == f"dump {dump['id']} has no file {unquote(name)}"
+
+
+@pytest.mark.parametrize("path", ["../manifest.json", "%2e%2e%2fmanifest.json", "..%2f..%2fsecret", "%2fetc%2fpasswd"])
+async def test_a_path_to_another_folder_is_not_found(api: Api, dump: dict[str, Any], tmp_path: Path, path: str) -> None:
     (tmp_path / "secret").write_text("secret")
-    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    manifest = await api.dumped()
-    answer = await api.get(f"/v1/dumps/{manifest['id']}/files/{name}")
+    answer = await api.get(f"/v1/dumps/{dump['id']}/files/{path}")
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "application/problem+json")
 
 
-async def test_the_openapi_document_describes_every_response(api: Api) -> None:
-    document = (await api.get("/openapi.json")).json()
-    assert {"Manifest", "DumpFile", "Table", "Position", "Document", "DumpLease"} <= set(
-        document["components"]["schemas"]
-    )
+async def test_the_openapi_document_describes_every_route_and_every_schema_that_it_uses(api: Api) -> None:
+    answer = await api.get("/openapi.json")
+    document = answer.json()
     routes = [route for path in document["paths"].values() for route in path.values()]
     assert len(routes) == 8
     assert all(route["summary"] and route["description"] for route in routes)
+    assert all(response["description"] for route in routes for response in route["responses"].values())
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', answer.text))
+    assert used >= {"Manifest", "DumpFile", "Table", "Position", "Document", "DumpLease"}
+    assert used <= document["components"]["schemas"].keys()
     assert (await api.get("/docs")).status_code == 200
 
 
 # --- leases and deletion ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def dump(api: Api, execute: Execute) -> dict[str, Any]:
-    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    await execute("INSERT INTO t VALUES (1)")
-    return await api.dumped()
 
 
 async def test_a_leased_dump_cannot_be_deleted(api: Api, dump: dict[str, Any], tmp_path: Path) -> None:
@@ -141,82 +153,84 @@ async def test_a_leased_dump_cannot_be_deleted(api: Api, dump: dict[str, Any], t
     assert not (tmp_path / dump["id"]).exists()
 
 
-async def test_a_dump_can_be_deleted_once_its_lease_has_expired(serve: Callable[..., Any], execute: Execute) -> None:
-    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
-    async with serve(dumps={"lease_ttl": "200ms"}) as api:
-        path = f"/v1/dumps/{(await api.dumped())['id']}"
-        await api.post(f"{path}/leases")
-        assert (await api.delete(path)).status_code == 409
+async def test_a_dump_can_be_deleted_once_its_lease_has_expired(api: Api, dump: dict[str, Any]) -> None:
+    path = f"/v1/dumps/{dump['id']}"
+    lease = (await api.post(f"{path}/leases")).json()["lease"]
+    assert (await api.delete(path)).status_code == 409
+    async with redis_client(api.settings.redis) as redis:
+        key = lease_key(api.settings.name, dump["id"], lease)
+        assert 0 < await redis.pttl(key) <= 60_000
+        await redis.pexpire(key, 1)
 
-        async def deleted() -> bool:
-            return (await api.delete(path)).status_code == 204
+    async def deleted() -> bool:
+        return (await api.delete(path)).status_code == 204
 
-        await eventually(deleted)
+    await eventually(deleted)
 
 
 @pytest.mark.parametrize("client_stays", [True, False])
 async def test_a_download_has_a_lease_until_it_ends(api: Api, dump: dict[str, Any], client_stays: bool) -> None:
-    during: list[int] = []
-    gone = asyncio.Event()
+    statuses: list[int] = []
+    disconnected = asyncio.Event()
 
     async def send(message: dict[str, Any]) -> None:
-        if message["type"] == "http.response.body" and not during:
-            during.append((await api.delete(f"/v1/dumps/{dump['id']}")).status_code)
+        if message["type"] == "http.response.body" and not statuses:
+            statuses.append((await api.delete(f"/v1/dumps/{dump['id']}")).status_code)
             if not client_stays:
-                gone.set()
+                disconnected.set()
                 await asyncio.Event().wait()
 
     async def receive() -> dict[str, Any]:
-        await gone.wait()
+        await disconnected.wait()
         return {"type": "http.disconnect"}
 
     path = path_of(dump, dump["files"][0]["name"])
     scope = {"type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b"",
              "headers": [], "root_path": "", "scheme": "http", "http_version": "1.1"}  # fmt: skip
     await api.app(scope, receive, send)
-    assert during == [409]
+    assert statuses == [409]
     assert (await api.delete(f"/v1/dumps/{dump['id']}")).status_code == 204
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_of_a_concurrent_lease_and_deletion_at_most_one_succeeds(api: Api, tmp_path: Path) -> None:
-    dice = random.Random(7)
+async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api, tmp_path: Path) -> None:
+    shuffled = random.Random(7)
     store = DumpStore(tmp_path)
-    outcomes = set()
+    ever_succeeded = set()
     async with Leases(redis_client(api.settings.redis), api.settings.name, ttl=60) as leases:
         dumps = DumpManager(api.settings, store, leases)
         for number in range(200):
             dump = f"d{number}"
             await store.save(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
             actions = [("lease", dumps.lease(dump)), ("delete", dumps.delete(dump))]
-            dice.shuffle(actions)
+            shuffled.shuffle(actions)
             answers = await asyncio.gather(*(action for _, action in actions), return_exceptions=True)
             refused = [answer for answer in answers if isinstance(answer, BaseException)]
             assert all(isinstance(answer, Problem) for answer in refused)
-            won = {name for (name, _), answer in zip(actions, answers, strict=True) if answer not in refused}
-            assert len(won) < 2
-            assert (tmp_path / dump).exists() is ("delete" not in won)
-            outcomes |= won
-    assert outcomes == {"lease", "delete"}
+            succeeded = {name for (name, _), answer in zip(actions, answers, strict=True) if answer not in refused}
+            assert len(succeeded) < 2
+            assert (tmp_path / dump).exists() is ("delete" not in succeeded)
+            ever_succeeded |= succeeded
+    assert ever_succeeded == {"lease", "delete"}
 
 
 async def test_retention_keeps_the_newest_dumps_and_leased_ones(serve: Callable[..., Any], execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(dumps={"keep": 2}) as api:
-        first, second = (await api.dumped())["id"], (await api.dumped())["id"]
+        first, second = (await api.take_dump())["id"], (await api.take_dump())["id"]
         lease = (await api.post(f"/v1/dumps/{first}/leases")).headers["Location"]
-        third = (await api.dumped())["id"]
-        assert await kept(api) == [third, second, first]
+        third = (await api.take_dump())["id"]
+        assert await dump_ids(api) == [third, second, first]
         await api.delete(lease)
-        fourth = (await api.dumped())["id"]
+        fourth = (await api.take_dump())["id"]
 
         async def deleted() -> bool:
-            return await kept(api) == [fourth, third]
+            return await dump_ids(api) == [fourth, third]
 
         await eventually(deleted)
 
 
-async def kept(api: Api) -> list[str]:
+async def dump_ids(api: Api) -> list[str]:
     return [dump["id"] for dump in (await api.get("/v1/dumps")).json()["dumps"]]
 
 
@@ -225,9 +239,8 @@ async def kept(api: Api) -> list[str]:
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(
-    ("overrides", "code", "text"),
+    ("overrides", "code", "setting"),
     [
-        ({}, 0, "databus-dump-api: ready"),
         ({"source": {"password": "wrong", "password_file": None}}, 78, "source.password"),
         ({"redis": {"url": "redis://127.0.0.1:1/0"}}, 75, "redis.url"),
         ({"redis": {"url": "localhost:6379"}}, 78, "redis.url"),
@@ -236,12 +249,20 @@ async def kept(api: Api) -> list[str]:
     ],
 )
 async def test_check_names_the_setting_that_is_wrong(
-    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, text: str
+    make_pipeline: MakePipeline, source: Server, schema: str, overrides: dict[str, Any], code: int, setting: str
 ) -> None:
     found, output = await run_program(make_pipeline(source, schema).config, overrides, "--check")
     assert found == code, output
-    assert text in output.splitlines()[-1]
+    assert setting in output.splitlines()[-1]
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_check_reports_that_the_service_is_ready(
+    make_pipeline: MakePipeline, source: Server, schema: str
+) -> None:
+    code, output = await run_program(make_pipeline(source, schema).config, {}, "--check")
+    assert (code, output.splitlines()[-1]) == (0, "databus-dump-api: ready")
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
@@ -262,7 +283,7 @@ def configure(config: Path, overrides: dict[str, Any]) -> None:
 
 
 async def run_program(config: Path, overrides: dict[str, Any], *arguments: str) -> tuple[int | None, str]:
-    """Run the program until it exits; return its exit code and output."""
+    """Run the program with these settings in place of the configured ones; return its exit code and output."""
     configure(config, overrides)
     command = ("-m", "databus_dump_api", "--config", str(config), *arguments)
     process = await asyncio.create_subprocess_exec(

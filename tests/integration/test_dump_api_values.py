@@ -17,7 +17,7 @@ from databus_dump_api.view import open_view
 from devstack import Server as Database
 
 LABELS = ", ".join(f"'m{number}'" for number in range(64))
-#: column type, SQL value, its text
+#: values of MariaDB and MySQL: column type, SQL value, its text
 BOTH: list[tuple[str, str, bytes | None]] = [
     ("TINYINT", "-128", b"-128"),
     ("BIGINT UNSIGNED", "18446744073709551615", b"18446744073709551615"),
@@ -53,6 +53,7 @@ BOTH: list[tuple[str, str, bytes | None]] = [
     ("POINT", "ST_GeomFromText('POINT(1 2)')", bytes.fromhex("000000000101000000000000000000f03f0000000000000040")),
     ("INT", "NULL", None),
 ]
+#: values of MariaDB only
 MARIADB: list[tuple[str, str, bytes | None]] = [
     ("UUID", "'123e4567-e89b-12d3-a456-426655440000'", bytes.fromhex("123e4567e89b12d3a456426655440000")),
     ("INET4", "'1.0.0.0'", b"\1\0\0\0"),
@@ -60,6 +61,7 @@ MARIADB: list[tuple[str, str, bytes | None]] = [
     ("YEAR(2)", "'05'", b"2005"),
     ("JSON", """'{"b":1}'""", b'{"b":1}'),
 ]
+#: values of MySQL only
 MYSQL: list[tuple[str, str, bytes | None]] = [
     ("DOUBLE", "'-0'", b"-0"),
     ("JSON", """'{"b": [1, 52.0, "é"], "a": null}'""", '{"a": null, "b": [1, 52.0, "é"]}'.encode()),
@@ -104,7 +106,7 @@ async def test_t25_snapshot_and_binlog_give_the_same_text(
     assert [dumped] == logged.images()
 
 
-async def test_t25_snapshot_and_binlog_give_the_same_text_for_all_types_of_the_matrix(
+async def test_t25_snapshot_and_binlog_give_the_same_text_for_every_column_type(
     source: Database, settings: Source, schema: str
 ) -> None:
     before = await position(settings)

@@ -36,18 +36,18 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
     await execute("CREATE TABLE b (id INT PRIMARY KEY)")
     await execute("CREATE TABLE größe (id INT PRIMARY KEY)")
     await execute("INSERT INTO größe VALUES (1), (2)")
-    manifest = await api.dumped()
+    manifest = await api.take_dump()
     created = int(datetime.fromisoformat(manifest["created"]).timestamp())
 
     async with listening(api) as run:
 
-        async def printed(*arguments: str) -> list[dict[str, Any]]:
+        async def print_dump(*arguments: str) -> list[dict[str, Any]]:
             assert await run(manifest["id"], *arguments) == 0
             out, err = capfdbinary.readouterr()
             assert err == b""
             return [json.loads(line) for line in out.splitlines()]
 
-        values = [line["value"]["payload"] for line in await printed("--format", "debezium-json")]
+        values = [line["value"]["payload"] for line in await print_dump("--format", "debezium-json")]
         assert [(value["op"], value["source"]["table"], value["after"]["id"]) for value in values] == [
             ("r", "a", 1),
             ("r", "a", 2),
@@ -60,7 +60,7 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
         assert {value["source"]["pos"] for value in values} == {manifest["position"]["offset"]}
         assert {value["source"]["name"] for value in values} == {schema}
 
-        values = [line["value"] for line in await printed("--format", "maxwell-json", "--tables", "*.a", "*.b")]
+        values = [line["value"] for line in await print_dump("--format", "maxwell-json", "--tables", "*.a", "*.b")]
         assert [(value["table"], value["type"], value["data"].get("id")) for value in values] == [
             ("a", "bootstrap-start", None),
             ("a", "bootstrap-insert", 1),
@@ -75,7 +75,7 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
         assert (await api.delete(f"/v1/dumps/{manifest['id']}")).status_code == 204  # no lease is left
 
 
-async def test_a_dump_that_cannot_be_printed_is_refused_in_one_line(
+async def test_a_dump_that_cannot_be_printed_is_refused_with_one_line(
     serve: Callable[..., Any], execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, f FLOAT, mail TEXT)")
@@ -89,10 +89,10 @@ async def test_a_dump_that_cannot_be_printed_is_refused_in_one_line(
             assert (out, err.count(b"\n")) == (b"", 1)
             return err.decode()
 
-        manifest = await api.dumped()
+        manifest = await api.take_dump()
         assert "t with compat: strict, which lacks" in await refusal(manifest["id"])
         assert "has none of the selected tables" in await refusal(manifest["id"], "--tables", "no.*")
         assert "404: there is no dump 1" in await refusal("1")
         await execute("ALTER TABLE t DROP COLUMN mail")
-        failed = await api.dumped(state="failed")
+        failed = await api.take_dump(state="failed")
         assert f"dump {failed['id']} is failed, not complete: publisher.routes: rule 1" in await refusal(failed["id"])

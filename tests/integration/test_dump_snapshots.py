@@ -1,4 +1,4 @@
-"""What a dump contains: a real database at the position in the manifest, or an error."""
+"""A dump contains the tables exactly as they were at its position; if that is impossible, it fails."""
 
 import asyncio
 import random
@@ -25,10 +25,10 @@ from databus_dump_api.select import select
 from databus_dump_api.tables import read_state, require_unchanged
 from databus_dump_api.view import open_view
 from devstack import Server
-from integration.dump_api import Api, create, publish
+from integration.dump_api import Api, create_topic, produce
 
 
-# T13: commits at every moment between snapshot and binlog
+# T13: commits at any moment between opening the snapshot and reading its binlog position
 async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(api: Api, source: Server, schema: str) -> None:
     async with connected(source) as execute:
         await execute(f"USE {schema}")
@@ -40,7 +40,7 @@ async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(api: Api
     started, stop = asyncio.Event(), asyncio.Event()
     writer = asyncio.create_task(transfer(source, schema, started, stop))
     await started.wait()
-    manifest = await api.dumped()
+    manifest = await api.take_dump()
     stop.set()
     last = await writer
 
@@ -71,7 +71,7 @@ async def transfer(source: Server, schema: str, started: asyncio.Event, stop: as
 
 
 async def logged_after(settings: Settings, position: dict[str, Any]) -> list[int]:
-    """Read the numbers that are in the binlog after a position."""
+    """Read from the binlog the numbers that were inserted into table `log` after a position."""
     numbers = []
     async with connect_source(settings.source) as session:
         stream = await session.dump(
@@ -91,14 +91,14 @@ async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, e
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("CREATE TABLE new (id INT PRIMARY KEY)")
     topic = f"{schema}.{schema}.t"
-    await create(kafka, topic, partitions=2)
-    await publish(kafka, topic, b"one", b"two", b"three", partition=1)
-    assert (await api.dumped())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
+    await create_topic(kafka, topic, partitions=2)
+    await produce(kafka, topic, b"one", b"two", b"three", partition=1)
+    assert (await api.take_dump())["kafka_offsets"] == {topic: {"0": 0, "1": 3}}
 
 
 @asynccontextmanager
 async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
-    """Make commits wait two seconds between binlog and engine, for a replica that does not acknowledge them."""
+    """Make commits wait two seconds between binlog and engine, as for a replica that does not acknowledge them."""
     kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
     wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
     async with connected(mariadb) as execute:
@@ -112,7 +112,7 @@ async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_a_view_contains_what_was_in_the_binlog_before_it(
+async def test_a_view_contains_what_was_in_the_binlog_before_it_was_opened(
     api: Api, source: Server, schema: str, execute: Execute
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
@@ -135,16 +135,16 @@ async def test_no_dump_is_taken_before_the_pipeline_has_a_position(
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     async with serve(started=False) as api:
-        await refused(api)
-        await create(kafka, progress_topic(schema))
-        await refused(api)
-        await publish(kafka, progress_topic(schema), encode_progress(Progress()))
-        await refused(api)
-        await publish(kafka, progress_topic(schema), encode_progress(Progress(Position())))
-        await api.dumped()
+        await require_refusal(api)
+        await create_topic(kafka, progress_topic(schema))
+        await require_refusal(api)
+        await produce(kafka, progress_topic(schema), encode_progress(Progress()))
+        await require_refusal(api)
+        await produce(kafka, progress_topic(schema), encode_progress(Progress(Position())))
+        await api.take_dump()
 
 
-async def refused(api: Api) -> None:
+async def require_refusal(api: Api) -> None:
     answer = await api.post("/v1/dumps")
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert "start reader and publisher" in answer.json()["detail"]
@@ -166,22 +166,23 @@ async def test_ddl_on_a_table_fails_the_dump(api: Api, schema: str, execute: Exe
                 await require_unchanged(session, state)
 
 
-async def second(session: Session) -> object:
+async def server_second(session: Session) -> object:
     return (await session.query("SELECT UNIX_TIMESTAMP()"))[0][0]
 
 
-async def has_ended(session: Session, before: object) -> bool:
-    return await second(session) != before
+async def is_over(session: Session, second: object) -> bool:
+    return await server_second(session) != second
 
 
-async def test_a_renamed_table_in_place_of_another_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
+async def test_a_table_replaced_by_a_rename_fails_the_dump(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     source = api.settings.source
     async with connect_source(source) as session:
         table = await read_table(session, schema, "t")
         assert table
         state = await read_state(session, table)
-        await eventually(partial(has_ended, session, await second(session)))  # tables have no finer time of creation
+        # Creation times of tables have whole seconds, so the next table must be created in a later one.
+        await eventually(partial(is_over, session, await server_second(session)))
         await execute("CREATE TABLE ghost LIKE t")
         await execute("RENAME TABLE t TO old, ghost TO t")
         with pytest.raises(SchemaMismatch, match="changed by DDL"):
@@ -206,15 +207,17 @@ async def test_ddl_waits_for_the_table_being_read_but_not_for_the_dump(api: Api,
             await alter
 
 
-async def test_a_table_without_consistent_snapshots_is_refused(api: Api, schema: str, execute: Execute) -> None:
+async def test_a_table_whose_engine_has_no_consistent_snapshots_fails_the_dump(
+    api: Api, schema: str, execute: Execute
+) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=MyISAM")
-    error = (await api.dumped(state="failed"))["error"]
+    error = (await api.take_dump(state="failed"))["error"]
     assert f"{schema}.t uses storage engine MyISAM" in error
     assert "source.exclude" in error
 
 
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
-async def test_a_missing_grant_is_named(
+async def test_the_error_of_a_dump_names_a_missing_grant(
     serve: Callable[..., Any], source: Server, schema: str, execute: Execute
 ) -> None:
     user = f"u_{schema}"
@@ -223,7 +226,7 @@ async def test_a_missing_grant_is_named(
     await execute(f"GRANT SELECT ON {schema}.* TO {user}")
     try:
         async with serve(source={"user": user, "password": "secret"}) as api:
-            error = (await api.dumped(state="failed"))["error"]
+            error = (await api.take_dump(state="failed"))["error"]
     finally:
         await execute(f"DROP USER {user}")
     assert "GRANT RELOAD" in error
@@ -237,7 +240,7 @@ async def test_memory_does_not_grow_with_the_size_of_the_table(api: Api, schema:
         await execute("INSERT INTO t (text) SELECT text FROM t")
     tracemalloc.start()
     try:
-        manifest = await api.dumped()
+        manifest = await api.take_dump()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Reading a pipeline's progress: the last committed one, whatever else the topic holds."""
+"""Reading a pipeline's progress finds the last committed record, whatever else the topic contains."""
 
 import asyncio
 import secrets
@@ -39,12 +39,13 @@ async def send(producer: AIOKafkaProducer, settings: Settings, transaction: int)
 
 async def test_a_pipeline_without_a_topic_has_no_progress_and_gets_no_topic(settings: Settings) -> None:
     assert await read_progress(settings) is None
-    with pytest.raises(KafkaUnavailable):  # the publisher has just created it: this must not mean a first start
+    # With `to_end` the caller has just created the topic, so that an unknown topic must not look like a first start.
+    with pytest.raises(KafkaUnavailable):
         await read_progress(settings, to_end=True)
     assert await read_progress(settings) is None
 
 
-async def test_the_last_committed_progress_is_found_behind_aborted_ones(
+async def test_the_last_committed_progress_is_found_although_aborted_ones_follow(
     settings: Settings, producer: AIOKafkaProducer
 ) -> None:
     assert await read_progress(settings) is None
@@ -75,11 +76,11 @@ async def test_an_open_transaction_is_waited_for_only_when_reading_to_the_end(
 
 
 async def test_a_cancellation_while_a_client_stops_is_not_lost(kafka: Server) -> None:
-    async def stop_and_go_on() -> None:
+    async def disconnect_and_wait() -> None:
         async with admin(Kafka(bootstrap_servers=[kafka.url])):
             asyncio.get_running_loop().call_soon(work.cancel)
         await asyncio.Event().wait()
 
-    work = asyncio.create_task(stop_and_go_on())
+    work = asyncio.create_task(disconnect_and_wait())
     await asyncio.wait([work], timeout=10)
     assert work.cancelled()

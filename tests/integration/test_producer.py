@@ -1,4 +1,4 @@
-"""The publisher on a real Kafka, which creates topics automatically, as most do: fencing, stops, the progress topic."""
+"""The publisher's producer and topics on a real Kafka that creates topics automatically, which is the default."""
 
 import asyncio
 import secrets
@@ -24,28 +24,28 @@ async def test_a_publisher_that_was_replaced_is_fenced(settings: Settings) -> No
     async with open_topics(settings) as topics:
         await topics.ensure_progress()
     with pytest.raises(Fenced):
-        async with open_producer(settings) as sleeper:
-            await sleeper.commit(Progress())
+        async with open_producer(settings) as replaced:
+            await replaced.commit(Progress())
             async with open_producer(settings) as successor:
                 await successor.commit(Progress())
-            await sleeper.commit(Progress())
+            await replaced.commit(Progress())
 
 
-async def test_a_stop_in_the_middle_of_a_commit_is_just_a_stop(settings: Settings) -> None:
+async def test_a_cancelled_commit_raises_nothing_but_the_cancellation(settings: Settings) -> None:
     async with open_topics(settings) as topics:
         await topics.ensure_progress()
 
-    async def commit_for_ever() -> None:
+    async def commit_forever() -> None:
         async with open_producer(settings) as producer:
-            begun.set()
+            started.set()
             while True:
                 await producer.commit(Progress())
 
-    begun = asyncio.Event()
+    started = asyncio.Event()
     for steps in range(0, 24, 3):
-        begun.clear()
-        task = asyncio.create_task(commit_for_ever())
-        await begun.wait()
+        started.clear()
+        task = asyncio.create_task(commit_forever())
+        await started.wait()
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
@@ -53,7 +53,7 @@ async def test_a_stop_in_the_middle_of_a_commit_is_just_a_stop(settings: Setting
             await task
 
 
-async def test_a_progress_topic_that_forgets_is_refused(settings: Settings) -> None:
+async def test_a_progress_topic_without_compaction_is_refused(settings: Settings) -> None:
     topic = names.progress_topic(settings.name)
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
     await admin.start()
@@ -64,7 +64,7 @@ async def test_a_progress_topic_that_forgets_is_refused(settings: Settings) -> N
             await topics.ensure_progress()
 
 
-async def test_a_progress_topic_that_we_created_is_accepted_later(settings: Settings) -> None:
+async def test_a_progress_topic_that_the_publisher_created_is_accepted_later(settings: Settings) -> None:
     async with open_topics(settings) as topics:
         await topics.ensure_progress()
         async with open_producer(settings) as producer:

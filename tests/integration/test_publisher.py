@@ -1,4 +1,4 @@
-"""The publisher on a real Redis and Kafka, fed like by a reader: records that Kafka refuses, partitions, stops."""
+"""The publisher on a real Redis and Kafka: records that Kafka refuses, partitions, and what ends a publisher."""
 
 import asyncio
 import hashlib
@@ -34,16 +34,16 @@ LIMIT = 20_000
 
 
 @pytest.fixture
-def consumed(changes: Consume) -> Consume:
-    """Create the topic of a pipeline, and consume it."""
+def consume(changes: Consume) -> Consume:
+    """Create the topic of table shop.items with a small limit, and consume it."""
 
-    async def consume(settings: Settings, partitions: int = 1) -> Changes:
+    async def start(settings: Settings, partitions: int = 1) -> Changes:
         return await changes(topic_of(settings), partitions=partitions, **{"max.message.bytes": str(LIMIT)})
 
-    return consume
+    return start
 
 
-async def take_at_most(admin: AIOKafkaAdminClient, topic: str, limit: int) -> None:
+async def set_limit(admin: AIOKafkaAdminClient, topic: str, limit: int) -> None:
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": str(limit)})
     (answer,) = await admin.alter_configs([resource])
     assert not answer.resources[0][0]
@@ -57,11 +57,11 @@ def numbers(messages: list[dict[str, Any]]) -> list[int]:
     return [int(row[0]) for message in messages for row in message["Rows"]]
 
 
-async def test_a_record_that_its_topic_refuses_becomes_a_dead_letter_and_the_others_are_published(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+async def test_a_record_that_is_too_large_becomes_a_dead_letter_and_the_others_are_published(
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
 ) -> None:
     settings = configured()
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, 9)), source.insert((2, LIMIT), first=1), source.insert((3, 9), first=2))
     assert numbers(await consumer.until(2)) == [1, 3]
@@ -76,34 +76,34 @@ async def test_a_record_that_its_topic_refuses_becomes_a_dead_letter_and_the_oth
     assert code == 0
 
 
-async def test_a_message_a_row_fills_batch_after_batch_and_only_the_row_that_is_too_large_is_left_out(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+async def test_a_format_with_a_message_per_row_leaves_out_only_the_row_that_is_too_large(
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
 ) -> None:
     settings = configured(format="debezium-json", options={"schemas_enable": False})
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert(*((n, LIMIT if n == 44 else 900) for n in range(100)), first=7))
     messages = await consumer.until(99)
     rows = [n for n in range(100) if n != 44]
-    for place in ("Key", "id"), ("after", "id"), ("source", "row"):
-        assert [message[place[0]][place[1]] for message in messages] == rows
+    for section, member in ("Key", "id"), ("after", "id"), ("source", "row"):
+        assert [message[section][member] for message in messages] == rows
     _, (letter,), _ = await dead_letters("list", "--json")
     assert (letter["row"], letter["record"], letter["key"]) == (51, 44, '{"id":44}')
 
 
 async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
+    configured: Callable[..., Settings], run: Run, consume: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:
     settings = configured()
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, LIMIT)), source.insert((2, 9), first=1))
     assert numbers(await consumer.until(1)) == [2]
     code, _, err = await dead_letters("replay")
     assert code == 1
     assert f"topic {topic_of(settings)} accepts {LIMIT} bytes" in err
-    await take_at_most(admin, topic_of(settings), 10 * LIMIT)
-    await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices by itself
+    await set_limit(admin, topic_of(settings), 10 * LIMIT)
+    await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices the new limit without a restart
     assert numbers(await consumer.until(1)) == [3]
     code, _, err = await dead_letters("replay")
     assert (code, err) == (0, "databus: replayed: 1, left: 0\n")
@@ -118,11 +118,11 @@ async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     )
 
 
-async def test_split_cuts_an_event_by_rows_and_leaves_out_only_the_row_that_is_too_large(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+async def test_split_divides_the_rows_of_an_event_and_leaves_out_only_the_row_that_is_too_large(
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
 ) -> None:
     settings = configured(oversize="split")
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert(*((n, LIMIT if n == 4 else LIMIT // 5) for n in range(10)), first=70))
     messages = await consumer.until(4)
@@ -133,10 +133,10 @@ async def test_split_cuts_an_event_by_rows_and_leaves_out_only_the_row_that_is_t
 
 
 async def test_split_keeps_the_two_images_of_an_update_together(
-    configured: Callable[..., Settings], run: Run, consumed: Consume
+    configured: Callable[..., Settings], run: Run, consume: Consume
 ) -> None:
     settings = configured(oversize="split")
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     images = [[b"%d" % n, b"%d" % version * (LIMIT // 5)] for n in range(3) for version in (1, 2)]
     await source.commit(source.rows(Action.UPDATE, *images))
@@ -145,10 +145,10 @@ async def test_split_keeps_the_two_images_of_an_update_together(
 
 
 async def test_a_claim_check_has_the_location_of_the_value(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
 ) -> None:
     settings = configured(oversize="claim_check")
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, LIMIT)), source.insert((2, 9), first=1))
     check, message = await consumer.until(2)
@@ -161,11 +161,11 @@ async def test_a_claim_check_has_the_location_of_the_value(
     assert (await dead_letters("list", "--json"))[1] == []
 
 
-async def test_stop_stops_and_names_table_and_position(
-    configured: Callable[..., Settings], run: Run, consumed: Consume
+async def test_policy_stop_ends_the_publisher_and_the_error_names_table_and_position(
+    configured: Callable[..., Settings], run: Run, consume: Consume
 ) -> None:
     settings = configured(oversize="stop")
-    await consumed(settings)
+    await consume(settings)
     publisher, source = await run(settings)
     await source.commit(source.insert((1, LIMIT)))
     failure = await publisher.failure()
@@ -176,18 +176,25 @@ async def test_stop_stops_and_names_table_and_position(
     assert progress.transaction == 0
 
 
-@pytest.mark.parametrize("policy", ["deadletter", "stop"])
-async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, policy: str
+#: an update of 200 MB, larger than reader.row_limit
+UNREAD = OversizedRow(ITEMS.fingerprint, Action.UPDATE, 5, 4, 104, 200_000_000)
+
+
+async def test_policy_stop_ends_the_publisher_at_a_row_that_was_not_read(
+    configured: Callable[..., Settings], run: Run
 ) -> None:
-    settings = configured(oversize=policy)
-    consumer = await consumed(settings)
-    publisher, source = await run(settings)
-    unread = OversizedRow(ITEMS.fingerprint, Action.UPDATE, 5, 4, 104, 200_000_000)
-    await source.commit(unread, source.insert((1, 9), first=6))
-    if policy == "stop":
-        assert "shop.items at log.1:4" in str(await publisher.failure())
-        return
+    publisher, source = await run(configured(oversize="stop"))
+    await source.commit(UNREAD)
+    assert "shop.items at log.1:4" in str(await publisher.failure())
+
+
+async def test_a_row_that_was_not_read_becomes_a_dead_letter_without_value(
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
+) -> None:
+    settings = configured(oversize="deadletter")
+    consumer = await consume(settings)
+    _, source = await run(settings)
+    await source.commit(UNREAD, source.insert((1, 9), first=6))
     assert numbers(await consumer.until(1)) == [1]
     _, (letter,), _ = await dead_letters("list", "--json")
     assert letter.items() >= {"reason": "unread", "row": 5, "bytes": 200_000_000, "value": False}.items()
@@ -197,36 +204,36 @@ async def test_a_row_that_was_not_read_leaves_a_dead_letter_without_value(
 
 
 async def test_a_row_that_cannot_be_encoded_becomes_a_dead_letter(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The `databus` format can encode any value; formats of text cannot."""
+    """The `databus` format can encode every value, so the test makes its encoder refuse one."""
     encode = Databus.change
 
-    def picky(databus: Databus, change: Change) -> Iterable[Record]:
+    def encode_all_but_2(databus: Databus, change: Change) -> Iterable[Record]:
         if any(row[0] == b"2" for row in change.rows):
-            raise PoisonError("2 is not to be had")
+            raise PoisonError("2 is refused")
         return encode(databus, change)
 
-    monkeypatch.setattr(Databus, "change", picky)
+    monkeypatch.setattr(Databus, "change", encode_all_but_2)
     settings = configured(oversize="split")
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, 9), (2, 9), (3, 9), (4, 9)))
     assert numbers(await consumer.until(2)) == [1, 3, 4]
     _, (letter,), _ = await dead_letters("list", "--json")
     assert letter.items() >= {"reason": "unencodable", "row": 1, "value": False}.items()
-    assert letter["error"].endswith("2 is not to be had")
+    assert letter["error"].endswith("2 is refused")
 
 
-async def test_a_limit_lowered_while_it_runs_is_learnt_and_nothing_is_lost(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
+async def test_no_row_is_lost_when_a_topics_limit_is_lowered_while_the_publisher_runs(
+    configured: Callable[..., Settings], run: Run, consume: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:
     settings = configured()
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, 9)))
     assert numbers(await consumer.until(1)) == [1]
-    await take_at_most(admin, topic_of(settings), LIMIT // 4)
+    await set_limit(admin, topic_of(settings), LIMIT // 4)
     events = [source.insert((n, LIMIT // 2 if n == 5 else LIMIT // 40), first=n) for n in range(2, 20)]
     await source.commit(*events)
     await source.claim()
@@ -236,12 +243,12 @@ async def test_a_limit_lowered_while_it_runs_is_learnt_and_nothing_is_lost(
 
 
 async def test_rows_of_a_key_stay_in_one_partition_and_statements_go_to_all(
-    configured: Callable[..., Settings], run: Run, consumed: Consume, admin: AIOKafkaAdminClient
+    configured: Callable[..., Settings], run: Run, consume: Consume, admin: AIOKafkaAdminClient
 ) -> None:
     settings = configured(partition_by="primary_key", partitions=4)
-    consumer = await consumed(settings, partitions=4)
+    consumer = await consume(settings, partitions=4)
     publisher, source = await run(settings)
-    # by its CRC-32 a row with key 1 goes to partition 3, with 2 or 0 to partition 1
+    # the CRC-32 of key 1 gives partition 3, that of 2 and 0 partition 1
     moved, kept = ([b"1", b""], [b"2", b""]), ([b"2", b""], [b"0", b""])
     await source.commit(source.insert(*((n, 9) for n in range(40))))
     await source.commit(source.rows(Action.UPDATE, *moved, *kept))
@@ -266,10 +273,10 @@ async def test_rows_of_a_key_stay_in_one_partition_and_statements_go_to_all(
 
 
 async def test_a_publisher_that_is_stopped_commits_only_complete_transactions(
-    configured: Callable[..., Settings], run: Run, consumed: Consume
+    configured: Callable[..., Settings], run: Run, consume: Consume
 ) -> None:
     settings = configured()
-    consumer = await consumed(settings)
+    consumer = await consume(settings)
     publisher, source = await run(settings)
     await source.commit(source.insert((1, 9)))
     await consumer.until(1)
@@ -298,7 +305,7 @@ async def test_a_table_without_primary_key_stays_in_one_partition(
     assert ([message["Partition"]], numbers([message])) == (used, list(range(20)))
 
 
-async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configured(
+async def test_existing_topics_are_not_altered_and_new_ones_are_created_as_configured(
     configured: Callable[..., Settings], run: Run, changes: Consume, admin: AIOKafkaAdminClient
 ) -> None:
     settings = configured(partitions=3, topic_settings={"retention.ms": 123456, "max.message.bytes": "30000"})
@@ -307,7 +314,7 @@ async def test_existing_topics_are_left_as_they_are_and_new_ones_made_as_configu
     _, source = await run(settings)
     rows = msgspec.structs.replace(source.insert((2, 9)), table=kept.fingerprint)
     await source.commit(TableDefinition(kept), source.insert((1, 9)), rows)
-    await source.taken()
+    await source.wait_until_published()
     await (await changes(topic_of(settings), partitions=3)).until(1)
     await existing.until(1)
     wanted = {topic_of(settings): ("123456", "30000"), f"{settings.name}.shop.kept": ("777", "1048588")}
@@ -326,15 +333,15 @@ async def test_a_transaction_timeout_that_the_broker_does_not_allow_is_reported(
     assert str(failure).startswith("publisher.transaction_timeout: ")
 
 
-async def test_a_reader_that_stalls_in_a_transaction_is_given_up_before_kafka_aborts_it(
-    configured: Callable[..., Settings], run: Run, consumed: Consume
+async def test_a_reader_that_stalls_in_a_transaction_loses_its_generation_before_kafka_aborts_the_transaction(
+    configured: Callable[..., Settings], run: Run, consume: Consume
 ) -> None:
     settings = configured(transaction_timeout="4s")
-    changes = await consumed(settings)
+    changes = await consume(settings)
     _, source = await run(settings)
     await source.commit(source.insert((1, 1)))
     assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"1"]
     await source.begin(source.insert((2, 1)))
-    await source.claim()  # another generation, and the publisher continues
+    await source.claim()  # the publisher has opened another generation
     await source.commit(source.insert((3, 1)))
     assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"3"]

@@ -24,13 +24,13 @@ from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.session import open_session
 from devstack import Server
 from devstack.jars import resolve
-from integration.sink_peers import Cells, DumpServer, SamplePublisher, read, serving, table
+from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, serving
 
 #: py4j leaves the connection of an ended thread to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
-ITEMS = table("items", "id int(11)", "name varchar(20)")
+ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ class Sink:
         self.spark = spark
 
     async def run(self) -> None:
-        """Bring the lake up to date with Kafka."""
+        """Bring the lake up to date with what is in Kafka now."""
         await service.keep_up_to_date(self.settings, Health(), self.spark, self.lake, until_idle=True)
 
     def dump(self, rows: dict[Table, list[Row]]) -> None:
@@ -67,14 +67,14 @@ class Sink:
             0, self.dumps.manifest(self.publisher.position, rows, kafka_offsets=dict(self.publisher.offsets))
         )
 
-    def mirror(self, of: Table) -> list[Cells]:
+    def mirror(self, table: Table) -> list[Cells]:
         """Read a mirror, ordered by its first column."""
-        return read(self.lake.mirror("shop", of.name), "SELECT * FROM t ORDER BY 1")
+        return read(self.lake.mirror("shop", table.name), "SELECT * FROM t ORDER BY 1")
 
-    def changes(self, of: Table, columns: str = "*") -> list[Any]:
+    def changes(self, table: Table, columns: str = "*") -> list[Any]:
         """Read columns of a change log, in order."""
         query = f"SELECT {columns} FROM t ORDER BY _offset, _row"
-        return [tuple(row.values()) for row in read(self.lake.changes("shop", of.name), query)]
+        return [tuple(row.values()) for row in read(self.lake.changes("shop", table.name), query)]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -
 async def test_the_stream_continues_the_dump_without_gap_or_duplicate(sink: Sink) -> None:
     publisher = sink.publisher
     await publisher.send((ITEMS, INSERT, [[b"1", b"one"], [b"2", b"two"]]))
-    offsets = dict(publisher.offsets)  # read before the position: changes between the two are in both
+    offsets = dict(publisher.offsets)  # older than the position: the dump and Kafka both contain the next changes
     await publisher.send((ITEMS, UPDATE, [[b"1", b"one"], [b"1", b"uno"]]), (ITEMS, DELETE, [[b"2", b"two"]]))
     manifest = sink.dumps.manifest(publisher.position, {ITEMS: [[b"1", b"uno"], [b"3", None]]}, kafka_offsets=offsets)
     sink.dumps.manifests.append(manifest)
@@ -117,9 +117,9 @@ async def test_the_stream_continues_the_dump_without_gap_or_duplicate(sink: Sink
 async def test_changes_after_a_failover_are_kept_despite_lower_file_numbers(sink: Sink) -> None:
     publisher, dumps = sink.publisher, sink.dumps
     await publisher.send((ITEMS, INSERT, [[b"1", b"one"]]))
-    of_first = Position("0-1-5", publisher.position.file, publisher.position.offset)
-    dumps.manifests.append(dumps.manifest(of_first, {ITEMS: [[b"1", b"one"]]}, source="mariadb 10.11 first"))
-    await publisher.send_progress(Progress(of_first, 1, 1, "first"))
+    first_position = Position("0-1-5", publisher.position.file, publisher.position.offset)
+    dumps.manifests.append(dumps.manifest(first_position, {ITEMS: [[b"1", b"one"]]}, source="mariadb 10.11 first"))
+    await publisher.send_progress(Progress(first_position, 1, 1, "first"))
     await sink.run()
     publisher.position = Position(file="other-bin.000002", offset=4)
     await publisher.send_progress(Progress(Position("0-1-5"), 1, 1, "second"))
@@ -161,8 +161,8 @@ TYPES: dict[str, tuple[bytes, Any]] = {
 }
 
 
-async def test_every_type_keeps_its_value_from_dump_and_stream(sink: Sink) -> None:
-    everything = table("types", "id int(11)", *TYPES)
+async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink) -> None:
+    everything = describe_table("types", "id int(11)", *TYPES)
     texts = [text for text, _ in TYPES.values()]
     sink.dump({everything: [[b"1", *texts], [b"2", *[None] * len(texts)]]})
     await sink.publisher.send((everything, INSERT, [[b"3", *texts], [b"4", *[None] * len(texts)]]))
@@ -179,7 +179,7 @@ async def test_every_type_keeps_its_value_from_dump_and_stream(sink: Sink) -> No
 
 
 async def test_updates_deletes_and_key_changes_are_applied_in_order(sink: Sink) -> None:
-    lines = table("lines", "order_id int(11)", "n varchar(9)", "text varchar(9)", key=(0, 1))
+    lines = describe_table("lines", "order_id int(11)", "n varchar(9)", "text varchar(9)", key=(0, 1))
     sink.dump({lines: [[b"1", b"a", b"x"], [b"1", b"b", b"y"], [b"2", b"a", b"z"]]})
     await sink.publisher.send(
         (lines, UPDATE, [[b"1", b"b", b"y"], [b"1", b"c", b"y"], [b"1", b"a", b"x"], [b"1", b"b", b"x"]]),
@@ -192,12 +192,13 @@ async def test_updates_deletes_and_key_changes_are_applied_in_order(sink: Sink) 
 
     assert [tuple(row.values()) for row in sink.mirror(lines)] == [(1, "b", "x"), (1, "c", "y"), (2, "a", "new")]
     actions = [action for (action,) in sink.changes(lines, "_action")]
-    assert actions == [*["update_before", "update_after"] * 2, "delete", "insert", "insert", "delete"]
+    updates = ["update_before", "update_after"] * 2
+    assert actions == [*updates, "delete", "insert", "insert", "delete"]
 
 
 async def test_columns_added_and_widened_within_a_batch_are_applied(sink: Sink) -> None:
-    wider = table("items", "id bigint(20)", "name varchar(20)", "price decimal(8,2)", "seen datetime(6)")
-    widest = table("items", "id bigint(20)", "name varchar(20)", "price decimal(12,2)", "seen datetime(6)")
+    wider = describe_table("items", "id bigint(20)", "name varchar(20)", "price decimal(8,2)", "seen datetime(6)")
+    widest = describe_table("items", "id bigint(20)", "name varchar(20)", "price decimal(12,2)", "seen datetime(6)")
     sink.dump({ITEMS: [[b"1", b"one"]]})
     await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]))
     await sink.publisher.send(
@@ -224,7 +225,7 @@ async def test_a_repeated_batch_changes_nothing(sink: Sink) -> None:
     await sink.publisher.send((ITEMS, UPDATE, [[b"2", b"two"], [b"3", b"three"]]))
     await sink.run()
     tables = [DeltaTable(path) for path in (sink.lake.mirror("shop", "items"), sink.lake.changes("shop", "items"))]
-    versions, log = [of.version() for of in tables], sink.changes(ITEMS)
+    versions, log = [table.version() for table in tables], sink.changes(ITEMS)
 
     # As after a crash directly after the last Delta commit.
     (sink.lake.checkpoint / "commits" / "1").unlink()
@@ -232,13 +233,13 @@ async def test_a_repeated_batch_changes_nothing(sink: Sink) -> None:
     await sink.run()
 
     assert (sink.lake.checkpoint / "commits" / "1").exists()
-    assert [DeltaTable(of.table_uri).version() for of in tables] == versions
+    assert [DeltaTable(table.table_uri).version() for table in tables] == versions
     assert sink.changes(ITEMS) == log
     assert [row["id"] for row in sink.mirror(ITEMS)] == [1, 3]
 
 
 async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
-    born = table("born", "id int(11)", "name varchar(20)")
+    born = describe_table("born", "id int(11)", "name varchar(20)")
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"]]})
     await sink.publisher.send(
         (ITEMS, INSERT, [[b"3", b"three"]]),
@@ -259,9 +260,9 @@ async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
     assert [a for (a,) in sink.changes(born, "_action")] == ["create", "insert", "create", "drop", "create", "insert"]
 
 
-async def test_a_table_that_cannot_be_mirrored_gets_a_change_log(sink: Sink) -> None:
-    keyless = table("keyless", "name varchar(20)", key=())
-    unseen = table("unseen", "id int(11)")  # neither in the dump nor created since
+async def test_a_table_that_cannot_be_mirrored_gets_only_a_change_log(sink: Sink) -> None:
+    keyless = describe_table("keyless", "name varchar(20)", key=())
+    unseen = describe_table("unseen", "id int(11)")  # neither in the dump nor created since
     sink.dump({ITEMS: [], keyless: [[b"a"]]})
     await sink.publisher.send((keyless, INSERT, [[b"b"], [b"b"]]), (unseen, INSERT, [[b"7"]]))
 
@@ -277,7 +278,7 @@ async def test_a_table_that_cannot_be_mirrored_gets_a_change_log(sink: Sink) -> 
 WRONG = {
     "no JSON": "?",
     "no base64": '{"Table":T,"Action":"insert","Rows":[["?","b"]]}',
-    "a cell too few": '{"Table":T,"Action":"insert","Rows":[["MQ=="]]}',
+    "a row without its last cell": '{"Table":T,"Action":"insert","Rows":[["MQ=="]]}',
     "an update without its after image": '{"Table":T,"Action":"update","Rows":[["MQ==",null]]}',
     "no rows": '{"Table":T,"Action":"insert","Query":"MQ=="}',
     "no table": '{"Action":"insert","Rows":[["MQ==",null]]}',
@@ -287,7 +288,7 @@ COLUMNS = '{"Schema":"shop","Name":"t","Columns":[{"Name":"a","RawType":"int"},{
 KEY = '{"Pos":{"Name":"mysql-bin.000009","Pos":999},"Action":"DML"}'
 
 
-def test_a_message_that_is_not_in_the_format_is_never_dropped(spark: SparkSession) -> None:
+def test_a_message_that_is_not_in_the_format_is_kept_and_marked_invalid(spark: SparkSession) -> None:
     right = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
     records = [(KEY, value) for value in (right, *WRONG.values())] + [("{}", right)]
     parsed = decode.parse_messages(_records(spark, records), Position(file="mysql-bin.000009", offset=1))
@@ -297,11 +298,15 @@ def test_a_message_that_is_not_in_the_format_is_never_dropped(spark: SparkSessio
     assert found == {0: True} | dict.fromkeys(range(1, len(records)), False)
 
 
-# T19: binlog file names get longer at .999999, offsets need more than 32 bits
+# T19: binlog file names get longer after .999999, and offsets need more than 32 bits
 def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bits(spark: SparkSession) -> None:
     positions = {
-        **{("log.999999", 5 << 32): False, ("log.1000000", 4): False, ("log.1000000", (5 << 32) - 1): False},
-        **{("log.1000000", (5 << 32) + 1): True, ("other.1000001", 4): True, ("other.1000000", 4): False},
+        ("log.999999", 5 << 32): False,
+        ("log.1000000", 4): False,
+        ("log.1000000", (5 << 32) - 1): False,
+        ("log.1000000", (5 << 32) + 1): True,
+        ("other.1000000", 4): False,
+        ("other.1000001", 4): True,
     }
     value = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
     records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in positions]
@@ -318,7 +323,7 @@ def _records(spark: SparkSession, messages: list[tuple[str, str]]) -> DataFrame:
     return spark.sql(f"SELECT *, 't' topic, 0 partition, now() timestamp FROM VALUES {rows} AS v(key, value, offset)")
 
 
-async def test_a_message_that_cannot_be_decoded_stops_the_sink_with_its_offset(sink: Sink) -> None:
+async def test_a_message_that_cannot_be_decoded_stops_the_sink_and_the_error_names_its_offset(sink: Sink) -> None:
     sink.dump({ITEMS: []})
     await sink.publisher.send_raw(ITEMS, KEY.encode(), b"?")
     with pytest.raises(SchemaMismatch, match=r"shop.items, partition 0, offset 0: not a message in the databus format"):

@@ -1,4 +1,4 @@
-"""How the sink starts: it requests and downloads a dump, and reports what is missing."""
+"""The sink's start: it requests and downloads a dump, and reports what is missing."""
 
 import asyncio
 import sys
@@ -10,13 +10,16 @@ import pytest
 import yaml
 
 from databus.dump_client import DumpApi
-from databus.errors import DumpApiUnavailable, DumpUnusable
+from databus.errors import DumpApiUnavailable, DumpUnusable, KafkaUnavailable
 from databus.log_events import LogEvent
 from databus.manifest import State
+from databus.settings import Settings
 from databus_binlog import Position
-from integration.sink_peers import DumpServer, serving, table
+from databus_spark_sink.lake import LakeLayout
+from databus_spark_sink.offsets import starting_offsets
+from integration.sink_peers import DumpServer, describe_table, serving
 
-ITEMS = table("items", "id int(11)", "name varchar(20)")
+ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
 @pytest.fixture
@@ -31,11 +34,12 @@ async def api(dumps: DumpServer) -> AsyncIterator[DumpApi]:
 
 
 async def test_the_client_waits_for_a_requested_dump(dumps: DumpServer, api: DumpApi) -> None:
-    done = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: [[b"1", b"one"]]})
-    dumps.on_request = [msgspec.structs.replace(done, state=state) for state in (State.PENDING, State.RUNNING)] + [done]
-    assert await api.take(["shop.*"]) == done
+    complete = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: [[b"1", b"one"]]})
+    unfinished = [msgspec.structs.replace(complete, state=state) for state in (State.PENDING, State.RUNNING)]
+    dumps.on_request = [*unfinished, complete]
+    assert await api.take(["shop.*"]) == complete
 
-    dumps.on_request = [msgspec.structs.replace(done, state=State.FAILED, error="shop.items was changed by DDL")]
+    dumps.on_request = [msgspec.structs.replace(complete, state=State.FAILED, error="shop.items was changed by DDL")]
     with pytest.raises(DumpUnusable, match=r"dump-1 is failed: shop\.items was changed by DDL"):
         await api.take(["shop.*"])
 
@@ -70,10 +74,22 @@ async def test_a_lease_that_cannot_be_renewed_is_logged_once(
     assert logged == [(LogEvent.LEASE_NOT_RENEWED, {"dump": "dump-1"})]
 
 
-async def test_an_unreachable_dump_api_is_a_retryable_error_without_the_login() -> None:
+async def test_the_error_for_an_unreachable_dump_api_does_not_contain_the_login() -> None:
     async with DumpApi("http://user:hunter2@127.0.0.1:1") as api:
         with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check dumps\.url\)"):
             await api.dumps()
+
+
+async def test_a_start_at_a_checkpoint_reports_an_unavailable_kafka_at_once(dumps: DumpServer, tmp_path: Path) -> None:
+    """Spark would report it only after a minute, and the sink would be ready meanwhile."""
+    layout = LakeLayout((tmp_path / "lake").as_uri())
+    offsets = layout.checkpoint / "sources" / "0" / "0"
+    offsets.parent.mkdir(parents=True)
+    offsets.touch()
+    assert layout.has_checkpoint
+    settings = Settings(name="shop", kafka={"bootstrap_servers": ["127.0.0.1:1"]}, spark={"tables": ["shop.*"]})
+    with pytest.raises(KafkaUnavailable):
+        await starting_offsets(settings, layout, dumps.manifest(Position(file="bin.000001", offset=4), {}))
 
 
 async def test_check_reports_missing_jars_in_one_line(tmp_path: Path) -> None:

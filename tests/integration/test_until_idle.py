@@ -1,4 +1,4 @@
-"""Reader and publisher with `--until-idle`: they end when everything in the binlog is in Kafka."""
+"""Reader and publisher with `--until-idle` end when everything in the binlog is in Kafka."""
 
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle
@@ -12,7 +12,7 @@ async def test_each_run_publishes_what_was_written_since_the_last_one(
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     pipeline = make_pipeline(source, schema)
-    await run_until_idle(pipeline)  # it begins at the end of the binlog
+    await run_until_idle(pipeline)  # the first run starts at the end of the binlog
     await execute("INSERT INTO t VALUES (1), (2)")
     await run_until_idle(pipeline)
     await execute("INSERT INTO t VALUES (3)")
@@ -21,7 +21,7 @@ async def test_each_run_publishes_what_was_written_since_the_last_one(
     assert [message["Rows"] for message in found] == [[[b"1"], [b"2"]], [[b"3"]]]
 
 
-async def test_the_position_is_the_end_of_the_binlog(
+async def test_a_run_without_captured_changes_moves_the_position_to_the_end_of_the_binlog(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

@@ -65,7 +65,7 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
     topics: Any = _Topics()
     while True:
         publication = Publication(_SETTINGS, producer, topics, progress)
-        await producer.prove(progress)
+        await producer.require_not_replaced(progress)
         await pipe.open(progress)
         with suppress(GenerationLost):
             await _publish(pipe, publication)

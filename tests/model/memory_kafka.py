@@ -123,10 +123,10 @@ class MemoryProducer:
             await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
         return True
 
-    async def relieve(self) -> None:
+    async def limit_memory(self) -> None:
         """Do nothing: no record is buffered."""
 
-    async def prove(self, progress: Progress) -> None:
+    async def require_not_replaced(self, progress: Progress) -> None:
         if self._kafka.commits_to_open:
             await self.commit(progress)
 

@@ -34,14 +34,14 @@ from devstack import Server
 from devstack.certificates import Authority
 from devstack.jars import resolve
 from devstack.pipeline import Pipeline
-from integration.dump_api import Api, publish
+from integration.dump_api import Api, produce
 from integration.secure.settings import Section, but, count_topics
-from integration.sink_peers import DumpServer, SamplePublisher, read, serving, table
+from integration.sink_peers import DumpServer, SamplePublisher, describe_table, read, serving
 
 #: py4j leaves the connection of a thread that has ended to the garbage collector
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
-ITEMS = table("items", "id int(11)", "name varchar(20)")
+ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
 # --- every service, by a password and by a certificate ----------------------------------------------------------------
@@ -83,7 +83,7 @@ async def test_rows_dumps_and_dead_letters_pass(
     assert [message["Rows"] for message in await replayed.until(1)] == [[[b"1", b"x" * 5000]]]
 
     async with Api(base_url=pipeline.url("dump-api")) as api:
-        manifest = await api.dumped(f"{schema}.t")
+        manifest = await api.take_dump(f"{schema}.t")
     assert manifest["kafka_offsets"][topic]["0"] > 0
 
 
@@ -143,7 +143,7 @@ async def test_spark_feeds_the_lake_writes_no_secret_there_and_says_why_it_is_re
 async def topic(kafka: Server) -> str:
     """A topic with one record."""
     name = f"one-{secrets.token_hex(3)}"
-    await publish(kafka, name, b"record")
+    await produce(kafka, name, b"record")
     return name
 
 

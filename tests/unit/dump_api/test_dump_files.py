@@ -36,7 +36,7 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_parts_are_bounded_and_together_contain_all_rows(tmp_path: Path) -> None:
+def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path) -> None:
     parts = PartWriter(tmp_path, ORDERS, size=3000)
     rows: list[Row] = [[b"%d" % number, None] for number in range(100)]
     for row in rows:
@@ -65,7 +65,7 @@ def test_a_table_name_is_escaped_in_the_file_name(tmp_path: Path, name: str, fil
     assert [found.name for found in parts.close()] == [file] == names_in(tmp_path)
 
 
-def test_the_longest_table_names_give_short_and_different_file_names(tmp_path: Path) -> None:
+def test_the_longest_table_names_give_different_file_names(tmp_path: Path) -> None:
     names = ["客" * 64, "客" * 63 + "户"]
     written = []
     for name in names:
@@ -75,7 +75,7 @@ def test_the_longest_table_names_give_short_and_different_file_names(tmp_path: P
     assert len({file.name for file in written}) == 2
 
 
-def test_written_parts_are_synced_with_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_syncs_the_files_and_then_their_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
     parts = PartWriter(tmp_path, ORDERS, size=1)
@@ -89,7 +89,7 @@ def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_identifiers_are_quoted_and_rows_are_in_primary_key_order() -> None:
+def test_identifiers_are_quoted_and_rows_are_selected_in_primary_key_order() -> None:
     strange = Table(schema="a`b", name="c.d", columns=(Column(name="`", type="int", raw_type="int"),), primary_key=(0,))
     assert select(strange).sql == "SELECT ```` FROM `a``b`.`c.d` FORCE INDEX (PRIMARY) ORDER BY ````"
 

@@ -1,4 +1,4 @@
-"""An unexpected error, as a client of dump-api sees it, and in the log."""
+"""What a client of dump-api and the log receive of an unexpected error."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""When a MariaDB read view contains everything that is in the binlog."""
+"""Whether a MariaDB read view contains everything that is in the binlog."""
 
 import pytest
 
@@ -14,13 +14,13 @@ from databus_dump_api.view import includes
         (Position("0-1-9,1-1-2", "log.000001", 900), Position("1-1-2,0-1-9", "log.000002", 300), True),
     ],
 )
-def test_a_view_behind_the_binlog_is_complete_only_with_the_same_gtids(
+def test_a_view_behind_the_end_of_the_binlog_is_complete_only_with_the_same_gtids(
     view: Position, end: Position, complete: bool
 ) -> None:
     assert includes(view, end) is complete
 
 
-# T19: binlog file names get longer at .999999, offsets need more than 32 bits
+# T19: binlog file names get longer after .999999, and offsets need more than 32 bits
 @pytest.mark.parametrize(
     ("view", "end", "complete"),
     [

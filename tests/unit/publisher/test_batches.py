@@ -1,4 +1,4 @@
-"""Records in batches: the commit is refused if any was not delivered."""
+"""Records are collected in batches; after a batch that was not delivered, nothing can be committed."""
 
 import asyncio
 from typing import Any
@@ -17,29 +17,29 @@ T0 = Partition("t", 0)
 
 
 class StalledKafka:
-    """Accepts no batch, as aiokafka does while the partition's previous one is in flight."""
+    """Lets every batch wait, like aiokafka while the partition's previous batch is in flight."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.called = asyncio.Event()
 
     async def send_batch(self, *_: Any, **__: Any) -> None:
-        self.asked.set()
+        self.called.set()
         await asyncio.Event().wait()
 
 
-class TakingKafka:
+class AcceptingKafka:
     """Accepts every batch, and never confirms it."""
 
     def __init__(self) -> None:
-        self.taken: list[RecordBatch] = []
+        self.accepted: list[RecordBatch] = []
 
     async def send_batch(self, batch: RecordBatch, *_: Any, **__: Any) -> "asyncio.Future[None]":
-        self.taken.append(batch)
+        self.accepted.append(batch)
         return asyncio.Future()
 
 
 class FencedKafka:
-    """Fails its first batch, and refuses the second one before that is reported."""
+    """Accepts a first batch, which then fails, and refuses the second batch before that failure is reported."""
 
     def __init__(self) -> None:
         self._first: asyncio.Future[None] | None = None
@@ -52,7 +52,7 @@ class FencedKafka:
         raise IllegalOperation("Can't send messages while not in transaction")
 
 
-async def test_a_refused_batch_raises_what_made_the_one_before_fail() -> None:
+async def test_a_refused_batch_raises_the_error_of_the_batch_that_failed_before_it() -> None:
     kafka: Any = FencedKafka()
     batches = Batches(kafka, transactional=True)
     batches.set_limit("t", Limit(1000))
@@ -63,27 +63,27 @@ async def test_a_refused_batch_raises_what_made_the_one_before_fail() -> None:
         await batches.flush()
 
 
-async def test_a_record_that_its_topic_refuses_leaves_the_batch_open_to_others() -> None:
-    kafka: Any = TakingKafka()
+async def test_a_batch_stays_open_after_a_record_that_is_too_large() -> None:
+    kafka: Any = AcceptingKafka()
     batches = Batches(kafka, transactional=False)
     batches.set_limit("t", Limit(1000))
     assert await batches.send(T0, Record(b"1", b"small"))
     assert not await batches.send(T0, Record(b"2", b"x" * 1000))
     assert not await batches.send(T0, Record(b"3", b"x" * 990))
     assert await batches.send(T0, Record(b"4", b"small"))
-    assert kafka.taken == []
+    assert kafka.accepted == []
     assert await batches.send(T0, Record(b"5", b"x" * 920))
-    (batch,) = kafka.taken
+    (batch,) = kafka.accepted
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"1", b"4"]
 
 
-async def test_a_batch_that_was_not_handed_over_forbids_the_commit() -> None:
+async def test_every_flush_fails_after_a_batch_that_was_not_sent() -> None:
     kafka: Any = StalledKafka()
     batches = Batches(kafka, transactional=False)
     batches.set_limit("t", Limit(2**20))
     assert await batches.send(T0, Record(b"key", b"value"))
     sending = asyncio.create_task(batches.flush())
-    await kafka.asked.wait()
+    await kafka.called.wait()
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending

@@ -1,4 +1,4 @@
-"""The memory of batches is requested from the kernel once, not for each batch."""
+"""The publisher requests memory for batches from the kernel once, not for each batch."""
 
 import platform
 import subprocess
@@ -8,7 +8,8 @@ import pytest
 
 from databus_publisher.batches import BATCH_BYTES
 
-#: in a process of its own, for it cannot be undone: page faults of a hundred requests, each of some copies of a batch
+#: prints the page faults of a hundred requests, each with several copies of a batch; a program, because the settings of
+#: malloc cannot be undone
 _PROGRAM = f"""
 import resource, sys
 from databus_publisher.record_batch import keep_freed_memory
@@ -31,6 +32,6 @@ def faults(how: str) -> int:
     return int(done.stdout)
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are left as they are")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc's malloc is configured")
 def test_the_memory_of_released_batches_is_reused() -> None:
     assert faults("kept") * 100 < faults("given back")

@@ -1,4 +1,4 @@
-"""What a publication may commit when a step fails, on a producer that refuses records and counts commits."""
+"""What a publication may commit after a failure, with a stand-in for the producer that can refuse records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,10 +35,12 @@ COMMIT = Commit("", "binlog.1", 30, 7)
 
 
 class Producer:
-    """Stands where databus_publisher.producer.Producer does; `takes` says whether records fit."""
+    """A stand-in for databus_publisher.producer.Producer."""
 
     def __init__(self) -> None:
-        self.takes = True
+        #: whether records fit
+        self.accepts = True
+        #: raised by `send`
         self.failure: Exception | None = None
         self.commits: list[Progress] = []
 
@@ -53,9 +55,9 @@ class Producer:
     async def send(self, partition: Partition, record: Record) -> bool:
         if self.failure:
             raise self.failure
-        return self.takes
+        return self.accepts
 
-    async def relieve(self) -> None: ...
+    async def limit_memory(self) -> None: ...
 
     async def partitions(self, topic: str) -> int:
         return 1
@@ -65,7 +67,7 @@ class Producer:
 
 
 class Topics:
-    """Stands where databus_publisher.topics.Topics does."""
+    """A stand-in for databus_publisher.topics.Topics."""
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None: ...
 
@@ -97,17 +99,17 @@ async def add(publication: Publication, *events: Event) -> None:
 
 @pytest.mark.parametrize("message_format", ["databus", "maxwell-json"])
 async def test_a_transaction_that_was_not_sent_completely_cannot_be_committed(publish, message_format):
-    """Maxwell's messages are sent when the transaction ends: a stop must not commit it then."""
+    """Maxwell's messages are sent only when the transaction ends, so that its last step may fail."""
     publication, producer = publish(message_format)
     await add(publication, *START, begin(1), ROW, COMMIT)
     assert publication.committable
-    producer.takes = False
-    with pytest.raises(FatalError, match="accepts batches of 10"):
+    producer.accepts = False
+    with pytest.raises(FatalError, match="accepts batches of 10 bytes"):
         await add(publication, begin(2), ROW, COMMIT)
     assert not publication.committable
 
 
-async def test_the_first_position_is_not_committed_without_the_head_of_the_history(publish):
+async def test_the_first_position_cannot_be_committed_without_the_head_of_the_schema_history(publish):
     publication, producer = publish("databus")
     producer.failure = KafkaUnavailable("away")
     with pytest.raises(KafkaUnavailable):
@@ -118,21 +120,21 @@ async def test_the_first_position_is_not_committed_without_the_head_of_the_histo
 async def test_a_heartbeat_that_was_not_sent_does_not_move_the_progress(publish):
     publication, producer = publish("debezium-json", heartbeat_interval_ms=1)
     await add(publication, *START)
-    producer.takes = False
+    producer.accepts = False
     with pytest.raises(FatalError):
         await add(publication, Heartbeat("", "binlog.1", 40, 5_000))
     assert not publication.committable
 
 
-async def test_everything_is_committed_before_the_end_is_taken(publish):
-    """The reader exits when the entry with the end is trimmed."""
+async def test_the_end_event_commits_everything_before_it(publish):
+    """The reader exits when the entry with `End` is trimmed."""
     publication, producer = publish("databus")
     await add(publication, *START, begin(1), ROW, COMMIT, End())
     assert (publication.ended, publication.committable) == (True, False)
     assert producer.commits[-1].transaction == 1
 
 
-async def test_a_reader_that_ends_inside_a_transaction_has_lost_its_generation(publish):
+async def test_an_end_event_inside_a_transaction_ends_the_generation(publish):
     publication, _ = publish("databus")
     with pytest.raises(GenerationLost, match="inside a transaction"):
         await add(publication, *START, begin(1), ROW, End())

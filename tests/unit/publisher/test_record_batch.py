@@ -46,21 +46,21 @@ def any_records(draw: random.Random, *, headers: bool) -> Iterator[Record]:
 
 
 @pytest.mark.parametrize("transactional", [True, False])
-@pytest.mark.parametrize("plain", [True, False])
-def test_a_batch_is_what_aiokafka_makes_of_its_records(transactional: bool, plain: bool) -> None:
+@pytest.mark.parametrize("headers", [False, True])
+def test_a_batch_has_the_same_bytes_as_aiokafkas(transactional: bool, headers: bool) -> None:
     draw, now = random.Random(8), NOW_MS
     for _ in range(200):
         ours, other = RecordBatch(LIMIT, transactional=transactional), theirs(transactional)
-        for count, record in enumerate(any_records(draw, headers=not plain)):
+        for count, record in enumerate(any_records(draw, headers=headers)):
             now += draw.choice([0, 0, 0, 1, 70, 9000, -1, -9000])
-            if plain:
-                took: int = ours.extend(now, *keys_values(record))
+            if headers:
+                added: int = ours.append(now, record.key, record.value, record.headers)
             else:
-                took = ours.append(now, record.key, record.value, record.headers)
-            theirs_took = other.append(count, now, record.key, record.value, list(record.headers))
-            assert bool(took) == (theirs_took is not None)
-            assert (ours.size(), ours.record_count()) == (other.size(), count + bool(took))
-            if not took:
+                added = ours.extend(now, *keys_values(record))
+            their_metadata = other.append(count, now, record.key, record.value, list(record.headers))
+            assert bool(added) == (their_metadata is not None)
+            assert (ours.size(), ours.record_count()) == (other.size(), count + bool(added))
+            if not added:
                 break
         state = draw.randrange(2**63), draw.randrange(2**15), draw.randrange(2**31)
         ours._set_producer_state(*state)
@@ -68,7 +68,7 @@ def test_a_batch_is_what_aiokafka_makes_of_its_records(transactional: bool, plai
         assert ours._build() == other.build()
 
 
-def test_a_batch_of_many_small_records_is_what_aiokafka_makes_of_them() -> None:
+def test_a_batch_of_many_small_records_has_the_same_bytes_as_aiokafkas() -> None:
     records = [Record(b"%d" % number, None) for number in range(10_000)]
     ours, other = RecordBatch(BATCH_BYTES, transactional=True), theirs(True, BATCH_BYTES)
     assert ours.extend(NOW_MS, *keys_values(*records)) == 10_000
@@ -77,7 +77,7 @@ def test_a_batch_of_many_small_records_is_what_aiokafka_makes_of_them() -> None:
     assert ours._build() == other.build()
 
 
-async def test_aiokafka_sends_a_batch_again_as_it_was() -> None:
+async def test_aiokafka_resends_a_batch_with_the_same_bytes() -> None:
     partition = TopicPartition("t", 0)
     cluster: Any = SimpleNamespace(leader_for_partition=lambda _: 1)
     transactions = TransactionManager(None, 60_000)
@@ -100,7 +100,7 @@ async def test_aiokafka_sends_a_batch_again_as_it_was() -> None:
     assert [(record.key, record.value) for record in read] == [(record.key, record.value) for record in records]
 
 
-def test_a_restarted_producer_takes_over_the_batch() -> None:
+def test_a_batch_is_built_again_only_for_a_new_producer_state() -> None:
     batch = RecordBatch(LIMIT, transactional=True)
     assert batch.append(NOW_MS, b"k", b"v", ())
     batch._set_producer_state(1, 2, 3)
@@ -122,14 +122,14 @@ def test_a_closed_batch_accepts_no_records() -> None:
         assert DefaultRecordBatch(bytes(batch._build())).validate_crc()
 
 
-def test_records_are_packed_from_an_index_until_there_is_no_room() -> None:
+def test_extend_adds_records_from_an_index_until_one_does_not_fit() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
     keys, values = [b"a", b"b", b"c", b"d"], (b"1", b"2", b"3" * LIMIT, b"4")
     assert [batch.extend(NOW_MS, keys, values, first) for first in (0, 2, 3, 4)] == [2, 0, 1, 0]
     assert [record.key for record in DefaultRecordBatch(bytes(batch._build()))] == [b"a", b"b", b"d"]
 
 
-def test_the_first_record_is_taken_whatever_its_size() -> None:
+def test_the_first_record_is_accepted_whatever_its_size() -> None:
     batch = RecordBatch(LIMIT, transactional=False)
     assert batch.append(NOW_MS, None, b"v" * 10 * LIMIT, ())
     assert batch.size() > 10 * LIMIT
@@ -137,9 +137,9 @@ def test_the_first_record_is_taken_whatever_its_size() -> None:
 
 
 @pytest.mark.parametrize("wrong", [("text", b""), (b"", 7)])
-def test_a_value_that_is_not_bytes_leaves_the_batch_unchanged(wrong: tuple[bytes, bytes]) -> None:
-    batch, good = (RecordBatch(LIMIT, transactional=False) for _ in range(2))
-    for each in batch, good:
+def test_invalid_arguments_leave_the_batch_unchanged(wrong: tuple[bytes, bytes]) -> None:
+    batch, untouched = (RecordBatch(LIMIT, transactional=False) for _ in range(2))
+    for each in batch, untouched:
         each.append(NOW_MS, b"k", b"v", ())
     with pytest.raises(TypeError):
         batch.append(NOW_MS, *wrong, ())
@@ -151,4 +151,4 @@ def test_a_value_that_is_not_bytes_leaves_the_batch_unchanged(wrong: tuple[bytes
         batch.extend(NOW_MS, [b"k"], [])
     with pytest.raises(ValueError, match="must not be negative"):
         batch.extend(NOW_MS, [b"k"], [b"v"], -1)
-    assert batch._build() == good._build()
+    assert batch._build() == untouched._build()

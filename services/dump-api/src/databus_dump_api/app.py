@@ -15,12 +15,12 @@ from databus_dump_api.download import Download
 from databus_dump_api.dumps import DumpManager
 
 _DESCRIPTION = """
-Versioned snapshots of complete tables. A dump is immutable. It has an exact position in the binlog, and the Kafka
-offsets from which its changes continue.
+Versioned snapshots of complete tables. A dump is immutable. Its manifest has its exact position in the binlog, and
+the Kafka offsets from which to consume the changes after it.
 
 1. `POST /v1/dumps` requests a dump; `GET` its `Location` until `state` is `complete` or `failed`.
-2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (Each download
-   has a lease of its own until it ends.)
+2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (A download has
+   a lease of its own until it ends.)
 3. Download the files of the manifest and compare their SHA-256. They are JSON lines in the `databus` message format,
    compressed with zstd.
 4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`.

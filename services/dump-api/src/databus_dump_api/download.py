@@ -30,13 +30,13 @@ class Download(FileResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a lease, send the file, release the lease."""
         lease = await self._dumps.lease(self._dump)
-        renewed = monotonic()
+        renewed_at = monotonic()
 
         async def renewing_send(message: Message) -> None:
-            nonlocal renewed
+            nonlocal renewed_at
             await send(message)
-            if monotonic() - renewed > self._renew_after:
-                renewed = monotonic()
+            if monotonic() - renewed_at > self._renew_after:
+                renewed_at = monotonic()
                 await self._renew(lease)
 
         try:

@@ -3,7 +3,7 @@
 A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
 first and then checks whether the dump is being deleted; deleting marks the dump first and then looks for leases.
 Whichever comes second sees the other. The mark is in memory, because only one process owns a storage. A crash does not
-undo a deletion: the manifest says `deleted` before the first file is removed.
+undo a deletion: the manifest is marked `deleted` before the first file is removed.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class DumpManager:
         self._deleting: set[str] = set()
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
-        """Accept a request for a dump of the tables that match, `None` for all. The worker takes it later.
+        """Accept a request for a dump of the tables that match `patterns`; None: all tables. The worker takes it later.
 
         Raises UnknownTables or PipelineNotStarted.
         """
@@ -152,7 +152,7 @@ class DumpManager:
         DUMPS.labels(self.get(manifest.id).state).inc()
 
     async def _delete_expired(self) -> None:
-        """Delete all dumps older than the newest `dumps.keep` complete ones; leased ones stay until the next run."""
+        """Delete all dumps older than the newest `dumps.keep` complete ones. Leased dumps stay until the next call."""
         complete = [manifest for manifest in self.newest_first() if manifest.state is State.COMPLETE]
         if len(complete) < self._settings.dumps.keep:
             return

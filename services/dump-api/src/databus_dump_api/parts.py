@@ -63,9 +63,11 @@ class _PartFile:
 
     def __init__(self, path: Path) -> None:
         self.file: BinaryIO = path.open("xb")
+        #: bytes before compression
         self.written = 0
         self._path = path
         self._rows = 0
+        #: bytes after compression
         self._bytes = 0
         self._hash = sha256()
         self._compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
@@ -94,7 +96,7 @@ class _PartFile:
 
 
 def _stem(table: Table) -> str:
-    """Name a table in characters that every file system and URL takes; a name that is too long ends in its hash."""
+    """Build a file name of a table, safe in every file system and URL; a name that is too long ends with a hash."""
     stem = f"{_safe(table.schema)}.{_safe(table.name)}"
     if len(stem) <= _LONGEST_STEM:
         return stem

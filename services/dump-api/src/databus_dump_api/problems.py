@@ -4,7 +4,7 @@ Problem
 ├── UnknownDump          404  there is no such dump, or it was deleted
 ├── UnknownFile          404  the dump's manifest has no such file
 ├── UnknownLease         404  the lease does not exist or has expired
-├── NotComplete          409  the dump is not complete, so it cannot be read
+├── NotComplete          409  the dump cannot be read: it is not complete, or it is being deleted
 ├── InUse                409  the dump cannot be deleted now
 └── UnknownTables        422  a requested table does not exist, is not captured or is not published
 
@@ -55,7 +55,7 @@ class UnknownLease(Problem):
 
 
 class NotComplete(Problem):
-    """The dump is not complete, so it cannot be read."""
+    """The dump cannot be read: it is not complete, or it is being deleted."""
 
     status = HTTPStatus.CONFLICT
 
@@ -73,7 +73,7 @@ class UnknownTables(Problem):
 
 
 class PipelineNotStarted(RetryableError):
-    """The pipeline has no position yet, so Kafka would not continue where a dump ends."""
+    """The pipeline has no position yet, so Kafka might lack the first changes after a dump."""
 
 
 class Document(msgspec.Struct, frozen=True):

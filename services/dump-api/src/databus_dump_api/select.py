@@ -37,7 +37,7 @@ def select(table: Table) -> Select:
     order = ", ".join(quoted(table.columns[index].name) for index in table.primary_key)
     ordered = f" FORCE INDEX (PRIMARY) ORDER BY {order}" if order else ""
     columns = ", ".join(_expression(column) for column in table.columns)
-    sql = f"SELECT {columns} FROM {quoted(table.schema)}.{quoted(table.name)}{ordered}"  # noqa: S608 - all is quoted
+    sql = f"SELECT {columns} FROM {quoted(table.schema)}.{quoted(table.name)}{ordered}"  # noqa: S608 - names are quoted
     conversions = ((index, _conversion(column)) for index, column in enumerate(table.columns))
     return Select(sql, tuple((index, convert) for index, convert in conversions if convert))
 
@@ -53,11 +53,11 @@ def _expression(column: Column) -> str:
     if column.type in {"enum", "set", "bit"}:
         return f"CAST({name} AS UNSIGNED)"  # `+ 0` would read a SET's 64th bit as a sign
     if column.type in {"float", "double"}:
-        return f"CAST({name} AS DOUBLE)"  # a FLOAT's text is rounded, that of FLOAT(m,d) and DOUBLE(m,d) padded
+        return f"CAST({name} AS DOUBLE)"  # the text of FLOAT is rounded, and that of FLOAT(m,d) and DOUBLE(m,d) padded
     if column.type in _PACKED:
         return f"CAST({name} AS BINARY({_PACKED[column.type]}))"
     if "zerofill" in column.raw_type.lower() and column.type != "year":
-        return f"{name} + 0"
+        return f"{name} + 0"  # without the padding
     return name
 
 

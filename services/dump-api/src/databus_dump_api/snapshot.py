@@ -1,9 +1,9 @@
 """Take one dump: Kafka offsets → host → table definitions → view with its position → rows of each table.
 
-Kafka's end offsets are read before the position, and the view contains everything that was in the binlog by then. So
-no change is missing from both. Consumers drop changes that are in both, by comparing positions. The offsets count only
-committed records, so the progress, which is read next, names the server that all these records came from. No step is
-repeated at a later position; any error fails the dump.
+The view is opened after Kafka's end offsets were read, and contains everything that was in the binlog when it was
+opened. So every change is in the dump, or in Kafka from these offsets on, or in both; consumers drop the changes that
+are in both, by comparing positions. The offsets end after committed records, so the progress, which is read next, names
+the server that all records before the offsets came from. Any error fails the dump.
 """
 
 import asyncio

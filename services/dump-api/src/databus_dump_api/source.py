@@ -1,7 +1,8 @@
 """Connections to the database that a dump is read from: always the host that the pipeline reads.
 
 A snapshot contains everything that is in its server's binlog, and Kafka was filled from that binlog. Another host may
-lag behind: changes that Kafka has already would be missing from the dump, and no consumer would notice.
+lag behind. Its dump would lack changes that Kafka already has, and consumers, which read only later ones, would not
+get them at all.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -75,7 +75,7 @@ class DumpStore:
         await self.save(_failed(manifest, error))
 
     async def remove(self, manifest: Manifest) -> None:
-        """Delete a dump. Its manifest says `deleted` first, so that a crash cannot bring the dump back."""
+        """Delete a dump. Its manifest is marked `deleted` first, so that a crash cannot bring the dump back."""
         await self.save(msgspec.structs.replace(manifest, state=State.DELETED))
         await asyncio.to_thread(shutil.rmtree, self.folder(manifest.id))
         del self._manifests[manifest.id]

@@ -24,7 +24,7 @@ WHERE t.table_schema = %s AND t.table_name = %s"""
 
 
 async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the published tables that match the patterns, all of them without patterns. Raises UnknownTables."""
+    """Find the published tables that match `patterns`; None: all of them. Raises UnknownTables."""
     published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
@@ -43,7 +43,7 @@ def publishing_rule(settings: Settings, table: Table) -> Rule | None:
 
 
 def table_topics(settings: Settings, table: Table) -> set[str]:
-    """Return the topic that the changes of a table are published to; empty if they are not published."""
+    """Return a set with the topic of a table's changes; an empty set if the table is not published."""
     rule = publishing_rule(settings, table)
     return {names.table_topic(rule.topic, settings.name, table)} if rule else set()
 
@@ -52,7 +52,7 @@ class PublishedTable:
     """A table as output `default` publishes it: without the columns, rows and values that its rule hides."""
 
     def __init__(self, settings: Settings, rule: Rule, table: Table) -> None:
-        """Apply the rule to the table. Raises InvalidSettings if the rule names columns the table does not have."""
+        """Apply the rule to the table. Raises InvalidSettings if the rule does not fit the table."""
         self._filter = filter_of(rule, table, settings.publisher.salt.get_secret_value().encode())
         #: the table with its published columns only
         self.table = self._filter.table if self._filter else table
@@ -74,7 +74,10 @@ class TableState:
 
 
 async def read_state(session: Queries, table: Table) -> TableState:
-    """Read a table's current definition. Raises SchemaMismatch if the table is gone, SourceNotReady for its engine."""
+    """Read a table's current definition.
+
+    Raises SchemaMismatch if the table is gone, and SourceNotReady if its engine has no consistent snapshots.
+    """
     found = await read_table(session, table.schema, table.name)
     facts = await session.query(_FACTS, (table.schema, table.name))
     if found is None or not facts:

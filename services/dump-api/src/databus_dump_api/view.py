@@ -31,9 +31,9 @@ log = get_logger(__name__)
 
 #: bytes of cell data after which a batch, one line of a dump file, is complete
 _BATCH = 64 * 1024
-#: seconds to wait for MySQL's global read lock; writers wait for as long
+#: seconds to wait for MySQL's global read lock; other sessions' writes wait meanwhile
 _LOCK_TIMEOUT = 5
-#: seconds that a commit may take from MariaDB's binlog to its engine; a semi-synchronous one waits for a replica there
+#: seconds between a transaction's write to MariaDB's binlog and its commit, which may wait for a semi-sync replica
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.05
 #: seconds that the server waits for us to read its rows
@@ -130,7 +130,7 @@ async def _start_mariadb(connection: Any, session: Session) -> Position:
 
 
 async def _start_mariadb_once(connection: Any) -> Position:
-    """Open a view, which replaces an open one, and return its position."""
+    """Open a view in place of the connection's last one, and return its position."""
     await execute(connection, _START)
     status = dict(await execute(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     file, offset = status.get(b"Binlog_snapshot_file", b"").decode(), int(status.get(b"Binlog_snapshot_position", 0))
@@ -147,7 +147,7 @@ async def _start_mariadb_once(connection: Any) -> Position:
 def includes(view: Position, end: Position) -> bool:
     """Return whether a view at `view` contains all transactions before `end`.
 
-    With equal GTID positions only events that are no transactions lie between the two, for instance a ROTATE.
+    If the GTID positions are equal, there are only events without a GTID between the two, for instance a ROTATE.
     """
     return _file_and_offset(view) >= _file_and_offset(end) or _gtids(view) == _gtids(end)
 
@@ -161,7 +161,7 @@ def _gtids(position: Position) -> str:
 
 
 async def _disable_binlog(connection: Any) -> None:
-    """Disable the session's binary logging, if permitted: with it MariaDB keeps metadata locks as long as the view."""
+    """Disable the session's binary logging, if permitted; otherwise MariaDB keeps all metadata locks until the end."""
     try:
         await execute(connection, "SET SESSION sql_log_bin = 0")
     except MySQLError as error:

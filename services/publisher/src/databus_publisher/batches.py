@@ -1,4 +1,4 @@
-"""Pack records into record batches of our own, which take a fifteenth of the time of aiokafka's `send` (ADR 8).
+"""Pack records into record batches of our own, in a fraction of the time that aiokafka's `send` takes (ADR 8).
 
 aiokafka commits a transaction even if one of its batches failed, so this module tracks the delivery of every batch.
 """
@@ -19,25 +19,28 @@ from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
-#: A partition's next batch is sent when the previous one is confirmed, so larger batches wait less often. By default,
-#: brokers accept 1 MiB; the request of one batch of this size still fits into a 1 MiB region of their heap.
+#: A partition's next batch is sent when the previous one is confirmed, so with larger batches the publisher waits less
+#: often. Brokers accept 1 MiB by default. A request with one batch of this size still fits into a heap region of 1 MiB.
 BATCH_BYTES = 960 * 1024
-#: limits of all batches that are being filled, and of all that are in flight
+#: limit of all batches together that are being filled
 _FILLING_BYTES = 16 * 2**20
+#: limit of all batches together that are in flight
 _IN_FLIGHT_BYTES = 8 * 2**20
-#: An idempotent producer retries a batch forever. We give up after this time: readiness shows it, and we reconnect.
+#: An idempotent producer retries a batch forever. The publisher gives up after this time, and reconnects.
 CONFIRM_SECONDS = 30
 _NS_PER_MS = 1_000_000
 
 
 class Limit(NamedTuple):
-    """The size in bytes that a topic accepts for a batch: with one record, and with several."""
+    """The sizes of a topic's batches, in bytes."""
 
+    #: what the topic accepts: limit of a batch with one record
     record: int
+    #: limit of a batch with several records
     batch: int = BATCH_BYTES
 
 
-#: for our own topics, whose records cannot be left out: the limit is not looked up, and Kafka rejects what is too large
+#: For our own topics: their records cannot be left out, so their limits are not looked up. Kafka rejects larger ones.
 UNLIMITED = Limit(2**31, 2**18)
 
 
@@ -64,7 +67,7 @@ class Batches:
         return self._limits[topic]
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
-        """Add records, starting at index `first`, to the partition's open batch until it is full. Returns how many."""
+        """Add records, starting at index `first`, to the partition's open batch until it is full. Return how many."""
         batch = self._filling.get(partition)
         return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
 
@@ -92,7 +95,7 @@ class Batches:
             await self._submit(partition)
         return True
 
-    async def relieve(self) -> None:
+    async def limit_memory(self) -> None:
         """Send batches that are not full yet if all of them together use too much memory."""
         few = len(self._filling) * BATCH_BYTES <= _FILLING_BYTES
         if not few and sum(batch.size() for batch in self._filling.values()) > _FILLING_BYTES:
@@ -101,10 +104,10 @@ class Batches:
     async def flush(self) -> None:
         """Send everything and wait until it is delivered. Raises the error of a failed delivery."""
         await self._submit_all()
-        await self.delivered()
+        await self.wait_until_delivered()
         self.raise_failure()
 
-    async def delivered(self, bytes_left: int = 0) -> None:
+    async def wait_until_delivered(self, bytes_left: int = 0) -> None:
         """Wait until at most `bytes_left` are in flight, whether delivery succeeds or not. Raises KafkaUnavailable."""
         with confirmed_in_time():
             while self._in_flight_bytes > bytes_left:
@@ -150,15 +153,15 @@ class Batches:
         self._in_flight_bytes += size
         self._records[topic] += records
         delivery.add_done_callback(partial(self._done, topic, records))
-        await self.delivered(_IN_FLIGHT_BYTES)
+        await self.wait_until_delivered(_IN_FLIGHT_BYTES)
 
     async def _hand_over(self, batch: RecordBatch, topic: str, number: int) -> "asyncio.Future[object]":
-        """Give a batch to aiokafka. Raises what made the transaction fail, if it has failed."""
+        """Give a batch to aiokafka. If the transaction has failed, raises the error of the batch that made it fail."""
         try:
             delivery: asyncio.Future[object] = await self._kafka.send_batch(batch, topic, partition=number)
         except IllegalOperation as error:
-            # aiokafka knows that the transaction has failed; the batches in flight are about to say why.
-            await self.delivered()
+            # aiokafka knows that the transaction has failed; the batches in flight are about to fail with the reason.
+            await self.wait_until_delivered()
             self.raise_failure()
             raise KafkaUnavailable("the Kafka transaction has failed") from error
         return delivery

@@ -11,13 +11,13 @@ from databus_messages.formats.base import ClaimCheck
 
 
 class ClaimChecks:
-    """A folder with a subfolder for each topic."""
+    """Stores values in a folder, with a subfolder for each topic."""
 
     def __init__(self, url: str) -> None:
         self._root = Path(unquote(urlsplit(url).path))
 
     async def store(self, topic: str, name: str, value: bytes) -> ClaimCheck:
-        """Store a value durably; the same value gives the same file. Raises FatalError if it cannot be written."""
+        """Store a value durably; the same name and value give the same file. Raises FatalError if writing fails."""
         digest = hashlib.sha256(value).hexdigest()
         path = self._root / topic / quote(f"{name}-{digest[:16]}", safe="")
         try:

@@ -24,7 +24,7 @@ class DeadLetters:
         self._logged: set[str] = set()
 
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
-        """Write a dead letter, with the original value if it fits. Raises FatalError if an empty one is too large."""
+        """Write a dead letter, with the original value unless it is too large. Raises FatalError if the rest is."""
         partition = self._partition = self._partition or await self._open()
         headers = letter.headers()
         if not await self._producer.send(partition, Record(letter.id, value, headers)):

@@ -1,4 +1,4 @@
-"""The pipeline's Kafka producer: sends records and commits them together with the progress they reach."""
+"""The pipeline's Kafka producer: sends records, and commits them together with the progress after them."""
 
 import asyncio
 import time
@@ -22,13 +22,13 @@ from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confi
 log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
-#: Kafka answers a commit before it has written the markers to all partitions. Until then it rejects the next
-#: transaction, and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
+#: Kafka answers a commit before it has written the markers to all partitions. Until it has, it rejects the
+#: next transaction, and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
 
 
 class Producer(Batches, ABC):
-    """Sends records, and commits them together with the progress they reach."""
+    """Sends records, and commits them together with the progress after them."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str, *, transactional: bool) -> None:
         super().__init__(kafka, transactional=transactional)
@@ -38,7 +38,7 @@ class Producer(Batches, ABC):
 
     @abstractmethod
     async def commit(self, progress: Progress) -> None:
-        """Commit the records sent since the last commit, together with the progress they reach.
+        """Commit the records sent since the last commit, together with the progress after them.
 
         Raises KafkaUnavailable if Kafka does not confirm it in time; it is then unknown whether it was committed.
         """
@@ -48,7 +48,7 @@ class Producer(Batches, ABC):
         """Discard the records sent since the last commit, if possible. Raises the error of a failed delivery."""
 
     @abstractmethod
-    async def prove(self, progress: Progress) -> None:
+    async def require_not_replaced(self, progress: Progress) -> None:
         """Raise if another publisher has replaced this one. Called before a generation is opened."""
 
     async def partitions(self, topic: str) -> int:
@@ -100,7 +100,7 @@ class ExactlyOnce(Producer):
         await self._end(self._kafka.commit_transaction)
         self._count_committed()
 
-    async def prove(self, progress: Progress) -> None:
+    async def require_not_replaced(self, progress: Progress) -> None:
         """Commit the progress once more: Kafka rejects this if the publisher was replaced while it was paused."""
         await self.commit(progress)
 
@@ -120,7 +120,7 @@ class ExactlyOnce(Producer):
 
 
 class AtLeastOnce(Producer):
-    """Sends data first, then the progress, and waits for each. Records sent before an abort are sent again."""
+    """Delivers the data first, then the progress. Records sent before an abort are sent again."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=False)
@@ -132,19 +132,19 @@ class AtLeastOnce(Producer):
         await self.flush()
         self._count_committed()
 
-    async def prove(self, progress: Progress) -> None:
-        """Do nothing: without fencing, a publisher that was replaced would move the progress back."""
+    async def require_not_replaced(self, progress: Progress) -> None:
+        """Do nothing: without transactions Kafka fences nobody, so a replaced publisher would set progress back."""
 
     async def abort(self) -> None:
         """Wait for the records in flight: later ones must come after them."""
         self.discard()
-        await self.delivered()
+        await self.wait_until_delivered()
         self.raise_failure()
 
 
 @asynccontextmanager
 async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
-    """Start the pipeline's producer. With transactions, Kafka fences its predecessor and aborts an open transaction."""
+    """Start the pipeline's producer. With transactions, Kafka fences the previous producer and aborts its open one."""
     timeout = settings.publisher.transaction_timeout
     exactly_once = settings.publisher.delivery == "exactly_once"
     identity = names.transactional_id(settings.name) if exactly_once else None

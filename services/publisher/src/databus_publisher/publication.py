@@ -48,7 +48,7 @@ class Publication:
         self._topics = topics
         self._history = SchemaHistoryWriter(producer, settings.name)
         self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
-        #: by topic, constant for a generation: adding partitions to a topic must not move its rows
+        #: number of partitions by topic; kept for a generation, so that added partitions do not move rows of a key
         self._partition_counts: dict[str, int] = {}
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
@@ -73,7 +73,7 @@ class Publication:
     async def add(self, events: list[Event], size: int) -> None:
         """Publish an entry's events, in order; `size` is the entry's size in bytes.
 
-        The progress moves only after an event's records were sent: a stop in between may commit the progress.
+        The progress moves only after an event's records were sent: a shutdown in between may commit the progress.
         """
         self._size += size
         for event in events:
@@ -97,7 +97,7 @@ class Publication:
                 case _:
                     await self._prepare(event)
                     await self._sender.send(self._encoder.messages(event))
-        await self._producer.relieve()
+        await self._producer.limit_memory()
 
     async def _prepare(self, event: Event) -> None:
         """Do the work that precedes the messages of a rare event."""
@@ -146,7 +146,7 @@ class Publication:
 
     async def _commit_first_position(self, event: Start) -> None:
         """Commit a new pipeline's position and tables before its first row, so that they are never resolved again."""
-        await self._history.complete_first()
+        await self._history.write_head()
         self._tracker.start(event)
         await self.commit()
 

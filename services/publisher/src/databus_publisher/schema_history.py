@@ -1,4 +1,4 @@
-"""Write tables to the schema history's topic, in the Kafka transaction that commits the progress they belong to."""
+"""Write table definitions to the schema history's topic, in the Kafka transaction that commits their progress."""
 
 from databus import names
 from databus.events import SchemaDefinition, Table
@@ -10,20 +10,21 @@ from databus_publisher.producer import Producer
 
 
 class SchemaHistoryWriter:
-    """Writes the definitions of one generation that are new or have changed."""
+    """Writes a generation's definitions, and omits those that are equal to the last one written for the same name."""
 
     def __init__(self, producer: Producer, pipeline: str) -> None:
         self._producer = producer
         self._partition = Partition(names.schema_topic(pipeline), 0)
         producer.set_limit(self._partition.topic, UNLIMITED)
+        #: last value by key; None: dropped
         self._written: dict[bytes, bytes | None] = {}
 
-    async def complete_first(self) -> None:
-        """Write the head, which marks the tables of the pipeline's first start as complete."""
+    async def write_head(self) -> None:
+        """Write the head record, which shows that the history contains all tables of the pipeline's first start."""
         await self._write(names.schema_key(), HEAD)
 
     async def table(self, table: Table) -> None:
-        """Write a table; without columns it was dropped."""
+        """Write a table; a table without columns was dropped."""
         await self._write(names.schema_key(table.schema, table.name), encode_table(table) if table.columns else None)
 
     async def schema(self, event: SchemaDefinition) -> None:

@@ -24,11 +24,13 @@ class Undelivered:
     partition: Partition
     reason: Reason
     error: str
+    #: bytes of the record's value or of the unread row; 0 if the message could not be encoded
     size: int = 0
-    #: None if the message could not be encoded
+    #: None if the message was not encoded
     record: Record | None = None
-    #: index of the record in the message, and the message's number of records
+    #: index of the record in its message
     index: int = 0
+    #: number of the message's records
     count: int = 1
 
 
@@ -89,7 +91,7 @@ class Sender:
                 return
         limit = self._producer.limit(partition.topic)
         size = len(record.value or b"")
-        error = f"{message} takes {size} bytes, topic {partition.topic} accepts batches of {limit.record}"
+        error = f"{message} takes {size} bytes, topic {partition.topic} accepts batches of {limit.record} bytes"
         await self._refuse(Undelivered(message, partition, "too_large", error, size, record, index, len(records)))
 
     async def _refuse_unread(self, message: Message, size: int) -> None:
@@ -108,7 +110,7 @@ class Sender:
     async def _refuse(self, undelivered: Undelivered) -> None:
         message, record = undelivered.message, undelivered.record
         content = message.content
-        if isinstance(content, Frame):  # without it consumers cannot see where transactions begin and end
+        if isinstance(content, Frame):  # without the frame, consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
         if self._policy == "stop":
             raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")

@@ -43,7 +43,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
                     async with open_producer(settings) as producer:
                         return await _serve(settings, health, pipe, topics, producer, until_idle=until_idle)
                 except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
-                    await topics.refused(refused)
+                    await topics.lower_limit(refused)
 
 
 async def _serve(
@@ -52,7 +52,7 @@ async def _serve(
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
-    await _check_outputs(settings)  # before a generation is opened, which ends the reader's current one
+    await _check_outputs(settings)  # before a generation is opened: that ends the reader's current one
     progress = await read_progress(settings, to_end=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
@@ -75,7 +75,7 @@ async def _serve(
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
     """Open a generation at the progress."""
-    await producer.prove(progress)
+    await producer.require_not_replaced(progress)
     await pipe.open(progress)
     metrics.GENERATIONS_OPENED.inc()
 
@@ -97,7 +97,7 @@ async def _publish(
     try:
         while True:
             health.beat()
-            entries, drained = await _taken(taking)
+            entries, drained = await _result(taking)
             if not drained:
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
             if entries:
@@ -110,11 +110,11 @@ async def _publish(
                 )
             if drained and publication.committable:
                 await uninterrupted(publication.commit())
-                await pipe.trim()  # this also learns the size of entries that arrived meanwhile
+                await pipe.trim()  # the pipe learns how large the entries are that arrived during the commit
             if until_idle and drained and publication.ended:
                 return
             if drained:
-                taking = asyncio.create_task(_take(pipe))  # not sooner: entries arriving during a commit are one batch
+                taking = asyncio.create_task(_take(pipe))  # only now, to take all entries that arrived meanwhile
     except asyncio.CancelledError:
         if publication.committable:
             await uninterrupted(publication.commit())
@@ -129,11 +129,11 @@ async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
     return await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS), pipe.drained
 
 
-async def _taken(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
-    """Wait for the result of `_take`."""
+async def _result(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
+    """Wait for a `_take` to end, and return its result."""
     taken = await taking
     if (task := asyncio.current_task()) and task.cancelling():
-        raise asyncio.CancelledError  # redis-py swallows a cancellation that arrives when a command was just sent
+        raise asyncio.CancelledError  # redis-py swallows a cancellation that arrives just after a command was sent
     return taken
 
 

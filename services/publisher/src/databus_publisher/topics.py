@@ -16,9 +16,9 @@ from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: Kafka never compacts the active segment, and a start reads all of it.
+#: bytes of a segment of the progress topic: Kafka never compacts the active one, and every start reads all of it
 _PROGRESS_SEGMENT = 8 * 2**20
-#: A topic's own limit overrides the broker's; requests of more than 100 MiB are rejected (socket.request.max.bytes).
+#: max.message.bytes of the dead-letter topic, in place of the broker's; a request may have up to 100 MiB by default
 _DEAD_LETTER_BYTES = 32 * 2**20
 
 
@@ -30,13 +30,13 @@ class Topics:
         self._admin = admin
         self._existing: set[str] | None = None
         self._limits: dict[str, Limit] = {}
-        #: max.message.bytes as Kafka last gave it
+        #: max.message.bytes of topics, as last read from Kafka
         self._max_bytes: dict[str, int] = {}
 
     async def ensure_progress(self) -> None:
         """Create the pipeline's progress topic, or verify it: one partition, compacted.
 
-        Raises FatalError for any other: a topic with retention would lose the pipeline's progress.
+        Raises FatalError for any other topic: one with retention would lose the pipeline's progress.
         """
         await self._ensure_compacted(names.progress_topic(self._settings.name))
 
@@ -82,13 +82,13 @@ class Topics:
         return self._limits[topic]
 
     async def raised_limit(self, topic: str) -> Limit | None:
-        """Look up the limit again, before a record is left out; None unless the topic accepts more than before."""
+        """Look up the limit again, because it may have been raised; None unless the topic accepts more than before."""
         if await max_batch_bytes(self._admin, topic) <= self._max_bytes.get(topic, 0):
             return None
         self._limits.pop(topic, None)
         return await self.limit(topic)
 
-    async def refused(self, refused: RecordTooLarge) -> None:
+    async def lower_limit(self, refused: RecordTooLarge) -> None:
         """Lower a topic's limit after Kafka rejected a batch: the limit was changed, or could not be looked up.
 
         Raises FatalError for our own topics, whose records cannot be left out.
@@ -102,7 +102,7 @@ class Topics:
                 refused.size - 1, min(old.batch, refused.size - 1 if refused.records == 1 else refused.size // 2)
             )
         self._limits[refused.topic] = new
-        text = f"{refused}; from now on at most {new.record} bytes are sent to it"
+        text = f"{refused}; from now on at most {new.record} bytes are sent to this topic"
         log.warning(LogEvent.RECORD_LIMIT_LOWERED, text, topic=refused.topic, limit=new.record)
 
     async def _exists(self, topic: str) -> bool:

@@ -23,21 +23,21 @@ _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.
 async def start_history(
     connection: SourceConnection, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
 ) -> SchemaHistory:
-    """Return the tables at the reader's position. At a pipeline's first start, read the tables and publish them."""
+    """Return the tables at the reader's position. At a pipeline's first start, read them and write them to the pipe."""
     history = await read_history(settings)
     if settings.publisher.delivery == "at_least_once" and not names_columns(connection.session.server):
         raise SourceNotReady(
             f"database {connection.host}: the binlog does not name columns, and with publisher.delivery=at_least_once "
-            "the schema history may be ahead of the rows: set binlog_row_metadata=FULL on the server"
+            "the schema history may be ahead of rows that are read again: set binlog_row_metadata=FULL on the server"
         )
     if progress.position is not None:
         if not (history.complete or names_columns(connection.session.server)):
             raise SchemaHistoryCorrupt(
-                f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or has no head, "
+                f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or incomplete, "
                 f"and the binlog does not name columns: set binlog_row_metadata=FULL on the server; {START_OVER}"
             )
         return history
-    first = await _first(connection, settings, health)
+    first = await _read_first(connection, settings, health)
     dropped = [
         Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()
     ]
@@ -46,11 +46,12 @@ async def start_history(
     return first
 
 
-async def _first(connection: SourceConnection, settings: Settings, health: Health) -> SchemaHistory:
+async def _read_first(connection: SourceConnection, settings: Settings, health: Health) -> SchemaHistory:
     """Read the tables as they were at the connection's position.
 
-    If DDL has changed them since, raises SourceUnavailable where a retry starts at a later position, else
-    SourceNotReady.
+    No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL has changed the tables
+    since that position, raises SourceUnavailable with `latest`, because a retry starts at a later position, and
+    SourceNotReady otherwise.
     """
     latest = settings.reader.start == StartLatest()
     if not latest and names_columns(connection.session.server):
@@ -77,7 +78,7 @@ async def _read(session: Session, source: Source) -> SchemaHistory:
 
 
 async def _has_ddl(connection: SourceConnection, settings: Settings, health: Health) -> bool:
-    """Return whether the log from the connection's position to its end has DDL that may concern captured schemas."""
+    """Return whether the binlog after the connection's position has DDL that may concern captured schemas."""
     async with connect_source(settings.source, connection.host) as session:
         stream = await session.dump(
             connection.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False

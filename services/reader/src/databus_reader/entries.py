@@ -11,7 +11,7 @@ from databus.events import Event, encode_events
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
 
-#: An entry is complete at this size: smaller ones cost round trips, larger ones only memory.
+#: An entry is complete at this size. Smaller entries need more round trips, larger ones only need more memory.
 ENTRY_BYTES = 96 * 1024
 _RECHECK_SECONDS = 0.05
 
@@ -41,36 +41,37 @@ class EntryWriter:
         for start in range(0, len(events), _FIXARRAY_MAX):
             chunk = events[start : start + _FIXARRAY_MAX]
             encoded = encode_events(chunk)
-            self._encoded.append(encoded[1:])  # without the array's header, which is one byte up to this length
+            self._encoded.append(encoded[1:])  # without the header of the chunk's msgpack array: one byte
             self._events += len(chunk)
             self._size += len(encoded)
             if self._size >= ENTRY_BYTES:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Start to append the collected events as one entry, after the previous append. Raises its error."""
+        """Start to append the collected events as one entry, after the previous append. Raises that append's error."""
         if not self._events:
             if self._appending and self._appending.done():
-                await self._appending  # raises its error: there may be no later append to do so
+                await self._appending  # raises its error now, because there may be no later append
             return
         payload = b"".join((_ARRAY32, self._events.to_bytes(4, "big"), *self._encoded))
         self._encoded, self._events, self._size = [], 0, 0
-        await self._appended()
+        await self._finish_append()
         self._appending = asyncio.create_task(self._append(payload))
 
-    async def published(self) -> None:
+    async def wait_until_published(self) -> None:
         """Wait until the publisher has published everything that was flushed."""
-        await self._appended()
-        await self._until(0, await self._pipe.backlog())
+        await self._finish_append()
+        await self._wait_for_backlog(0, await self._pipe.backlog())
 
     async def _append(self, payload: bytes) -> None:
-        await self._until(self._limit, await self._pipe.append(payload))
+        await self._wait_for_backlog(self._limit, await self._pipe.append(payload))
 
-    async def _appended(self) -> None:
+    async def _finish_append(self) -> None:
         if self._appending:
             await self._appending
 
-    async def _until(self, limit: int, backlog: int) -> None:
+    async def _wait_for_backlog(self, limit: int, backlog: int) -> None:
+        """Wait until the backlog, which is `backlog` bytes now, is at most `limit`."""
         while backlog > limit:
             metrics.BACKLOG_BYTES.set(backlog)
             self._health.beat()

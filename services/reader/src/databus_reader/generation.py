@@ -28,7 +28,7 @@ from databus_reader.source.switching import Switching
 
 log = get_logger(__name__)
 
-#: after this time without captured changes, the position is sent on its own
+#: after this time without captured changes, a heartbeat with the position is sent
 _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 
@@ -43,7 +43,10 @@ async def read_generation(
     *,
     until_idle: bool,
 ) -> None:
-    """Send the binlog from the connection's position on, until the generation is lost or until the binlog's end."""
+    """Send the binlog from the connection's position on; with `until_idle`, up to the binlog's end.
+
+    Raises GenerationLost, and SourceUnavailable if the host closes the connection.
+    """
     session, server, start = connection.session, connection.session.server, connection.position
     if not names_columns(server):
         advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
@@ -54,8 +57,8 @@ async def read_generation(
         await entries.write([Start(start, server.identity, server.flavor, time_us, connection.in_order)])
         await entries.flush()
         if progress.position is None:
-            # Otherwise `latest` could be a later position after a crash, although the reader was already ready.
-            await entries.published()
+            # Only then is the reader ready: before, a restart with `latest` would start at a later position.
+            await entries.wait_until_published()
         log.info(LogEvent.READING, f"reading {connection.host}", **position_fields(start))
         tracker = TableTracker(
             history,
@@ -103,21 +106,18 @@ async def _forward(
         if stream.drained:
             await entries.flush()
         if isinstance(chunk[-1], binlog.Heartbeat):
-            # With nothing to append, the backlog is read to notice a lost generation on an idle source too.
+            # Reading the backlog raises GenerationLost, which an idle source, with nothing to append, would not notice.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
         await switching.check()
 
 
 async def _end(translator: Translator, entries: EntryWriter) -> None:
-    """Send the end, and wait until the publisher has committed everything.
-
-    If the generation is lost before that, the reader has to claim the next one.
-    """
+    """Send `End`, and wait until the publisher has committed everything. Raises GenerationLost."""
     heartbeat = translator.take_heartbeat()
     await entries.write([heartbeat, End()] if heartbeat else [End()])
     await entries.flush()
-    await entries.published()
+    await entries.wait_until_published()
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:

@@ -26,9 +26,9 @@ _OPEN_SECONDS = 2.0
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Read the binlog as the active reader. After any error a new generation starts from the progress.
+    """Read the binlog as the active reader. When a generation is lost, the next starts from the progress.
 
-    With `until_idle`, return when the publisher has taken everything that is in the binlog now.
+    With `until_idle`, return when the publisher has committed everything that is in the binlog now.
     """
     require_engine(settings.reader.engine)
     async with (
@@ -57,11 +57,11 @@ async def _serve(
     *,
     until_idle: bool,
 ) -> bool:
-    """Read in a claimed generation. Return whether everything was read; False if the generation or the host is lost."""
+    """Read the binlog in a claimed generation. Return False if the generation or the host is lost, True at the end."""
     try:
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):
-                await switching.arrived(connection.host)
+                await switching.report_host(connection.host)
                 await read_generation(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
         return True
     except GenerationLost as lost:
@@ -83,8 +83,8 @@ async def _serve(
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     """Wait until the publisher has opened a generation, and claim it.
 
-    A reader that lost its lease may have claimed a generation before it noticed. Nobody else ends that generation, so
-    it is ended here.
+    Another reader may have claimed a generation shortly before it noticed that it had lost its lease. Nobody else ends
+    that generation, so it is ended here.
     """
     waited = 0.0
     while (progress := await pipe.claim()) is None:

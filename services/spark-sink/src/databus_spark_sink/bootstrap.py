@@ -1,6 +1,6 @@
 """Load a dump into an empty lake: choose → download → load → wait for the pipeline → write the marker.
 
-After a crash everything is repeated until the marker exists; files that are already downloaded are kept.
+Until the marker exists, each start repeats all steps, but keeps the files that it has already downloaded.
 """
 
 import asyncio
@@ -77,18 +77,19 @@ async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], f
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     for file in chain.from_iterable(manifest.files_of(tables)):
         path = folder / file.name
-        if not _lines(path).exists():
+        if not _decompressed(path).exists():
             await api.download(manifest.id, file, path)
             await asyncio.to_thread(_decompress, path)
 
 
 def _decompress(path: Path) -> None:
-    with path.open("rb") as compressed, durable.replacing(_lines(path)) as plain:
+    with path.open("rb") as compressed, durable.replacing(_decompressed(path)) as plain:
         zstandard.ZstdDecompressor().copy_stream(compressed, plain)
     path.unlink()
 
 
-def _lines(path: Path) -> Path:
+def _decompressed(path: Path) -> Path:
+    """Return the path of a downloaded file's decompressed content."""
     return path.with_suffix("")
 
 
@@ -115,7 +116,7 @@ def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest
     (files,) = manifest.files_of([table])
     lake.create_empty(spark, path, into)
     if files:
-        parsed = decode.parse_dump_lines(spark, [str(_lines(folder / file.name)) for file in files])
+        parsed = decode.parse_dump_lines(spark, [str(_decompressed(folder / file.name)) for file in files])
         typed_rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
     found, expected = spark.read.format("delta").load(str(path)).count(), sum(file.rows for file in files)
     if found != expected:

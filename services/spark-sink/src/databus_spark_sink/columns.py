@@ -32,7 +32,8 @@ _RAW_TYPE = re.compile(r"(?P<kind>\w+)\s*(?:\((?P<size>\d+)(?:,(?P<scale>\d+))?\
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 _INTEGERS = {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "year"}
-_SAME = {
+#: MySQL type → SQL type
+_TYPES = {
     "float": "float",
     "double": "double",
     "date": "date",
@@ -41,6 +42,7 @@ _SAME = {
 } | dict.fromkeys(
     ("time", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json", "enum", "set"), "string"
 )
+#: holds every BIGINT UNSIGNED
 _UNSIGNED_64 = "decimal(20,0)"
 
 
@@ -55,7 +57,7 @@ def lake_type(column: Column) -> str:
     if kind in ("decimal", "numeric"):
         # Decimals have up to 38 digits in Spark, 65 in MySQL.
         return f"decimal({size or 10},{scale or 0})" if int(size or 10) <= 38 else "string"
-    return _SAME.get(kind, "binary")
+    return _TYPES.get(kind, "binary")
 
 
 def value(column: Column, cell: str) -> str:

@@ -26,7 +26,8 @@ _KEY = "Pos struct<Name: string, Pos: bigint>"
 #: schema and name of a table
 Name: TypeAlias = tuple[str, str]
 
-_STRICT = {"columnNameOfCorruptRecord": "_corrupt"}
+#: stores a message that is not JSON of this schema in `_corrupt`, instead of making its fields NULL
+_REPORT_CORRUPT = {"columnNameOfCorruptRecord": "_corrupt"}
 
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 _DDL_ACTIONS = (Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE)
@@ -46,7 +47,7 @@ _VALID = f"""
 class DdlRecord:
     """A record with a DDL statement."""
 
-    #: in Kafka
+    #: the record's offset in Kafka
     offset: int
     action: Action
 
@@ -56,10 +57,11 @@ class SchemaVersion:
     """One schema of a table, and the messages of a batch that have it."""
 
     table: Table
-    #: `version` of its messages
+    #: column `version` of its messages
     key: str
-    #: Kafka offsets of the first and the last message
+    #: Kafka offset of the first message
     first: int
+    #: Kafka offset of the last message
     last: int
     #: number of row images
     images: int
@@ -67,7 +69,9 @@ class SchemaVersion:
 
 
 def parse_messages(records: DataFrame, after: Position, passed: Offsets | None = None) -> DataFrame:
-    """Parse Kafka records, and drop those that a dump at position `after` contains; those from `passed` on are kept.
+    """Parse Kafka records, and drop those that a dump at position `after` contains.
+
+    A record at or after its partition's offset in `passed` is kept, whatever its position.
 
     The columns are the record's metadata columns of the change log, `m` (the message), `images` (number of row images),
     `version` (equal for equal schemas), and `valid` (whether the message is in the format; invalid ones are kept).
@@ -79,7 +83,7 @@ def parse_messages(records: DataFrame, after: Position, passed: Offsets | None =
         sql.col("offset").alias("_offset"),
         sql.col("timestamp").alias("_time"),
         sql.from_json(sql.col("key").cast("string"), _KEY)["Pos"].alias("pos"),
-        sql.from_json(sql.col("value").cast("string"), _VALUE, _STRICT).alias("m"),
+        sql.from_json(sql.col("value").cast("string"), _VALUE, _REPORT_CORRUPT).alias("m"),
     )
     located = parsed.select(
         "_topic", "_partition", "_offset", "_time", "m", sql.expr("pos.Name as _file"), sql.expr("pos.Pos as _position")
@@ -104,7 +108,7 @@ def _is_after(passed: Offsets | None) -> str:
 
 def parse_dump_lines(spark: SparkSession, files: list[str]) -> DataFrame:
     """Parse the lines of a dump's decompressed files into messages, column `m`."""
-    return spark.read.text(files).select(sql.from_json("value", _VALUE, _STRICT).alias("m"))
+    return spark.read.text(files).select(sql.from_json("value", _VALUE, _REPORT_CORRUPT).alias("m"))
 
 
 def file_number(file: str) -> int:

@@ -79,7 +79,7 @@ def create_empty(spark: SparkSession, path: Path, wanted: Columns) -> None:
 
 
 def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
-    """Create a Delta table, or add missing columns and widen types. Returns the columns that it has then.
+    """Create a Delta table, or add missing columns and widen types. Returns the columns that the table then has.
 
     Columns that the source has dropped stay. Raises SchemaMismatch if a type can be neither kept nor widened.
     """
@@ -103,7 +103,7 @@ def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({listed})")
         log.warning(
             LogEvent.COLUMNS_ADDED,
-            f"{path} has new columns ({listed}): they are NULL in older rows, also where ALTER gave a default",
+            f"{path} has new columns ({listed}): they are NULL in older rows, even if ALTER TABLE gave a default",
         )
     if wider:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")

@@ -29,7 +29,7 @@ class Reset:
 
     #: Kafka offset of the last statement after which the table was empty; None if there is none
     offset: int | None = None
-    #: whether the table was created, so that the batch has its rows from the first one on
+    #: whether the batch created the table, so that the batch contains the table's first rows
     created: bool = False
 
 

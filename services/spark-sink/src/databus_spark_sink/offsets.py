@@ -53,7 +53,7 @@ def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool
 async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets | None:
     """Wait until the pipeline has passed the dump's position, and return Kafka's end offsets of that moment.
 
-    None without GTIDs. Raises DumpUnusable if the pipeline failed over to another server before it got there.
+    None without GTIDs. Raises DumpUnusable if the pipeline failed over to another server before it passed the position.
     """
     position = manifest.position or Position()
     if not position.gtid_set:
@@ -71,7 +71,7 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets |
         if progress and progress.position and not progress.position.gtid_set:
             return None
     ends = await _stable_end_offsets(settings)
-    # The progress of all records before these offsets is committed, so a failover before them is visible now.
+    # The progress of all records before these offsets is committed, so this raises if a failover precedes them.
     _has_passed(await read_progress(settings, to_end=True), dumped, manifest)
     return ends
 
@@ -97,13 +97,13 @@ async def _stable_end_offsets(settings: Settings) -> Offsets:
         kafka_client.consumer(settings.kafka) as committed,
     ):
         ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
-        decided = await committed.end_offsets(list(ends))
-        while any(decided[at] < end for at, end in ends.items()):
+        stable = await committed.end_offsets(list(ends))
+        while any(stable[partition] < end for partition, end in ends.items()):
             await asyncio.sleep(_PAUSE_SECONDS)
-            decided = await committed.end_offsets(list(ends))
+            stable = await committed.end_offsets(list(ends))
     offsets: Offsets = {}
-    for at, end in ends.items():
-        offsets.setdefault(at.topic, {})[at.partition] = end
+    for partition, end in ends.items():
+        offsets.setdefault(partition.topic, {})[partition.partition] = end
     return offsets
 
 
@@ -130,9 +130,10 @@ async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Man
 
     A partition starts at the dump's offset; one that the dump does not name is read from its earliest record.
     """
+    # Also with a checkpoint: Spark reports an unreachable Kafka only after a minute, and the sink would seem ready.
+    earliest = await _earliest_offsets(settings)
     if layout.has_checkpoint:
         return "earliest"  # ignored by Spark, which resumes at its checkpoint; the dump's offsets may have expired
-    earliest = await _earliest_offsets(settings)
     pattern = re.compile(topic_pattern(settings))
     starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in earliest.items()}
     for topic, offsets in manifest.kafka_offsets.items():
@@ -157,9 +158,9 @@ async def list_partitions(settings: Settings) -> list[TopicPartition]:
 
 async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
     """Read the earliest offset of each partition of the topics to subscribe to."""
-    of = await list_partitions(settings)
+    partitions = await list_partitions(settings)
     async with kafka_client.consumer(settings.kafka) as consumer:
-        offsets = await consumer.beginning_offsets(of)
+        offsets = await consumer.beginning_offsets(partitions)
     found: dict[str, dict[int, int]] = defaultdict(dict)
     for partition, offset in offsets.items():
         found[partition.topic][partition.partition] = offset

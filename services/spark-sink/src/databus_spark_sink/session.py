@@ -10,7 +10,7 @@ from databus.kafka_java import SECRETS
 from databus.settings import Spark
 from databus_spark_sink.lake import LakeLayout
 
-#: prefix of a jar's name → the connector that it is
+#: prefix of a connector's jar → the system that it connects Spark to
 _JARS = {"spark-sql-kafka": "Kafka", "delta-spark": "Delta"}
 
 
@@ -46,7 +46,7 @@ def _configuration(settings: Spark, layout: LakeLayout) -> dict[str, str]:
     configuration = {
         "spark.master": settings.master,
         "spark.driver.memory": "1g",
-        # On the driver's class path, so nothing is downloaded or copied at run time.
+        # The jars are on the driver's class path, so nothing is downloaded or copied at run time.
         "spark.driver.extraClassPath": ":".join(map(str, jars(settings.jars))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -57,7 +57,7 @@ def _configuration(settings: Spark, layout: LakeLayout) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        # Names of settings whose values Spark neither logs nor shows.
+        # Patterns of the names of settings whose values Spark neither logs nor shows.
         "spark.redaction.regex": SECRETS,
         "spark.sql.redaction.options.regex": SECRETS,
         "spark.ui.enabled": "false",

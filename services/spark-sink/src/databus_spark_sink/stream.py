@@ -25,7 +25,7 @@ _MAX_REASON = 300
 def start(
     spark: SparkSession, settings: Settings, layout: LakeLayout, writer: LakeWriter, offsets: str, *, until_idle: bool
 ) -> StreamingQuery:
-    """Start the query at its checkpoint, or at `offsets` if there is none yet. Blocks."""
+    """Start the query at its checkpoint, or at `offsets` if there is none yet. Blocks until Spark has started it."""
     records = (
         spark.readStream.format("kafka")
         .options(**{f"kafka.{name}": value for name, value in java_settings(settings.kafka).items()})
@@ -75,9 +75,9 @@ def _set_offset_metrics(query: StreamingQuery) -> None:
 
 
 def _classify(error: StreamingQueryException) -> DatabusError:
-    """Turn Spark's error into ours by its text, which may be long and contain row data: only the start is kept."""
+    """Turn Spark's error into ours by its text. Reports only the start of the first line: the rest may contain rows."""
     text = str(error)
-    reason = text.splitlines()[0][:_MAX_REASON]
+    reason = text.partition("\n")[0][:_MAX_REASON]
     if "KAFKA_DATA_LOSS" in text or "OffsetOutOfRange" in text:
         return ChangesLost(
             f"Kafka has deleted changes that the sink has not read: {reason} "

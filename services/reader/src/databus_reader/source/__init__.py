@@ -1,1 +1,1 @@
-"""Which host is read, and from where."""
+"""Which host the reader reads, and from which position."""

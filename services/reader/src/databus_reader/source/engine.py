@@ -1,4 +1,4 @@
-"""The engine that reads the binlog, and the checks that it can read a host's binlog."""
+"""Check that the configured engine is installed, and that it can read a host's binlog."""
 
 from databus.errors import InvalidSettings, SourceNotReady
 from databus.readiness import require_ready

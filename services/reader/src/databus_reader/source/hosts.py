@@ -1,8 +1,8 @@
 """The hosts of the source: which one the reader reads, and when it moves to another.
 
-The reader tries them in order, starting with its current one. It skips a host that it cannot reach, and verifies that
-one it can reach has everything the progress needs. A host that is behind may catch up, and an unreachable one may come
-back: if there is such a host, the reader waits up to a minute before it gives up.
+The reader tries the hosts in order, starting with its current one. It skips a host that it cannot reach, and refuses a
+host that lacks something the progress needs. If no host can be reached, the reader reports that at once. If any host is
+refused, the reader waits up to a minute for hosts that may recover: those that are behind or unreachable.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ log = get_logger(__name__)
 
 _PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
-#: how long the host of a switch request may take to catch up
+#: how long a requested host may take to catch up or to become reachable
 _CATCH_UP_SECONDS = 10.0
 _CATCH_UP_PAUSE = 0.2
-#: after a connection that was lost sooner than this, the reader pauses before it tries another host
+#: if a connection is lost sooner than this, the reader pauses before it tries another host
 _BRIEF_SECONDS = 5.0
-#: a binlog dump can be requested up to this offset
+#: the largest offset from which a binlog dump can be requested
 _LARGEST_OFFSET = 2**32 - 1
 
 
@@ -52,14 +52,14 @@ class SourceConnection:
     host: str
     session: Session
     position: Position
-    #: whether positions carry the set of all GTIDs executed before them, from here on
+    #: whether this position and later ones carry the set of all GTIDs executed before them
     gtids: bool
-    #: whether the host's log contains exactly the position's GTID set before its file and offset
+    #: whether the host's log has exactly the position's GTID set before the position's file and offset
     in_order: bool
 
     @property
     def dump_start(self) -> Position:
-        """The position to request the binlog from: file and offset, if they mean the same as the GTID set.
+        """The position to request the binlog from: only file and offset, if they mean the same as the GTID set.
 
         Given GTIDs, the host may skip the rest of a file, and with it events without a GTID, such as an incident.
         """
@@ -73,13 +73,13 @@ class Hosts:
 
     settings: Settings
     patience: float = _PATIENCE_SECONDS
-    #: the host of a switch request that has not been tried yet
+    #: the host that a switch request names, until the reader tries it
     requested: str | None = None
-    #: why the reader did not switch to it
+    #: why the reader did not switch to the last requested host
     failure: str = ""
-    #: by host: the position at which its server refused to send the binlog although it was verified, and the error
+    #: host → the progress's position and the error, at the time when the verified host refused to send the binlog
     _refused: dict[str, tuple[Position | None, SourceRefused]] = field(default_factory=dict)
-    #: time of the current connection
+    #: when the current connection was made, on the loop's clock; None if no host was reached
     _connected_at: float | None = None
 
     def __post_init__(self) -> None:
@@ -119,7 +119,7 @@ class Hosts:
             await require_readable(session, self.settings, host)
 
     async def _try_requested(self, progress: Progress, sessions: AsyncExitStack) -> SourceConnection | None:
-        """Try the host of a switch request; if it is behind, give it a moment to catch up."""
+        """Log in to the requested host, retrying for 10 s if it is behind or unreachable. None if no login succeeds."""
         host, self.requested = self.requested, None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _CATCH_UP_SECONDS
@@ -159,7 +159,7 @@ class Hosts:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def log_in(self, host: str, progress: Progress, sessions: AsyncExitStack) -> SourceConnection:
-        """Log in to one host until `sessions` is closed. Raises SourceUnavailable, or a FatalError with the reason."""
+        """Log in to a host until `sessions` is closed. Raises SourceUnavailable, or a FatalError with the reason."""
         settings = self.settings
         login = settings.source.login(host)
         try:
@@ -183,9 +183,9 @@ class Hosts:
             raise
 
     async def leave(self, progress: Progress, error: SourceUnavailable | SourceRefused) -> None:
-        """Try the other hosts before the current one. Pauses if the connection to it was lost within seconds.
+        """Move the current host to the end of the order. Pause if its connection was lost within seconds.
 
-        Raises the error if no host was reached, or if there is no other.
+        Raises `error` if no host was reached, or if there is no other host.
         """
         host, *others = self._order
         if self._connected_at is None or not others:

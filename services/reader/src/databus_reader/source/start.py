@@ -14,6 +14,8 @@ from databus_binlog.session import Session
 #: longer than the 10 s that servers wait for semi-sync replicas by default
 _COMMIT_SECONDS = 15.0
 _PAUSE_SECONDS = 0.2
+#: offset of the first event in a binlog file
+_FIRST_OFFSET = 4
 
 
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
@@ -25,40 +27,40 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
     try:
         match start:
             case StartLatest():
-                return await _of_end(settings, host, session)
+                return await _progress_at_end(settings, host, session)
             case StartEarliest():
                 oldest = await session.earliest_position()
-                return await _located(settings, host, oldest.file, 4)
+                return await _locate(settings, host, oldest.file, _FIRST_OFFSET)
             case StartAt(file, offset):
                 # Each host has its own files. The setting refers to those of the first host.
-                return await _located(settings, settings.source.hosts[0], file, offset)
+                return await _locate(settings, settings.source.hosts[0], file, offset)
             case StartAfterGtids(gtid_set):
                 return Progress(Position(str(GtidSet.parse(session.server.flavor, gtid_set))))
             case StartAfterDump(dump):
-                return await _of_dump(settings.dumps.url, dump)
+                return await _progress_of_dump(settings.dumps.url, dump)
     except InvalidPosition as error:
         raise InvalidSettings(f"reader.start: {start}: {error}") from error
 
 
-async def _of_end(settings: Settings, host: str, session: Session) -> Progress:
+async def _progress_at_end(settings: Settings, host: str, session: Session) -> Progress:
     """Determine the progress at the end of the host's log."""
     end, server = await session.current_position(), session.server
     if server.flavor == "mysql" and server.gtid:
-        located = await _located(settings, host, end.file, end.offset)
-        await _until_executed(session, located)
+        located = await _locate(settings, host, end.file, end.offset)
+        await _wait_until_executed(session, located)
         return located
     return Progress(end, server=server.identity, in_order=True)
 
 
-async def _located(settings: Settings, host: str, file: str, offset: int) -> Progress:
+async def _locate(settings: Settings, host: str, file: str, offset: int) -> Progress:
     async with connect_source(settings.source, host) as session:
         identity = session.server.identity
     position = await locate(settings.source.login(host), file, offset, server_id=settings.server_id)
     return Progress(position, server=identity, in_order=True)
 
 
-async def _until_executed(session: Session, located: Progress) -> None:
-    """Wait until the transactions in MySQL's log are committed; semi-sync replicas may have to acknowledge them."""
+async def _wait_until_executed(session: Session, located: Progress) -> None:
+    """Wait until MySQL has committed what is in its log; semi-sync replicas may have to acknowledge it first."""
     wanted = GtidSet.parse("mysql", located.position.gtid_set if located.position else "")
     deadline = time.monotonic() + _COMMIT_SECONDS
     while time.monotonic() < deadline:
@@ -72,13 +74,13 @@ async def _until_executed(session: Session, located: Progress) -> None:
     )
 
 
-async def _of_dump(url: str, dump: str) -> Progress:
-    """Ask dump-api for the position of a dump: the dump contains every change before it."""
+async def _progress_of_dump(url: str, dump: str) -> Progress:
+    """Ask dump-api for a dump's position; the dump contains every change before that position."""
     # Importing httpx, which this needs, takes a sixth of the reader's start.
     from databus.dump_client import DumpApi  # noqa: PLC0415
 
     async with DumpApi(url) as api:
         manifest = await api.dump(dump)
     if manifest.position is None:
-        raise DumpUnusable(f"reader.start: dump {dump} is {manifest.state} and has no position")
+        raise DumpUnusable(f"reader.start: dump {dump} is {manifest.state} and has no position: name a complete dump")
     return Progress(manifest.position, server=manifest.server)

@@ -35,18 +35,18 @@ class Switching:
             return
         self._request = request
         if request.host == self._hosts.current:
-            await self.arrived(request.host)
+            await self.report_host(request.host)
             return
         try:
             await self._hosts.probe(request.host)
         except DatabusError as error:
             self._hosts.failure = str(error)
-            await self.arrived(self._hosts.current)
+            await self.report_host(self._hosts.current)
             return
         self._hosts.requested = request.host
         raise GenerationLost(f"a switch to {request.host} was requested")
 
-    async def arrived(self, host: str) -> None:
+    async def report_host(self, host: str) -> None:
         """Store the host that the reader reads now, and answer the open request."""
         await switch.store_host(self._redis, self._pipeline, host)
         if self._request is None:

@@ -15,7 +15,7 @@ from databus_binlog.session import Session
 
 log = get_logger(__name__)
 
-#: a set is shown up to this many characters
+#: characters of a GTID set that a message shows
 _SHOWN = 300
 
 
@@ -25,7 +25,7 @@ class Verified(NamedTuple):
     position: Position
     #: whether this position and later ones carry the set of all GTIDs executed before them
     gtids: bool
-    #: whether the host's log contains exactly the position's GTID set before its file and offset
+    #: whether the host's log has exactly the position's GTID set before the position's file and offset
     in_order: bool
 
 
@@ -60,8 +60,8 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
 async def _has_file(session: Session, position: Position) -> bool:
     """Return whether this server's log has the position; False if its file was purged or has another base name.
 
-    Raises SourceRefused if the log was reset. A reset is not noticed if the new log has the same file names, has grown
-    past the position since, and an event happens to start there.
+    Raises SourceRefused if the log was reset. A reset is not noticed if the new log has a file of the same name that
+    has grown past the offset, and an event happens to start at exactly that offset.
     """
     logs = await session.logs()
     base, _, number = position.file.rpartition(".")
@@ -98,9 +98,7 @@ def _without_gtids(session: Session, progress: Progress) -> SourceRefused:
     position = progress.position or Position()
     shown = f"{position.file}:{position.offset}" if position.file else position.gtid_set[:_SHOWN]
     if progress.server == session.server.identity and position.file:
-        return SourceRefused(
-            Refusal.PURGED, f"its log no longer has {shown}, and without GTIDs the position cannot be found otherwise"
-        )
+        return SourceRefused(Refusal.PURGED, f"its log no longer has {shown}: start again from a new dump")
     if not session.server.gtid:
         why = "this server logs no GTIDs (gtid_mode is not ON)"
     else:
@@ -109,9 +107,9 @@ def _without_gtids(session: Session, progress: Progress) -> SourceRefused:
 
 
 async def _require_gtids(session: Session, position: Position, *, same_server: bool) -> None:
-    """Refuse a server that lacks published transactions, or no longer has the next ones."""
-    read = _mysql if session.server.flavor == "mysql" else _mariadb
-    lacking, more, gone = await read(session, position)
+    """Refuse a server that lacks published transactions, or that has purged transactions that were not read yet."""
+    compare = _compare_mysql if session.server.flavor == "mysql" else _compare_mariadb
+    lacking, more, gone = await compare(session, position)
     if lacking and same_server:
         raise SourceRefused(Refusal.RESET, f"it no longer has {_shown(lacking)}, which was published: {_RESET}")
     if lacking and more:
@@ -127,27 +125,33 @@ async def _require_gtids(session: Session, position: Position, *, same_server: b
         )
 
 
-#: published transactions that a server lacks, those that it has instead, and unread ones that it has purged
-_Comparison = tuple[GtidSet, GtidSet, GtidSet]
+class _Comparison(NamedTuple):
+    """A server's transactions compared with the published ones."""
+
+    #: published transactions that the server lacks
+    lacking: GtidSet
+    #: unpublished transactions of the server that a replica which is only behind cannot have
+    more: GtidSet
+    #: unpublished transactions that the server has purged
+    gone: GtidSet
 
 
-async def _mysql(session: Session, position: Position) -> _Comparison:
+async def _compare_mysql(session: Session, position: Position) -> _Comparison:
     [(executed, purged)] = await session.query("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
     ours, theirs = _parsed("mysql", position.gtid_set), _parsed("mysql", executed)
     lacking, more = ours.minus(theirs), theirs.minus(ours)
-    # If it has later transactions of a source that it lacks some of, it is a replica with several workers: its gaps
-    # will be filled.
+    # A replica with several workers may have later transactions of a source before earlier ones, which will follow.
     instead = more.minus(more.of_sources_in(lacking))
-    return lacking, instead, _parsed("mysql", purged).minus(ours)
+    return _Comparison(lacking, instead, _parsed("mysql", purged).minus(ours))
 
 
-async def _mariadb(session: Session, position: Position) -> _Comparison:
+async def _compare_mariadb(session: Session, position: Position) -> _Comparison:
     [(state, last)] = await session.query("SELECT @@GLOBAL.gtid_binlog_state, @@GLOBAL.gtid_binlog_pos")
     ours = cast(MariaDbGtidPosition, _parsed("mariadb", position.gtid_set))
     lacking = ours.missing_from(_text(state))
     instead = _parsed("mariadb", last).minus(ours).of_sources_in(lacking)
     earliest = await session.earliest_position()
-    return lacking, instead, _parsed("mariadb", earliest.gtid_set).minus(ours)
+    return _Comparison(lacking, instead, _parsed("mariadb", earliest.gtid_set).minus(ours))
 
 
 async def _with_gtid_set(session: Session, login: Login, position: Position, server_id: int) -> Verified:
@@ -168,13 +172,13 @@ async def _with_gtid_set(session: Session, login: Login, position: Position, ser
 
 
 async def _require_next_gtid(login: Login, position: Position, server_id: int) -> None:
-    """Refuse a log whose next transaction has no GTID: given GTIDs, the server may skip it."""
+    """Refuse a log whose next transaction has no GTID: the server may skip it if the binlog is requested by GTID."""
     try:
         await next_gtid(login, position.file, position.offset, server_id=server_id)
     except (InvalidPosition, ServerRefused) as error:
         raise SourceRefused(
             Refusal.NO_GTIDS,
-            f"a transaction without GTID comes next: set gtid_mode=ON_PERMISSIVE until it is read ({error})",
+            f"the next transaction has no GTID: set gtid_mode=ON_PERMISSIVE until it is read ({error})",
         ) from error
 
 
