@@ -114,7 +114,7 @@ async def test_only_files_in_the_manifest_are_served(api: Api, dump: dict[str, A
     assert answer.json()["detail"] == f"dump {dump['id']} has no file {unquote(name)}"
 
 
-@pytest.mark.parametrize("path", ["../manifest.json", "%2e%2e%2fmanifest.json", "..%2f..%2fsecret", "%2fetc%2fpasswd"])
+@pytest.mark.parametrize("path", ["../manifest.json", "%2e%2e%2fsecret", "..%2fsecret", "%2fetc%2fpasswd"])
 async def test_a_path_to_another_folder_is_not_found(api: Api, dump: dict[str, Any], tmp_path: Path, path: str) -> None:
     (tmp_path / "secret").write_text("secret")
     answer = await api.get(f"/v1/dumps/{dump['id']}/files/{path}")

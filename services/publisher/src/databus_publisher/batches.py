@@ -20,7 +20,7 @@ from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch is sent when the previous one is confirmed, so with larger batches the publisher waits less
-#: often. Brokers accept 1 MiB by default. A request with one batch of this size still fits into a heap region of 1 MiB.
+#: often. Brokers accept 1 MiB by default. A request with one such batch still fits into a 1 MiB region of their heap.
 BATCH_BYTES = 960 * 1024
 #: limit of all batches together that are being filled
 _FILLING_BYTES = 16 * 2**20
@@ -40,7 +40,8 @@ class Limit(NamedTuple):
     batch: int = BATCH_BYTES
 
 
-#: For our own topics: their records cannot be left out, so their limits are not looked up. Kafka rejects larger ones.
+#: For our own topics, whose records cannot be left out: the topic's limit is not looked up, and Kafka rejects a record
+#: that is too large.
 UNLIMITED = Limit(2**31, 2**18)
 
 

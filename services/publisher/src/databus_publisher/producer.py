@@ -40,7 +40,7 @@ class Producer(Batches, ABC):
     async def commit(self, progress: Progress) -> None:
         """Commit the records sent since the last commit, together with the progress after them.
 
-        Raises KafkaUnavailable if Kafka does not confirm it in time; it is then unknown whether it was committed.
+        Raises KafkaUnavailable if Kafka does not confirm the commit in time; the records may be committed nevertheless.
         """
 
     @abstractmethod

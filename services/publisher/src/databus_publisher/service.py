@@ -88,9 +88,10 @@ def _patience(settings: Settings) -> float:
 async def _publish(
     pipe: PublisherEnd, publication: Publication, health: Health, *, patience: float, until_idle: bool
 ) -> None:
-    """Publish the entries of the open generation until it is lost.
+    """Publish the entries of the open generation. Raises GenerationLost.
 
-    When cancelled, finish the current entries and commit the complete source transactions.
+    With `until_idle`, return when the reader has ended and everything is committed. When cancelled, finish the current
+    entries and commit the complete source transactions.
     """
     last_entries = time.monotonic()
     taking = asyncio.create_task(_take(pipe))

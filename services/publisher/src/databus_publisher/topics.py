@@ -18,7 +18,8 @@ log = get_logger(__name__)
 
 #: bytes of a segment of the progress topic: Kafka never compacts the active one, and every start reads all of it
 _PROGRESS_SEGMENT = 8 * 2**20
-#: max.message.bytes of the dead-letter topic, in place of the broker's; a request may have up to 100 MiB by default
+#: max.message.bytes of the dead-letter topic, which overrides the broker's; requests are only limited by the broker's
+#: socket.request.max.bytes, by default 100 MiB
 _DEAD_LETTER_BYTES = 32 * 2**20
 
 

@@ -57,7 +57,7 @@ async def read_generation(
         await entries.write([Start(start, server.identity, server.flavor, time_us, connection.in_order)])
         await entries.flush()
         if progress.position is None:
-            # Only then is the reader ready: before, a restart with `latest` would start at a later position.
+            # Until the first position is committed, a restart resolves `latest` anew, so the reader is not ready.
             await entries.wait_until_published()
         log.info(LogEvent.READING, f"reading {connection.host}", **position_fields(start))
         tracker = TableTracker(
@@ -106,7 +106,7 @@ async def _forward(
         if stream.drained:
             await entries.flush()
         if isinstance(chunk[-1], binlog.Heartbeat):
-            # Reading the backlog raises GenerationLost, which an idle source, with nothing to append, would not notice.
+            # Reading the backlog raises GenerationLost. While the source is idle, no append would raise it.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
         await switching.check()

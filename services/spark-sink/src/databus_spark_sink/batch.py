@@ -104,7 +104,10 @@ def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVers
 def _evolve_schema(
     spark: SparkSession, versions: Sequence[SchemaVersion], changes: Path, current: Path | None
 ) -> Columns:
-    """Add the columns of all schemas in the batch to change log and mirror. Returns all columns but the metadata."""
+    """Add the columns of all schemas in the batch to change log and mirror.
+
+    Returns the columns of the change log without its metadata columns.
+    """
     into: Columns = {}
     for version in versions:
         columns = lake_columns(version.table)

@@ -26,7 +26,7 @@ _KEY = "Pos struct<Name: string, Pos: bigint>"
 #: schema and name of a table
 Name: TypeAlias = tuple[str, str]
 
-#: stores a message that is not JSON of this schema in `_corrupt`, instead of making its fields NULL
+#: puts the text of a message that does not fit the schema into `_corrupt`; otherwise its fields would just be NULL
 _REPORT_CORRUPT = {"columnNameOfCorruptRecord": "_corrupt"}
 
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
