@@ -61,8 +61,8 @@ class SourceConnection:
     def dump_start(self) -> Position:
         """The position to request the binlog from: only file and offset, if they mean the same as the GTID set.
 
-        If the binlog is requested by GTID, the host may skip the rest of a file, and with it events without a GTID, such
-        as an incident.
+        If the binlog is requested by GTID, the host may skip the rest of a file, and with it events without a GTID, for
+        instance an incident.
         """
         by_file = self.in_order and self.position.offset <= _LARGEST_OFFSET
         return Position("", self.position.file, self.position.offset) if by_file else self.position
