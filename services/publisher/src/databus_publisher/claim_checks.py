@@ -1,4 +1,4 @@
-"""Values that are too large for Kafka, stored as files. A file's name has a hash of its content; it never changes."""
+"""Values that are too large for Kafka, stored as files. A file never changes: its name has a hash of its content."""
 
 import asyncio
 import hashlib

@@ -144,7 +144,7 @@ class AtLeastOnce(Producer):
 
 @asynccontextmanager
 async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
-    """Start the pipeline's producer. With transactions, Kafka fences the previous producer and aborts its open one."""
+    """Start the pipeline's producer. With transactions, Kafka fences the previous one and aborts its transaction."""
     timeout = settings.publisher.transaction_timeout
     exactly_once = settings.publisher.delivery == "exactly_once"
     identity = names.transactional_id(settings.name) if exactly_once else None

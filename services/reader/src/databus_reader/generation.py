@@ -80,7 +80,7 @@ async def read_generation(
         health.up(host=connection.host)
         await _forward(stream, translator, entries, pipe, switching, health)
         if until_idle:
-            await _end(translator, entries)
+            await _send_end(translator, entries)
             return
     raise SourceUnavailable(f"database {connection.host}: it closed the connection", connection.host)
 
@@ -112,7 +112,7 @@ async def _forward(
         await switching.check()
 
 
-async def _end(translator: Translator, entries: EntryWriter) -> None:
+async def _send_end(translator: Translator, entries: EntryWriter) -> None:
     """Send `End`, and wait until the publisher has committed everything. Raises GenerationLost."""
     heartbeat = translator.take_heartbeat()
     await entries.write([heartbeat, End()] if heartbeat else [End()])

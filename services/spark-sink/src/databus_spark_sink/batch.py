@@ -35,8 +35,10 @@ class LakeWriter:
     def __init__(self, settings: Settings, layout: LakeLayout, dump: StartingDump) -> None:
         self._settings = settings
         self._layout = layout
+        #: the dump contains all changes up to this position
         self._after = dump.manifest.position or Position()
         self._passed = dump.passed
+        #: tables for which a missing mirror was logged
         self._warned: set[str] = set()
         #: the error of the last batch: Spark passes on only its text
         self.failure: DatabusError | None = None

@@ -1,9 +1,9 @@
 """Kafka offsets: where the stream starts, and up to where its records may already be in the dump.
 
-A record's key has its binlog file and offset. Comparing them with the dump's position shows whether the dump contains
-the record, as long as both are from the same server. After a failover they are not. So the sink waits until the
-pipeline has passed the dump's position and keeps Kafka's end offsets of that moment: later records are newer than the
-dump, whatever their keys say.
+A record's key has its binlog file and offset. If record and dump are from the same server, comparing the two positions
+shows whether the dump contains the record. After a failover, later records are from another server. So the sink waits
+until the pipeline has passed the dump's position, and keeps Kafka's end offsets of that moment: records from these
+offsets on are newer than the dump, whatever their position.
 """
 
 import asyncio

@@ -105,7 +105,9 @@ class Hosts:
         """
         self._connected_at = None
         async with AsyncExitStack() as sessions:
-            connection = await self._try_requested(progress, sessions) or await self._first(progress, sessions, health)
+            connection = await self._try_requested(progress, sessions)
+            if connection is None:
+                connection = await self._log_in_first(progress, sessions, health)
             self._connected_at = asyncio.get_running_loop().time()
             self.prefer(connection.host)
             for host in self._order:
@@ -134,7 +136,8 @@ class Hosts:
             await asyncio.sleep(_CATCH_UP_PAUSE)
         return None
 
-    async def _first(self, progress: Progress, sessions: AsyncExitStack, health: Health) -> SourceConnection:
+    async def _log_in_first(self, progress: Progress, sessions: AsyncExitStack, health: Health) -> SourceConnection:
+        """Log in to the first host that can be read; retry while a refused or unreachable host may recover."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience
         refusals: set[str] = set()

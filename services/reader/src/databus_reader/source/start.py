@@ -30,10 +30,10 @@ async def resolve(settings: Settings, host: str, session: Session) -> Progress:
                 return await _progress_at_end(settings, host, session)
             case StartEarliest():
                 oldest = await session.earliest_position()
-                return await _locate(settings, host, oldest.file, _FIRST_OFFSET)
+                return await _progress_at(settings, host, oldest.file, _FIRST_OFFSET)
             case StartAt(file, offset):
                 # Each host has its own files. The setting refers to those of the first host.
-                return await _locate(settings, settings.source.hosts[0], file, offset)
+                return await _progress_at(settings, settings.source.hosts[0], file, offset)
             case StartAfterGtids(gtid_set):
                 return Progress(Position(str(GtidSet.parse(session.server.flavor, gtid_set))))
             case StartAfterDump(dump):
@@ -46,13 +46,13 @@ async def _progress_at_end(settings: Settings, host: str, session: Session) -> P
     """Determine the progress at the end of the host's log."""
     end, server = await session.current_position(), session.server
     if server.flavor == "mysql" and server.gtid:
-        located = await _locate(settings, host, end.file, end.offset)
+        located = await _progress_at(settings, host, end.file, end.offset)
         await _wait_until_executed(session, located)
         return located
     return Progress(end, server=server.identity, in_order=True)
 
 
-async def _locate(settings: Settings, host: str, file: str, offset: int) -> Progress:
+async def _progress_at(settings: Settings, host: str, file: str, offset: int) -> Progress:
     async with connect_source(settings.source, host) as session:
         identity = session.server.identity
     position = await locate(settings.source.login(host), file, offset, server_id=settings.server_id)

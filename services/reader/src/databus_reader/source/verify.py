@@ -36,7 +36,7 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
     """
     position, server = progress.position or Position(), session.server
     own_file = bool(position.file) and progress.server in ("", server.identity)
-    if own_file and not await _has_file(session, position):
+    if own_file and not await _has_position(session, position):
         own_file, position = False, Position(position.gtid_set)
     if not (position.gtid_set and server.gtid):
         if not own_file:
@@ -57,7 +57,7 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
     return Verified(position, gtids=True, in_order=progress.in_order)
 
 
-async def _has_file(session: Session, position: Position) -> bool:
+async def _has_position(session: Session, position: Position) -> bool:
     """Return whether this server's log has the position; False if its file was purged or has another base name.
 
     Raises SourceRefused if the log was reset. A reset is not noticed if the new log has a file of the same name that
