@@ -76,7 +76,7 @@ async def _wait_until_executed(session: Session, located: Progress) -> None:
 
 async def _progress_of_dump(url: str, dump: str) -> Progress:
     """Ask dump-api for a dump's position; the dump contains every change before that position."""
-    # Importing httpx, which this needs, takes a sixth of the reader's start.
+    # The client imports httpx, which takes a sixth of the reader's start.
     from databus.dump_client import DumpApi  # noqa: PLC0415
 
     async with DumpApi(url) as api:
