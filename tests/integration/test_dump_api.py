@@ -194,7 +194,7 @@ async def test_a_download_has_a_lease_until_it_ends(api: Api, dump: dict[str, An
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api, tmp_path: Path) -> None:
-    shuffled = random.Random(7)
+    generator = random.Random(7)
     store = DumpStore(tmp_path)
     ever_succeeded = set()
     async with Leases(redis_client(api.settings.redis), api.settings.name, ttl=60) as leases:
@@ -203,7 +203,7 @@ async def test_at_most_one_of_a_concurrent_lease_and_deletion_succeeds(api: Api,
             dump = f"d{number}"
             await store.save(Manifest(id=dump, pipeline="p", state=State.COMPLETE, created=datetime.now(UTC)))
             actions = [("lease", dumps.lease(dump)), ("delete", dumps.delete(dump))]
-            shuffled.shuffle(actions)
+            generator.shuffle(actions)
             answers = await asyncio.gather(*(action for _, action in actions), return_exceptions=True)
             refused = [answer for answer in answers if isinstance(answer, BaseException)]
             assert all(isinstance(answer, Problem) for answer in refused)

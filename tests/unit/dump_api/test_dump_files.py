@@ -102,7 +102,7 @@ def manifest(dump: str, state: State, age: int = 0) -> Manifest:
     return Manifest(id=dump, pipeline="shop", state=state, created=CREATED - timedelta(seconds=age))
 
 
-def reopened(root: Path) -> DumpStore:
+def reopen(root: Path) -> DumpStore:
     store = DumpStore(root)
     store.open()
     return store
@@ -112,26 +112,26 @@ def reopened(root: Path) -> DumpStore:
 async def test_an_interrupted_dump_is_marked_failed_and_its_files_are_removed(tmp_path: Path, state: State) -> None:
     await DumpStore(tmp_path).save(manifest(DUMP, state))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"half")
-    store = reopened(tmp_path)
+    store = reopen(tmp_path)
     found = store.get(DUMP)
     assert found
     assert found.state is State.FAILED
     assert found.error
     assert found.error.startswith("interrupted")
     assert names_in(tmp_path / DUMP) == ["manifest.json"]
-    assert reopened(tmp_path).get(DUMP) == found
+    assert reopen(tmp_path).get(DUMP) == found
 
 
 async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
     complete = manifest(DUMP, State.COMPLETE)
     await DumpStore(tmp_path).save(complete)
-    assert reopened(tmp_path).get(DUMP) == complete
+    assert reopen(tmp_path).get(DUMP) == complete
 
 
 async def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -> None:
     await DumpStore(tmp_path).save(manifest(DUMP, State.DELETED))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
-    assert reopened(tmp_path).get(DUMP) is None
+    assert reopen(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
 
 
@@ -139,14 +139,14 @@ async def test_a_damaged_manifest_is_an_error(tmp_path: Path) -> None:
     await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "manifest.json").write_bytes(b'{"id": ')
     with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
-        reopened(tmp_path)
+        reopen(tmp_path)
 
 
 async def test_other_folders_in_the_storage_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir(mode=0)
     (tmp_path / "20261121T115346Z-3f2a-copy").mkdir()
     await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
-    assert [found.id for found in reopened(tmp_path).newest_first()] == [DUMP]
+    assert [found.id for found in reopen(tmp_path).newest_first()] == [DUMP]
     assert len(names_in(tmp_path)) == 3
 
 

@@ -105,9 +105,9 @@ class Publication:
             case Start():
                 await self._start(event)
             case TableDefinition():
-                await self._history.table(event.table)
+                await self._history.write_table(event.table)
             case SchemaDefinition():
-                await self._history.schema(event)
+                await self._history.write_schema(event)
             case QueryEvent() | OversizedRow():
                 await self._open_topics(event)
             case End():

@@ -23,11 +23,11 @@ class SchemaHistoryWriter:
         """Write the head record, which shows that the history contains all tables of the pipeline's first start."""
         await self._write(names.schema_key(), HEAD)
 
-    async def table(self, table: Table) -> None:
+    async def write_table(self, table: Table) -> None:
         """Write a table; a table without columns was dropped."""
         await self._write(names.schema_key(table.schema, table.name), encode_table(table) if table.columns else None)
 
-    async def schema(self, event: SchemaDefinition) -> None:
+    async def write_schema(self, event: SchemaDefinition) -> None:
         """Write a schema's default character set; without a character set the schema was dropped."""
         value = None if event.charset is None else encode_charset(event.charset)
         await self._write(names.schema_key(event.schema), value)
