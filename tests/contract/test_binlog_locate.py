@@ -56,7 +56,7 @@ async def test_an_offset_at_which_no_event_starts_is_an_error(account, schema, e
         await locate(account, "no.000001", 4, server_id=SERVER_ID)
     with pytest.raises(InvalidPosition, match=f"{end.file} ends at .*, before 99999999"):
         await locate(account, end.file, 99999999, server_id=SERVER_ID)
-    with pytest.raises(InvalidPosition, match=f"no event starts there in {end.file}"):
+    with pytest.raises(InvalidPosition, match=f"no event starts at {end.file}:"):
         await locate(account, end.file, end.offset + 1, server_id=SERVER_ID)
 
 

@@ -86,7 +86,7 @@ async def test_an_account_that_requires_a_client_certificate_accepts_only_a_trus
             async with login(tls=tls, user=account, password="p"):
                 pass
     untrusted = Authority(tmp_path).issue("client")
-    with pytest.raises(ServerUnavailable, match=f"does it trust {untrusted}"):
+    with pytest.raises(ServerUnavailable, match=f"trusts the client certificate {untrusted}"):
         async with login(tls=Tls(ca=authority.ca, certificate=untrusted), user=account, password="p"):
             pass
 
@@ -95,7 +95,7 @@ async def test_a_server_without_tls_is_an_error_if_tls_is_wanted(mariadb):
     async with session_on(mariadb) as session:
         if await session.query("SELECT 1 FROM DUAL WHERE @@have_ssl = 'YES'"):
             pytest.skip("this server has TLS")
-    with pytest.raises(TlsFailed, match="offers no TLS"):
+    with pytest.raises(TlsFailed, match="no TLS connection to"):
         async with session_on(mariadb, tls=Tls(verify="none")):
             pass
 
@@ -108,6 +108,16 @@ def test_the_error_of_an_unusable_certificate_file_names_the_file(tmp_path: Path
         file.write_bytes(content)
     with pytest.raises(TlsFailed, match=f"{file}: (no PEM certificate|No such file)"):
         Tls(**{option: file}).context()
+
+
+def test_a_missing_key_is_named(authority, tmp_path):
+    with pytest.raises(TlsFailed, match=f"^{tmp_path}/key.pem: No such file"):
+        Tls(certificate=authority.issue("client"), key=tmp_path / "key.pem").context()
+
+
+def test_a_key_without_a_certificate_is_refused(tmp_path):
+    with pytest.raises(TlsFailed, match=r"key\.pem: a client key needs a client certificate"):
+        Tls(key=tmp_path / "key.pem").context()
 
 
 # --- methods of authentication

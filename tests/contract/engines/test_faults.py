@@ -78,6 +78,6 @@ async def test_columns_of_wanted_tables_that_the_library_cannot_read_are_reporte
         ]
         listed = ", ".join(f"{schema}.swe.c{number}" for number in range(5))
         assert await faults("swe") == [f"text in swe7: exclude the tables of {listed} and 2 more"]
-        monkeypatch.setattr(limits, "_NAMED", 1000)  # name all columns
+        monkeypatch.setattr(limits, "_MAX_LISTED", 1000)  # name all columns
         found = await faults(*(table.name for table in matrix))
     assert {column for fault in found for column in re.findall(rf"{schema}\.\S+\.c\d+", fault)} == unreadable

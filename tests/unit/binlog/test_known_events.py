@@ -278,7 +278,7 @@ def test_rows_without_their_table_map_are_an_error(decode):
 
 
 def test_rows_whose_number_of_columns_differs_from_their_table_map_are_an_error(wire, decode):
-    with pytest.raises(CorruptEvent, match="do not have the columns of their table map"):
+    with pytest.raises(CorruptEvent, match="have 2 columns, but their table map has 1"):
         decode(wire.table("03", extra="010100"), wire.inserted("00 01000000 02000000", columns=2))
 
 

@@ -167,7 +167,7 @@ def test_a_sign_or_character_set_that_is_not_logged_is_an_error(value_of):
     [
         ("14", "", "", r"type 20 \(TYPED_ARRAY\)"),
         ("0f", "0a00", "0203fc8813", "character set collation 5000"),
-        ("12", "07", "", "7 digits of a second"),
+        ("12", "07", "", "7 fractional digits of a second"),
     ],
 )
 def test_a_column_that_cannot_be_decoded_is_an_error(value_of, code, metadata, extra, message):
@@ -206,7 +206,7 @@ def test_fractions_in_mariadbs_old_format_need_the_digits_from_describe(wire, de
     inserted = wire.table(code), wire.inserted("00" + value)
     [rows] = decode(*inserted, mariadb=True, describe=describe)
     assert rows.images() == [[text]]
-    with pytest.raises(MissingMetadata, match="digits of a second are not logged"):
+    with pytest.raises(MissingMetadata, match="fractional digits is not logged"):
         decode(*inserted, mariadb=True)
 
 

@@ -94,11 +94,15 @@ def test_all_security_settings_can_come_from_the_environment(files: Path, monkey
         ),
         ("{tls: {ca_file: FOLDER/none.pem}}", "kafka.tls: FOLDER/none.pem: No such file"),
         ("{tls: {key_file: FOLDER/client.pem}}", "kafka.tls: key_file needs a cert_file"),
-        ("{tls: {cert_file: FOLDER/ca.pem}}", "kafka.tls: FOLDER/ca.pem: no PEM certificate with its unencrypted key"),
-        ("{tls: {cert_file: FOLDER/locked.pem}}", "kafka.tls: FOLDER/locked.pem: no PEM certificate with its unencryp"),
+        ("{tls: {cert_file: FOLDER/ca.pem}}", "kafka.tls: FOLDER/ca.pem: no PEM certificate with its private key, or "),
+        (
+            "{tls: {cert_file: FOLDER/locked.pem}}",
+            "kafka.tls: FOLDER/locked.pem: no PEM certificate with its private key, or the key is encrypted "
+            "and no password is set",
+        ),
         (
             "{tls: {cert_file: FOLDER/locked.pem, key_password: wrong}}",
-            "kafka.tls: FOLDER/locked.pem: no PEM certificate with its key, or the key's password is wrong",
+            "kafka.tls: FOLDER/locked.pem: no PEM certificate with its private key, or the key's password is wrong",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""MySQL's binary JSON as the server prints it: sql-common/json_binary.cc and Json_wrapper::to_string."""
+"""Writes MySQL's binary JSON as the server prints it (sql-common/json_binary.cc, Json_wrapper::to_string)."""
 
 from databus_binlog.buffer cimport Buffer
 from databus_binlog.faults cimport Fault

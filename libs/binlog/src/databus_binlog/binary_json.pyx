@@ -1,4 +1,4 @@
-"""MySQL's binary JSON as text."""
+"""Writes MySQL's binary JSON as text."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_binlog.buffer cimport append, room
@@ -33,21 +33,23 @@ cdef enum Kind:
     OPAQUE = 15
 
 cdef enum:
-    DEEPEST = 128  # levels; the server allows 100
-    LONGEST_TEXT = 16  # bytes of text per byte of a document, at most: a value may be stored once and used twice
+    MAX_DEPTH = 128  # levels; the server allows 100
+    # Bytes of text per byte of a document. A malformed document can refer to the same value again and again; without a
+    # limit its text could take all memory.
+    MAX_TEXT_RATIO = 16
 
 
 cdef Fault put_json(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
     """Append the text of a document. An empty document is a JSON null."""
     if p == end:
         return append(out, b"null", 4)
-    return write_value(out, p[0], p + 1, end, 0, out.size + LONGEST_TEXT * (end - p) + 1024)
+    return write_value(out, p[0], p + 1, end, 0, out.size + MAX_TEXT_RATIO * (end - p) + 1024)
 
 
 cdef Fault write_value(
     Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
-    """Append a value whose type is `kind`. A text of more than `limit` bytes is malformed: it repeats values."""
+    """Append the text of a value of type `kind`. The document is malformed if `out` grows beyond `limit` bytes."""
     cdef char* o = room(out, 512)  # enough for every scalar but strings
     cdef char* first = o
     cdef double value
@@ -89,7 +91,7 @@ cdef inline int scalar_size(uint8_t kind) noexcept nogil:
 
 
 cdef bint read_length(const uint8_t** p, const uint8_t* end, size_t* size) noexcept nogil:
-    """Read a length of seven bits a byte, and check that this many bytes follow."""
+    """Read a length with seven bits in each byte; return False if fewer bytes than that follow."""
     cdef int shift = 0
     size[0] = 0
     while shift < 35 and p[0] < end:
@@ -104,7 +106,10 @@ cdef bint read_length(const uint8_t** p, const uint8_t* end, size_t* size) noexc
 cdef Fault write_container(
     Buffer* out, uint8_t kind, const uint8_t* base, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
-    """Object or array: count, size, key entries (offset, length), value entries (type, offset or value), data."""
+    """Append an object or array.
+
+    Its layout: count, size, of an object the key entries (offset, length), value entries (type, offset or value), data.
+    """
     cdef bint is_object = kind <= LARGE_OBJECT
     cdef int width = 4 if kind & 1 else 2
     cdef size_t available = end - base, count, size, i, at, key, length
@@ -113,7 +118,7 @@ cdef Fault write_container(
     cdef const uint8_t* values
     cdef uint8_t value_kind
     cdef Fault fault
-    if depth > DEEPEST or available < <size_t> (2 * width):
+    if depth > MAX_DEPTH or available < <size_t> (2 * width):
         return Fault.BAD_JSON
     count = le(base, width)
     size = le(base + width, width)
@@ -198,7 +203,7 @@ cdef Fault write_string(Buffer* out, const uint8_t* p, size_t size) noexcept nog
 
 
 cdef Fault write_opaque(Buffer* out, const uint8_t* p, const uint8_t* end) noexcept nogil:
-    """A value of an SQL type: decimals become numbers, dates and times strings, everything else base64."""
+    """Append a value of an SQL type: a decimal as a number, a date or time as a string, any other as base64."""
     cdef uint8_t field  # FieldType
     cdef size_t size
     cdef char* o

@@ -8,14 +8,14 @@ cdef enum:
     KEPT = 4 << 20  # bytes of memory that a buffer keeps for the next events
 
 
-cdef struct Buffer:  # all zero bytes: an empty one
+cdef struct Buffer:  # empty if all its bytes are zero
     char* data
     size_t size
     size_t capacity
 
 
 cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
-    """Return where to write the next `size` bytes; NULL without memory. Invalidates earlier pointers."""
+    """Return where to write the next `size` bytes; NULL if there is no memory. Invalidates pointers into the buffer."""
     cdef size_t capacity
     cdef char* data
     if buffer.size + size > buffer.capacity:
@@ -32,7 +32,7 @@ cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
 
 cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
     cdef char* o
-    if size == 0:  # room() of an empty buffer is NULL, which is not a fault
+    if size == 0:  # room() returns NULL for an empty buffer, which is not a lack of memory
         return Fault.NONE
     o = room(buffer, size)
     if o == NULL:

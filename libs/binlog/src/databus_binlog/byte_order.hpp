@@ -1,4 +1,4 @@
-// Integers in the byte orders of binlogs and of msgpack, by shifts: compilers turn them into one load or store.
+// Integers in the byte orders of binlogs and of msgpack. They are shifted: compilers turn that into one load or store.
 #pragma once
 
 #include <cstdint>

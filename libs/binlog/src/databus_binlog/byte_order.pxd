@@ -6,7 +6,7 @@ cdef extern from "byte_order.hpp" nogil:
     # Read an integer of `size` bytes.
     uint64_t le "little_endian"(const uint8_t* p, int size)
     uint64_t be "big_endian"(const uint8_t* p, int size)
-    # Write an integer; return the end.
+    # Write an integer; return the position after it.
     char* put_big16(char* o, uint16_t value)
     char* put_big32(char* o, uint32_t value)
     char* put_big64(char* o, uint64_t value)

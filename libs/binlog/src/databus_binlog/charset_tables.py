@@ -1,7 +1,7 @@
 """Where the servers' character sets differ from Python's codecs.
 
-Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree. A question mark stands for a code without a
-character, which the server prints as a question mark, too.
+Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree with each other. A question mark stands for
+a code without a character: the servers print it as a question mark, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _codes(codes: str, characters: Iterable[str]) -> dict[bytes, str]:
 
 
 def _cells(lead: bytes, row: int, first: int, characters: str) -> dict[bytes, str]:
-    """Fill cells of an EUC row; an unassigned one is a question mark."""
+    """Return the codes of an EUC row from cell `first` on, with their characters; "?" for an unassigned cell."""
     return {lead + bytes([row, trail]): character for trail, character in enumerate(characters, first)}
 
 
@@ -61,7 +61,8 @@ SINGLE_BYTE: dict[str, tuple[str, dict[int, str]]] = {
     "keybcs2": ("cp437", _bytes_from(0x80, "ČüéďäĎŤčěĚĹÍľĺÄÁÉžŽôöÓůÚýÖÜŠĽÝŘťáíóúňŇŮÔšřŕŔ")),
     "koi8r": ("koi8_r", {}),
     "koi8u": ("koi8_u", {0x95: "\u2022"}),
-    "latin1": ("cp1252", {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),  # without holes
+    # The servers' latin1 also has the five bytes that cp1252 leaves unassigned.
+    "latin1": ("cp1252", {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
     "latin2": ("iso8859_2", {}),
     "latin5": ("iso8859_9", {}),
     "latin7": ("iso8859_13", {}),
@@ -77,22 +78,22 @@ SINGLE_BYTE: dict[str, tuple[str, dict[int, str]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class MultiByte:
-    """A multi-byte set."""
+    """A multi-byte character set."""
 
-    #: Python's codec for most of it
+    #: Python's codec for most of its codes
     codec: str
     #: regular expression of one code that the server stores, assigned or not
     code: bytes
     #: codes that the server converts differently from the codec
     differing: dict[bytes, str] = field(default_factory=dict)
-    #: characters that only the codec has, written as in a regular expression's set
+    #: characters that the codec has and the server does not, written as in a regular expression's set
     foreign: str = ""
 
 
 _SJIS = rb"[\x00-\x7f\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
 _EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
 
-#: User-defined rows of both Japanese EUC sets. MySQL accepts 8EA0, which has no character, and reads it as two.
+#: The user-defined rows of both Japanese EUC sets. MySQL accepts 8EA0, which has no character, and prints it as "??".
 _EUC_JP_DIFFERING = {
     b"\x8e\xa0": "??",
     **{
@@ -123,7 +124,7 @@ MULTI_BYTE: dict[str, MultiByte] = {
             "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ?㍉㌔㌢㍍㌘㌧㌃㌶㍑㍗㌍㌦㌣㌫㍊"
             "㌻㎜㎝㎞㎎㎏㏄㎡????????㍻〝〟№㏍℡㊤㊥㊦㊧㊨㈱㈲㈹㍾㍽㍼≒≡∫∮∑√⊥∠∟⊿∵∩∪",
         )
-        # compatibility ideographs among them: text tools must not normalize them away
+        # These rows contain compatibility ideographs, which text tools must not normalize.
         | _cells(b"\x8f", 0xF3, 0xF3, "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡ")
         | _cells(
             b"\x8f",

@@ -1,4 +1,4 @@
-"""Convert text of other character sets to UTF-8."""
+"""Converts text of other character sets to UTF-8."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport Buffer, append
@@ -9,9 +9,9 @@ from libc.string cimport memcpy
 
 
 cdef inline void write_single_byte(Buffer* out, const uint8_t* table, const uint8_t* p, size_t size) noexcept nogil:
-    """Write text of a single-byte character set as msgpack `bin`; there is room for three bytes a character and five.
+    """Write text of a single-byte character set as msgpack `bin`. The caller has reserved `5 + 3 * size` bytes.
 
-    `table` has four bytes for each of the 256 characters: the length of its UTF-8, and three bytes.
+    `table` has four bytes for each of the 256 characters: the length of its UTF-8 form, and three bytes with this form.
     """
     cdef size_t longer = 0, i
     cdef uint8_t high = 0
@@ -35,7 +35,7 @@ cdef inline void write_single_byte(Buffer* out, const uint8_t* table, const uint
 
 
 cdef inline Fault append_decoded(Buffer* out, object decode, const uint8_t* p, size_t size) except Fault.RAISED:
-    """Append the UTF-8 of text of a multi-byte character set, which `decode` turns into a str."""
+    """Append text of a multi-byte character set as UTF-8; `decode` turns its bytes into a str."""
     try:
         text = decode(PyBytes_FromStringAndSize(<const char*> p, size)).encode()
     except UnicodeError:

@@ -1,4 +1,4 @@
-"""Convert between UTF-8 and the character sets of MySQL and MariaDB."""
+"""Converts between UTF-8 and the character sets of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from databus_binlog.charset_tables import MULTI_BYTE, SINGLE_BYTE, MultiByte
 
 UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
 
-#: sets whose codec agrees with the server for every code
+#: character set → Python's codec, which agrees with the server for every code
 _UTF = {"utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be"}
 
 
@@ -26,7 +26,7 @@ def single_byte_table(charset: str) -> tuple[bytes, ...] | None:
 
 @cache
 def packed_table(charset: str) -> bytes:
-    """Return a single-byte set's table for the compiled decoder: for each byte a length and three bytes."""
+    """Return a single-byte set's table for the compiled decoder: see `write_single_byte` in charset_text.pxd."""
     return b"".join(bytes([len(text)]) + text.ljust(3, b"\0") for text in single_byte_table(charset) or ())
 
 
@@ -34,8 +34,8 @@ def packed_table(charset: str) -> bytes:
 def multi_byte(charset: str) -> Callable[[bytes], str] | None:
     """Return a decoder of a multi-byte set, or None if the set is not known.
 
-    It returns what the server prints, with a question mark for a code that the server stores without a character.
-    It raises UnicodeError for bytes that are not a code of the set, and for a lone surrogate.
+    The decoder returns what the server prints, with a question mark for a code that the server stores without a
+    character. It raises UnicodeError for bytes that are not a code of the set, and for a lone surrogate.
     """
     if charset in _UTF:
         return partial(bytes.decode, encoding=_UTF[charset])
@@ -43,7 +43,10 @@ def multi_byte(charset: str) -> Callable[[bytes], str] | None:
 
 
 class _Decoder:
-    """Uses Python's codec where its text shows that the server agrees; otherwise decodes code by code."""
+    """Uses Python's codec, unless the text contains a character for which codec and server may differ.
+
+    Such a text, and bytes that the codec can't decode, are decoded code by code.
+    """
 
     def __init__(self, charset: str, facts: MultiByte) -> None:
         self._charset = charset
@@ -68,7 +71,7 @@ class _Decoder:
 
 
 class _Characters(dict[bytes, str]):
-    """Codes of a set and their characters on the server, filled as codes occur."""
+    """The codes of a set and their characters on the server. A code is added when it first occurs."""
 
     def __init__(self, facts: MultiByte) -> None:
         super().__init__(facts.differing)
@@ -80,7 +83,7 @@ class _Characters(dict[bytes, str]):
 
 
 def _character(code: bytes, codec: str) -> str:
-    """Return the codec's character, or nothing if it has none."""
+    """Return the codec's character for a code, or "" if it has none."""
     try:
         return code.decode(codec)
     except UnicodeDecodeError:
@@ -88,7 +91,7 @@ def _character(code: bytes, codec: str) -> str:
 
 
 def to_text(data: bytes, charset: str | None) -> str:
-    """Decode a name or statement in `charset`; None means UTF-8. Raise LookupError for an unknown set."""
+    """Decode a label or statement in `charset`; None means UTF-8. Raises LookupError for an unknown set."""
     if charset is None or charset in UTF8:
         return data.decode()
     if table := single_byte_table(charset):
@@ -101,7 +104,7 @@ def to_text(data: bytes, charset: str | None) -> str:
 
 
 def statement(data: bytes, charset: str) -> bytes:
-    """Return a statement as UTF-8. Bytes of a binary literal that its character set does not have stay as they are."""
+    """Return a statement as UTF-8. Bytes that its character set does not have (binary literals) are left unchanged."""
     if charset in UTF8 or charset == "binary":
         return data
     try:
@@ -111,7 +114,7 @@ def statement(data: bytes, charset: str) -> bytes:
 
 
 def to_bytes(text: str, charset: str) -> bytes:
-    """Encode text as a column in `charset` stores it. Raise UnicodeError for a character that is not in it."""
+    """Encode text as a column in `charset` stores it. Raises UnicodeError for a character that is not in the set."""
     if charset in UTF8:
         return text.encode()
     if charset in _UTF or charset == "ucs2":
@@ -130,7 +133,10 @@ def _codes(charset: str) -> dict[str, bytes]:
 
 
 class _Codes(dict[str, bytes]):
-    """Characters and their codes in a set, filled as they occur. Of several codes it has the codec's, or the first."""
+    """The characters of a set and their codes. A character is added when it first occurs.
+
+    If a character has several codes, the codec's is used, or if the codec has none, the first.
+    """
 
     def __init__(self, facts: MultiByte, known: Mapping[str, bytes] | None = None) -> None:
         super().__init__(known or {})

@@ -1,8 +1,8 @@
-"""Numbers of collations, by which binlogs identify character sets."""
+"""The numbers of collations, by which binlogs identify character sets."""
 
 from __future__ import annotations
 
-#: charset → numbers of its collations on either server (MariaDB's from 576 on), with some that are not assigned yet
+#: charset → numbers of its collations on both servers (those from 576 on are MariaDB's); some are not assigned yet
 COLLATIONS: dict[str, tuple[int, ...]] = {
     "armscii8": (32, 64, 1056, 1088),
     "ascii": (11, 65, 1035, 1089),
@@ -58,5 +58,6 @@ COLLATIONS: dict[str, tuple[int, ...]] = {
     ),
 }
 
-#: Collations every server has under these numbers; a live server's own list (Session.collations) replaces it.
+#: number of a collation → its charset. The numbers mean the same on all servers; Session.collations() returns those of
+#: one server, which may be newer than this list.
 DEFAULT_COLLATIONS: dict[int, str] = {number: charset for charset, numbers in COLLATIONS.items() for number in numbers}

@@ -32,7 +32,7 @@ cdef enum Kind:
 cdef struct Column:
     Kind kind
     uint32_t size  # bytes of a value of a fixed size, or of the length before a value
-    uint32_t detail  # digits of a second's fraction, or the width to pad to
+    uint32_t detail  # fractional digits of a second; PADDED: the size to pad to
     uint8_t precision
     uint8_t scale
     bint compressed

@@ -1,4 +1,4 @@
-"""The replication commands, as packets' payloads.
+"""The replication commands: the payloads of their packets.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html
 """
@@ -9,12 +9,12 @@ import struct
 
 _REGISTER, _DUMP, _DUMP_GTID, _ACK = 0x15, 0x12, 0x1E, 0xEF
 
-NON_BLOCK = 0x01  #: end at the end of the log instead of waiting for more
-ANNOTATE = 0x02  #: MariaDB: send the statements too
+NON_BLOCK = 0x01  #: end the dump at the end of the log, instead of waiting for more events
+ANNOTATE = 0x02  #: MariaDB: also send the statements that changed the rows (ANNOTATE_ROWS)
 
 
 def packet(payload: bytes, sequence: int = 0) -> bytes:
-    """Frame a payload of less than 16 MB."""
+    """Return a packet with this payload, which must have less than 16 MiB."""
     return len(payload).to_bytes(3, "little") + bytes([sequence]) + payload
 
 
@@ -30,7 +30,7 @@ def register(server_id: int, host: str, user: str, port: int) -> bytes:
 
 
 def dump(file: str, offset: int, server_id: int, flags: int) -> bytes:
-    """Return COM_BINLOG_DUMP. An empty `file` means the oldest; on MariaDB, the position in @slave_connect_state."""
+    """Return COM_BINLOG_DUMP. An empty `file` means the oldest, or on MariaDB the position in @slave_connect_state."""
     return struct.pack("<BIHI", _DUMP, offset, flags, server_id) + file.encode()
 
 

@@ -1,8 +1,8 @@
-"""Parses the bodies of control events, from which the position and the transaction of rows follow.
+"""Parses the bodies of control events: those that are not rows, but give the rows their position and transaction.
 
 Layouts: libs/mysql/binlog/event/{control_events,statement_events}.h in MySQL's source, sql/log_event.h in MariaDB's.
-Each function takes the event's head and its body (without header and checksum) and raises LookupError or ValueError
-where the body is malformed. GTID, XID and BEGIN come with every transaction: the decoder reads them itself.
+The functions take an event's head and its body (without header and checksum), and raise LookupError or ValueError if
+the body is malformed. GTID, XID and BEGIN come with every transaction, so compiled code reads them (transactions.pyx).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from databus_binlog.tagged import parse_tagged_gtid
 #: time, server id, file, start, end: the first fields of every event
 EventHead = tuple[int, int, str, int, int]
 
-_HEADER = 19
-_IN_USE = 0x01
-_IN_USE_AT = 17
-_FIRST_OF_MARIADB = 160  # its own event types start here
-_FIXED = 2 + 50 + 4 + 1  # of FORMAT_DESCRIPTION, before the sizes of each type
-_TAIL = 1 + 4
-_BEGINNING = 64  # bytes of a rows event that contain its table
-_TOO_MANY_NAMES = 254
+_HEADER = 19  # bytes of an event's header
+_FLAGS = 17  # offset of the flags in the header
+_IN_USE = 0x01  # flag of FORMAT_DESCRIPTION: the server is writing the file
+_FIRST_OF_MARIADB = 160  # number of MariaDB's first own event type
+_FIXED = 2 + 50 + 4 + 1  # bytes of FORMAT_DESCRIPTION before the list with a size for each event type
+_TAIL = 1 + 4  # bytes of FORMAT_DESCRIPTION after that list
+_BEGINNING = 64  # bytes of a rows event that are enough to find its table
+_TOO_MANY_NAMES = 254  # in place of the number of schema names, if there are too many to list
 
 #: Sizes of QUERY's status variables that have a fixed size, by code.
 _STATUS_SIZES = {
@@ -37,18 +37,24 @@ _STATUS_SIZES = {
 
 
 def format_description(head: EventHead, event: bytes) -> tuple[FormatDescription, Flavor]:
-    """Read a complete event: version u16, server 50, created u32, header size u8, sizes, checksum algorithm u8, CRC."""
+    """Read version u16, server version 50 bytes, created u32, header size u8, sizes, checksum algorithm u8, CRC.
+
+    `event` is the complete event, with header and checksum.
+    """
     body = event[_HEADER:]
     if len(body) < _FIXED + _TAIL:
         raise IndexError("it is truncated")
     if body[:2] != b"\x04\0" or body[56] != _HEADER:
-        raise ValueError(f"binlog version {body[0]}; only version 4 can be read")
+        raise ValueError(
+            f"binlog version {body[0]} with event headers of {body[56]} bytes;"
+            f" only version 4 with headers of {_HEADER} bytes can be read"
+        )
     version = body[2:52].rstrip(b"\0").decode("utf-8", "replace")
     flavor: Flavor = "mariadb" if len(body) - _FIXED - _TAIL >= _FIRST_OF_MARIADB else "mysql"
     checksum = (flavor == "mariadb" or release(version) >= (5, 6, 1)) and body[-_TAIL] == 1
-    if checksum:  # computed before the file was marked as in use
+    if checksum:  # the server computes it without the flag IN_USE
         written = bytearray(event[:-4])
-        written[_IN_USE_AT] &= ~_IN_USE
+        written[_FLAGS] &= ~_IN_USE
         if zlib.crc32(written) != int.from_bytes(event[-4:], "little"):
             raise ValueError("wrong checksum; check disk and network")
     return FormatDescription(*head, version, checksum), flavor
@@ -65,7 +71,7 @@ def rotate(head: EventHead, body: bytes, *, artificial: bool) -> Rotate:
 
 
 def heartbeat(head: EventHead, body: bytes, long: bool) -> Heartbeat:
-    """Read version 1: the file's name. The position is in the header; if `long`, it is a u64 before the name.
+    """Read the file's name. The position is in the event's header, or if `long`, in a u64 before the name.
 
     MariaDB sends the long form for positions beyond 4 GiB.
     """
@@ -96,7 +102,7 @@ def gtid_tagged(head: EventHead, body: bytes) -> Gtid:
 
 
 def xa_prepare(head: EventHead, body: bytes) -> XaPrepare:
-    """Read whether it is committed in one phase u8, format u32, the lengths of the two parts u32 each, the parts."""
+    """Read one-phase flag u8, format u32, length of gtrid u32, length of bqual u32, gtrid, bqual."""
     cursor = Cursor(body)
     one_phase, format_id, gtrid, bqual = cursor.uint(1), cursor.uint(4), cursor.uint(4), cursor.uint(4)
     xid = f"X'{cursor.take(gtrid).hex()}',X'{cursor.take(bqual).hex()}',{format_id}"
@@ -104,7 +110,7 @@ def xa_prepare(head: EventHead, body: bytes) -> XaPrepare:
 
 
 def rows_query(head: EventHead, body: bytes) -> RowsQuery:
-    """Read the length u8, which is ignored since most statements are longer than it can say, and the statement."""
+    """Skip the length u8, which is too short for most statements, and read the statement."""
     Cursor(body).take(1)
     return RowsQuery(*head, body[1:])
 
@@ -121,7 +127,10 @@ def incident(head: EventHead, body: bytes) -> Incident:
 
 
 class Parts:
-    """Assembles a large rows event of MariaDB ≥ 12.3 (PARTIAL_ROW_DATA); above the limit only its beginning."""
+    """Assembles a rows event that MariaDB ≥ 12.3 logs in parts (PARTIAL_ROW_DATA).
+
+    Of an event of more than `limit` bytes only the beginning is kept.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -134,7 +143,7 @@ class Parts:
         self._announced: int | None = None
 
     def add(self, body: bytes, size: int) -> None:
-        """Read total u32, number u32 from 1, flags u8, size u64 if flag 1, part.
+        """Read number of parts u32, number of this part u32 (from 1), flags u8, size of the event u64 if flag 1, part.
 
         `size` is the size of the complete body; the end of `body` may be cut off.
         """
@@ -144,7 +153,7 @@ class Parts:
             raise ValueError(f"part {number} of {total} follows part {self._number}")
         if flags & 1:
             self._announced = cursor.uint(8)
-        if len(self._event) == self._size:  # no part before it is missing
+        if len(self._event) == self._size:  # the parts before it were kept completely
             self._event += body[cursor.at :]
         self._size += size - cursor.at
         if self._size > self._limit:
@@ -152,7 +161,7 @@ class Parts:
         self._number, self.complete = number, number == total
 
     def take(self) -> tuple[bytearray, int]:
-        """Return the event, or its beginning, and its size."""
+        """Return the event, or only its beginning, and the size of the complete event."""
         event, size, announced = self._event, self._size, self._announced
         self._start()
         if announced not in {None, size}:
@@ -163,7 +172,8 @@ class Parts:
 def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[int, str], fixed: int) -> Query:
     """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, statement.
 
-    `text` is the statement if it was compressed; `fixed` is the number of bytes before the status variables.
+    `text` is the inflated statement, or None if it was not compressed. `fixed` is the number of bytes before the status
+    variables.
     """
     cursor = Cursor(body)
     thread_id, _, schema_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)
@@ -177,41 +187,40 @@ def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[
         try:
             statement = charsets.statement(statement, charset)
         except LookupError as error:
-            where = f"{head[2]}:{head[3]}"
-            raise UnsupportedColumn(f"statement at {where} in character set {charset}: {error}") from error
+            raise UnsupportedColumn(f"statement at {head[2]}:{head[3]} can't be read: {error}") from error
     return Query(*head, schema, statement, thread_id, error_code, xid)
 
 
 def text_start(body: bytes, fixed: int) -> int:
-    """Return where a QUERY's statement starts."""
+    """Return the offset of a QUERY's statement in its body."""
     return fixed + int.from_bytes(body[11:13], "little") + body[8] + 1
 
 
 def _status(data: bytes) -> tuple[int | None, int | None]:
-    """Find the client's collation and the XID of DDL among the status variables. Stop at an unknown code."""
+    """Return the client's collation and the XID of DDL from the status variables. Stop at an unknown code."""
     client = xid = None
     cursor = Cursor(data)
     while cursor:
         match cursor.uint(1):
             case code if code in _STATUS_SIZES:
                 value = cursor.uint(_STATUS_SIZES[code])
-                if code == 4:
+                if code == 4:  # CHARSET: of client, connection and server
                     client = value & 0xFFFF
-                elif code in {17, 129}:
+                elif code in {17, 129}:  # DDL_LOGGED_WITH_XID, MariaDB's XID
                     xid = value
-            case 2:
+            case 2:  # CATALOG
                 cursor.take(cursor.uint(1) + 1)
-            case 5 | 6:
+            case 5 | 6:  # TIME_ZONE, CATALOG_NZ
                 cursor.take(cursor.uint(1))
-            case 11:
+            case 11:  # INVOKER: user, host
                 cursor.take(cursor.uint(1))
                 cursor.take(cursor.uint(1))
-            case 12:
+            case 12:  # UPDATED_DB_NAMES
                 count = cursor.uint(1)
                 for _ in range(count if count != _TOO_MANY_NAMES else 0):
                     while cursor.uint(1):
                         pass
-            case 130:
+            case 130:  # MariaDB's GTID_FLAGS3
                 cursor.take(8 if cursor.uint(1) & 12 else 0)
             case _:
                 break

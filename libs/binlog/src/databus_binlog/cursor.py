@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Cursor:
-    """Reads bytes from start to end; raises IndexError if too few are left."""
+    """Reads bytes from start to end. Raises IndexError if too few are left, KeyError for a malformed length."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

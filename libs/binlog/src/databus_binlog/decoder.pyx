@@ -4,11 +4,13 @@ A call of `feed()` decodes a chunk: packets → events → checksum → rows. Th
 written directly into one buffer as msgpack, without a Python object. Rare events are parsed by control.py and appended
 to the same buffer. The path of a row:
 
-    framing ─► Decoder.event ─► rows_event ─► row_images    laid out by table_plan, which tables finds
-    packets,      │                             fixed_values, charset_text, binary_json, partial_json: values as text
-    files         └─► transactions, control.py
-                        all of them write through event_writer
-The layouts are those of libs/mysql/binlog/event/*.h in MySQL's source and sql/log_event.h in MariaDB's.
+    framing ─► Decoder.event ─► rows_event ─► row_images: the images of the rows
+    packets,      │               │             fixed_values, charset_text, binary_json, partial_json: values as text
+    files         │               └─ tables: finds the table_plan of the rows' table, how its columns are stored
+                  └─► transactions, control.py: all other events
+
+All of them write through event_writer. The layouts are those of libs/mysql/binlog/event/*.h in MySQL's source and
+sql/log_event.h in MariaDB's.
 """
 
 cimport cython
@@ -29,7 +31,7 @@ from libc.stdlib cimport free
 from databus_binlog import control
 from databus_binlog.collations import DEFAULT_COLLATIONS
 from databus_binlog.errors import CorruptEvent, OversizedStatement, UnknownEvent
-from databus_binlog.event_types import SAY_NOTHING, EventType as E, name_of
+from databus_binlog.event_types import SKIPPED, EventType as E, name_of
 from databus_binlog.events import Events, Stop
 from databus_binlog.payload import TransactionPayload
 
@@ -45,36 +47,38 @@ CONTROL = {
     E.ANNOTATE_ROWS: control.annotate_rows,
 }
 
-#: events that are skipped above the limit, besides rows
-OPTIONAL = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SAY_NOTHING - {E.START_ENCRYPTION}
+#: types of events, besides rows, that are skipped if they are larger than row_limit
+SKIPPED_ABOVE_LIMIT = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SKIPPED - {E.START_ENCRYPTION}
 
 
 @cython.final  # so that the compiler can inline its methods
 cdef class Decoder(EventWriter):
     """Turns a dump's packets (`feed`) or a file's content (`feed_file`) into events; one decoder per stream or file.
 
-    flavor: "mysql" or "mariadb"; a FORMAT_DESCRIPTION event overrules it.
-    wanted(schema, table): rows of other tables are skipped undecoded. Default: all are wanted.
+    flavor: "mysql" or "mariadb", until a FORMAT_DESCRIPTION event shows the server's flavor.
+    wanted(schema, table): rows of tables for which it returns False are skipped undecoded. Default: all are wanted.
     collations: id → character set name, as the server has them (Session.collations).
     describe(table_map): called once for each new layout of a wanted table; returns the TableMap, completed where the
         server logs too little (binlog_row_metadata). It is called again after a statement that may be DDL.
-    by_statement: a call of `feed` ends after each such statement, so that the caller can act on it before `describe` is
-        called for the rows that follow; then `more` is true.
+    by_statement: a call of `feed` ends after each statement that may be DDL, so that the caller can act on the
+        statement before `describe` is called for the rows that follow. `more` is then true.
     file, offset: the position of the first bytes, if known.
-    semi_sync: the session is semi-synchronous, so packets say whether the server expects an acknowledgement.
+    semi_sync: the session is semi-synchronous: packets show whether the server expects an acknowledgement.
     row_limit: bytes of the largest rows event that is decoded, None for any. A larger one is not kept in memory:
         OversizedRows replaces it. A larger RowsQuery is skipped, a larger statement raises OversizedStatement.
     """
     cdef str flavor
     cdef dict collations
     cdef RowsDecoder rows
-    cdef bint format_known, checksum, by_statement
-    cdef uint32_t next_position  # in the event's header
+    cdef bint format_known  # a FORMAT_DESCRIPTION was read
+    cdef bint checksum  # the file's events end with a CRC-32
+    cdef bint by_statement
+    cdef uint32_t next_position  # offset of the next event, as the current event's header has it
     cdef object transaction  # TransactionPayload: the compressed transaction that is being read
-    cdef Buffer inner  # an incomplete event of it
-    cdef bint in_payload
+    cdef Buffer inner  # an incomplete event of that transaction
+    cdef bint in_payload  # the current event comes from that transaction
     cdef uint32_t crc  # of the event that is being skipped
-    cdef tuple ack
+    cdef tuple ack  # file and offset for take_ack(), or None
 
     def __init__(
         self, *, flavor="mysql", wanted=None, collations=None, describe=None, by_statement=False, file="", offset=0,
@@ -92,9 +96,9 @@ cdef class Decoder(EventWriter):
         free(self.inner.data)
 
     def feed(self, data, Py_ssize_t size=-1):
-        """Decode the next `size` bytes of a dump's connection, by default all of `data`, and return their Events.
+        """Decode the next bytes from a dump's connection: the first `size` of `data`, by default all. Return Events.
 
-        An error after some events is raised by the next call, after these events were returned.
+        If decoding fails after some events, this call returns those events, and the next call raises the error.
         """
         return self.decode(data, size)
 
@@ -108,12 +112,15 @@ cdef class Decoder(EventWriter):
         if self.failure is not None:
             raise self.failure
         if self.offset < MAGIC_SIZE:
-            raise CorruptEvent(f"{self.file or 'this'} is not a binlog file: it is shorter than their magic number")
+            raise CorruptEvent(f"{self.file or 'the input'} is not a binlog file: it is shorter than the magic number")
         if self.pending or self.rows.in_parts:
-            raise CorruptEvent(f"{self.file} ends inside the event at {self.offset}; it is cut off or still written to")
+            raise CorruptEvent(
+                f"{self.file} ends inside the event at {self.offset}; the file is truncated, or the server still"
+                " writes to it"
+            )
 
     def take_ack(self):
-        """Return file and offset of the last event since the last call that the server wants acknowledged, or None."""
+        """Return the file and offset to acknowledge; None if the server has not asked for it since the last call."""
         ack, self.ack = self.ack, None
         return ack
 
@@ -126,17 +133,17 @@ cdef class Decoder(EventWriter):
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
             self.frame(<const uint8_t*> view.buf, view.len if size < 0 else min(size, view.len))
-        except BaseException as error:  # also of `wanted` or `describe`: decoding can't resume inside an event
+        except BaseException as error:  # also an error of `wanted` or `describe`: decoding can't resume inside an event
             self.failure = error
             if not self.count or not isinstance(error, Exception):
                 raise
         finally:
             PyBuffer_Release(&view)
-        return self.taken_events()
+        return self.take_events()
 
-    cdef object taken_events(self):
+    cdef object take_events(self):
         """Return the output, and release memory that only large events need."""
-        cdef bytes data = self.taken()
+        cdef bytes data = self.take_output()
         trim(&self.rest)
         trim(&self.inner)
         self.rows.trim()
@@ -160,7 +167,7 @@ cdef class Decoder(EventWriter):
         return 0
 
     cdef inline int read_header(self, const uint8_t* p, size_t size) except -1:
-        """Time u32, type u8, server id u32, size u32, next position u32, flags u16."""
+        """Read time u32, type u8, server id u32, size u32, next position u32, flags u16."""
         cdef int kind = p[4]
         self.time = <uint32_t> le(p, 4)
         self.server_id = <uint32_t> le(p + 5, 4)
@@ -168,12 +175,12 @@ cdef class Decoder(EventWriter):
             self.next_position = <uint32_t> le(p + 13, 4)
             self.locate(kind, size, self.next_position, <uint16_t> le(p + 17, 2))
             if self.rows.in_parts and kind != PARTIAL_ROW_DATA and kind != HEARTBEAT and kind != HEARTBEAT_V2:
-                raise CorruptEvent(f"a rows event in parts ends before its last part at {self.where()}")
+                raise CorruptEvent(f"the parts of a rows event end before the last part at {self.where()}")
         return 0
 
     cdef int verify(self, const uint8_t* p, size_t size) except -1:
         """Verify the checksum; return its size."""
-        if not self.format_known:  # the first ROTATE comes before it, with or without a checksum
+        if not self.format_known:  # a dump begins with a ROTATE, which may or may not have a checksum
             return 4 if size >= HEADER + 4 and crc32_of(p, size - 4) == le(p + size - 4, 4) else 0
         if not self.checksum:
             return 0
@@ -228,9 +235,10 @@ cdef class Decoder(EventWriter):
             raise control.incident(self.position(), body)
         if kind == START_ENCRYPTION and self.from_file:
             raise UnknownEvent(f"{self.file} is encrypted from {self.where()} on; read it through the server")
-        if kind not in SAY_NOTHING and not flags & IGNORABLE:
+        if kind not in SKIPPED and not flags & IGNORABLE:
             raise UnknownEvent(
-                f"event type {kind} ({name_of(kind)}) at {self.where()} can't be decoded; this version stops here"
+                f"event type {kind} ({name_of(kind)}) at {self.where()} can't be decoded by this version, and must not"
+                " be skipped; upgrade to a version that supports it"
             )
         return 0
 
@@ -279,7 +287,7 @@ cdef class Decoder(EventWriter):
         return 0
 
     cdef int payload(self, const uint8_t* p, size_t size) except -1:
-        """Decode the events that are complete with the next bytes."""
+        """Decode the events that the next bytes complete."""
         try:
             data = self.transaction.feed(p[:size])
             if self.payload_left == 0:
@@ -306,13 +314,16 @@ cdef class Decoder(EventWriter):
     # --- events above the limit ---------------------------------------------------------------------------------------
 
     cdef bint may_skip(self, const uint8_t* header, size_t size) except -1:
-        """Return whether an event above the limit may be skipped. Statements raise; no other event is large."""
+        """Return whether an event above the limit may be skipped. Raises OversizedStatement for a statement.
+
+        Events of all other types are decoded at any size.
+        """
         cdef int kind = header[4]
         if kind == QUERY or kind == QUERY_COMPRESSED or kind == EXECUTE_LOAD_QUERY:
             self.read_header(header, size)
             self.limit_statement(kind, size)
         self.crc = crc32_of(header, HEADER)
-        return rows_action(kind) >= 0 or kind in OPTIONAL
+        return rows_action(kind) >= 0 or kind in SKIPPED_ABOVE_LIMIT
 
     cdef int limit_statement(self, int kind, size_t size) except -1:
         if size > self.limit:
@@ -322,12 +333,12 @@ cdef class Decoder(EventWriter):
             )
         return 0
 
-    cdef int skipping(self, const uint8_t* p, size_t size) except -1:
+    cdef int read_skipped(self, const uint8_t* p, size_t size) except -1:
         self.crc = crc32_continued(self.crc, p, size)
         return 0
 
-    cdef int skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
-        """Verify a skipped event. Rows become OversizedRows; nothing is written for other events."""
+    cdef int end_skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
+        """Verify a skipped event. Write OversizedRows for rows, and nothing for other events."""
         cdef int kind = p[4]
         cdef size_t checksum = 4 if self.checksum and not self.in_payload else 0
         self.read_header(p, size)
@@ -336,7 +347,7 @@ cdef class Decoder(EventWriter):
         self.need(size, HEADER + checksum, kind)
         kept = min(kept, size - checksum)
         if rows_action(kind) >= 0:
-            self.rows.skipped(self, kind, p + HEADER, p + kept, size)
+            self.rows.write_skipped(self, kind, p + HEADER, p + kept, size)
         elif kind == PARTIAL_ROW_DATA:
             try:
                 self.rows.decode_part(self, p[HEADER:kept], size - checksum - HEADER)

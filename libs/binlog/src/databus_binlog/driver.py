@@ -1,7 +1,7 @@
-"""Logs in with asyncmy, translates its errors, and adds what it has no public call for.
+"""Logs in with asyncmy, translates its errors, and does what asyncmy has no public call for.
 
-It supports mysql_native_password, MariaDB's ed25519, caching_sha2_password and sha256_password. Without TLS, the last
-two encrypt the password with the server's public key.
+asyncmy supports mysql_native_password, MariaDB's ed25519, caching_sha2_password and sha256_password. Without TLS, the
+last two encrypt the password with the server's public key.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from asyncmy.errors import OperationalError
 from databus_binlog.errors import AccessDenied, BinlogError, ServerUnavailable, TlsFailed, from_server
 from databus_binlog.login import Login
 
-# what the driver itself raises
-_HUNG_UP = 2013  # CR_SERVER_LOST
+# Codes of errors that the driver itself raises.
+_SERVER_LOST = 2013  # CR_SERVER_LOST
 _NO_SUCH_METHOD = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD
 
-_METHODS = "caching_sha2_password or ed25519"
-_BROKEN = ("dialog", "mysql_old_password")  # methods that crash the driver
-_IN_CLEAR = "mysql_clear_password"
+# Authentication methods.
+_ADVISED = "caching_sha2_password or ed25519"
+_BROKEN = ("dialog", "mysql_old_password")  # the driver crashes
+_CLEAR_TEXT = "mysql_clear_password"  # the driver sends the password unencrypted
 
 _Protocol = TypeVar("_Protocol", bound=asyncio.BufferedProtocol)
 
@@ -42,17 +43,17 @@ async def log_in(login: Login, **options: Any) -> Any:
                 connect_timeout=login.connect_timeout,
                 autocommit=True,
                 ssl=context,
-                auth_plugin_map=dict.fromkeys(_BROKEN if context else (*_BROKEN, _IN_CLEAR), _Untried),
+                auth_plugin_map=dict.fromkeys(_BROKEN if context else (*_BROKEN, _CLEAR_TEXT), _ForbiddenMethod),
                 **options,
             )
     except TimeoutError as error:
         text = f"no answer from {login.host}:{login.port} within {login.connect_timeout:g} s"
         raise ServerUnavailable(text) from error
     except (DriverError, OSError) as error:
-        raise _refused(error, login) from error
+        raise _login_error(error, login) from error
 
 
-class _Untried:
+class _ForbiddenMethod:
     """Replaces an authentication method that the driver must not try."""
 
     def __init__(self, connection: object) -> None: ...
@@ -77,15 +78,15 @@ def take_over(connection: Any, protocol: Callable[[asyncio.Transport], _Protocol
     return receiver
 
 
-def translated(error: Exception, user: str, grant: str = "REPLICATION SLAVE", code: int | None = None) -> BinlogError:
-    """Turn the driver's error into ours; `code` replaces the server's."""
+def translate(error: Exception, user: str, grant: str = "REPLICATION SLAVE", code: int | None = None) -> BinlogError:
+    """Return our error for an error of the driver; `code` replaces the server's error code."""
     number, text = _number_and_text(error)
     if not number:
         return ServerUnavailable(f"connection failed: {text}")
     return from_server(code or number, text, user=user, grant=grant)
 
 
-def _refused(error: Exception, login: Login) -> BinlogError:
+def _login_error(error: Exception, login: Login) -> BinlogError:
     """Return our error for a failed login."""
     number, text = _number_and_text(error)
     host, tls = login.host, login.tls
@@ -93,16 +94,19 @@ def _refused(error: Exception, login: Login) -> BinlogError:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return TlsFailed(f"the certificate of {host} is not trusted: {cause.verify_message} (check the TLS options)")
     if isinstance(cause, ssl.SSLError):
-        return TlsFailed(f"{host} offers no TLS that can be used here: {cause.reason or cause} (check the TLS options)")
-    if number == _HUNG_UP and tls and tls.certificate:
-        return ServerUnavailable(f"{host} hung up after the TLS handshake; does it trust {tls.certificate}? ({text})")
+        return TlsFailed(f"no TLS connection to {host} is possible: {cause.reason or cause} (check the TLS options)")
+    if number == _SERVER_LOST and tls and tls.certificate:
+        return ServerUnavailable(
+            f"{host} closed the connection after the TLS handshake; check that it trusts the client certificate"
+            f" {tls.certificate} ({text})"
+        )
     if number == _NO_SUCH_METHOD:
-        advice = f"is unknown or logs in by a method that is not supported; use {_METHODS}"
+        advice = f"is unknown or logs in by a method that is not supported; use {_ADVISED}"
         return AccessDenied(f"user {login.user!r} {advice}")
-    return translated(error, login.user)
+    return translate(error, login.user)
 
 
 def _number_and_text(error: Exception) -> tuple[int, str]:
-    """Split an error of the driver into its number, 0 if it has none, and its text."""
+    """Return the number of a driver's error, 0 if it has none, and its text."""
     number, text = error.args[0] if error.args else 0, str(error.args[1] if len(error.args) > 1 else error)
     return (number, text) if isinstance(error, DriverError) and isinstance(number, int) else (0, text)

@@ -11,13 +11,13 @@ Engine: TypeAlias = Literal["native", "mysql-replication"]
 
 
 def require_installed(engine: Engine) -> None:
-    """Raise EngineUnavailable where an engine's packages are missing."""
+    """Raise EngineUnavailable if a package of the engine is not installed."""
     if engine != "native":
         library()
 
 
 def library() -> Any:
-    """Import databus_binlog.mysql_replication. Raises EngineUnavailable."""
+    """Import databus_binlog.mysql_replication. Raises EngineUnavailable if its packages are not installed."""
     try:
         return import_module("databus_binlog.mysql_replication")
     except ModuleNotFoundError as error:

@@ -2,7 +2,7 @@
 
 BinlogError
 ├── Retryable                the same call may succeed later: wait and connect again
-│   ├── Disconnected             the connection was lost, or a session was used after its end
+│   ├── Disconnected             the connection was lost, or a session that streams the log was used for a query
 │   └── ServerUnavailable        the server can't be reached or takes no more connections
 └── Fatal                    the same call fails again: an operator must act
     ├── AccessDenied             login refused
@@ -12,15 +12,15 @@ BinlogError
     ├── PositionPurged           the server no longer has the log from this position on
     ├── PositionUnknown          the server's log does not have the transaction that this position ends with
     ├── InvalidPosition          no event starts at this position
-    ├── EngineUnavailable        the chosen engine is not installed, or can't do what was asked
+    ├── EngineUnavailable        the chosen engine is not installed, or does not support an option
     ├── ServerRefused            any other error that the server returned
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
     ├── UnknownEvent             an event type that can't be decoded and may not be skipped
-    ├── Incident                 the server says that its log lost events
+    ├── Incident                 the server reports that events are missing from its log
     ├── MissingMetadata          a table map lacks metadata that is needed to decode its columns
     ├── OversizedStatement       a statement is larger than row_limit
-    ├── PartialRowImage          columns are absent from a row
-    └── UnsupportedColumn        a column's type or character set can't be decoded
+    ├── PartialRowImage          a row image lacks columns without which the row can't be decoded
+    └── UnsupportedColumn        the type of a column, or the character set of a column or statement, can't be decoded
 
 The messages are one line each; they name positions and tables, never row data.
 """
@@ -37,7 +37,7 @@ class Retryable(BinlogError):
 
 
 class Disconnected(Retryable):
-    """The connection to the server was lost."""
+    """The connection to the server was lost, or a session that streams the log was used for a query."""
 
 
 class ServerUnavailable(Retryable):
@@ -77,7 +77,7 @@ class InvalidPosition(Fatal):
 
 
 class EngineUnavailable(Fatal):
-    """The chosen engine is not installed, or can't do what was asked."""
+    """The chosen engine is not installed, or does not support an option."""
 
 
 class ServerRefused(Fatal):
@@ -89,11 +89,11 @@ class CorruptEvent(Fatal):
 
 
 class UnknownEvent(Fatal):
-    """An event type that can't be decoded and is not marked as ignorable."""
+    """An event whose type can't be decoded and which is not marked as ignorable."""
 
 
 class Incident(Fatal):
-    """The server says that events are missing from its log."""
+    """The server reports that events are missing from its log."""
 
 
 class MissingMetadata(Fatal):
@@ -105,14 +105,14 @@ class OversizedStatement(Fatal):
 
 
 class PartialRowImage(Fatal):
-    """A row image without all of its table's columns."""
+    """A row image lacks columns without which the row can't be decoded."""
 
 
 class UnsupportedColumn(Fatal):
-    """A column whose type or character set can't be decoded."""
+    """A column whose type can't be decoded, or a column or statement whose character set can't."""
 
 
-# https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html and MariaDB's own, from 1900 on
+# Error codes, see https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html; MariaDB's own start at 1900.
 _UNAVAILABLE = {
     1040,
     1053,
@@ -137,6 +137,12 @@ _UNAVAILABLE = {
 _LOST = {0, 2006, 2013, 2055, 4031}
 _LOGIN = {1045, 1130, 1698, 3118, 3159, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
+_DUMP_REFUSED = {
+    1236,  # ER_SOURCE_FATAL_ERROR_READING_BINLOG
+    4052,  # MariaDB disconnects a replica when another one connects with its server id
+}
+
+# Parts of the texts of these last two errors, in lower case: only the text shows the cause.
 _PURGED = ("purged", "could not find", "missing transactions")
 _UNKNOWN = ("is missing the gtid", "not in the master's", "more gtids with the source's server_uuid")
 _DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id", "same server_id")
@@ -146,29 +152,30 @@ _POSITION = ("truncated in the middle", "bogus data", "impossible position", "po
 def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLICATION SLAVE") -> BinlogError:
     """Return the error for an error packet. `grant` is the privilege that the refused command needs."""
     text = message.strip().lower()
-    said = f"(server error {code}: {message.strip()})"
-    if code in {1236, 4052}:  # 4052 is MariaDB's code for a replica that was disconnected by another one
-        return _dump_refused(text, said)
+    origin = f"(server error {code}: {message.strip()})"
+    if code in _DUMP_REFUSED:
+        return _dump_refused(text, origin)
     if code in _LOST:
-        return Disconnected(f"connection to the server lost {said}")
+        return Disconnected(f"connection to the server lost {origin}")
     if code in _UNAVAILABLE or "wsrep has not yet prepared" in text:  # a node that is joining its Galera cluster
-        return ServerUnavailable(f"server unavailable {said}")
+        return ServerUnavailable(f"server unavailable {origin}")
     if code in _PRIVILEGE:
-        return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO it {said}")
+        return MissingPrivilege(f"user {user!r} lacks a privilege; GRANT {grant} ON *.* TO it {origin}")
     if code in _LOGIN:
         advice = "check user and password, and the TLS options if the server demands TLS"
-        return AccessDenied(f"login refused for user {user!r}; {advice} {said}")
-    return ServerRefused(f"the server refused the command {said}")
+        return AccessDenied(f"login refused for user {user!r}; {advice} {origin}")
+    return ServerRefused(f"the server refused the command {origin}")
 
 
-def _dump_refused(text: str, said: str) -> BinlogError:
-    """Return the error for code 1236 (ER_SOURCE_FATAL_ERROR_READING_BINLOG); only the server's text shows its cause."""
+def _dump_refused(text: str, origin: str) -> BinlogError:
+    """Return the error for a refused or ended dump, by the server's text."""
     if any(part in text for part in _DUPLICATE):
-        return DuplicateServerId(f"another replica uses this server id; give every reader its own {said}")
+        return DuplicateServerId(f"another replica uses this server id; give every reader its own {origin}")
     if any(part in text for part in _UNKNOWN):
-        return PositionUnknown(f"the server lacks the last transaction before this position, or has diverged {said}")
+        return PositionUnknown(f"the server lacks the last transaction before this position, or has diverged {origin}")
     if any(part in text for part in _PURGED):
-        return PositionPurged(f"the server no longer has the log from here on; start again from a new snapshot {said}")
+        what = "the server no longer has the log from this position on"
+        return PositionPurged(f"{what}; start again from a new snapshot {origin}")
     if any(part in text for part in _POSITION):
-        return InvalidPosition(f"no event starts at this position; start again from a new snapshot {said}")
-    return ServerRefused(f"the server refused to send its log {said}")
+        return InvalidPosition(f"no event starts at this position; start again from a new snapshot {origin}")
+    return ServerRefused(f"the server refused to send its log {origin}")

@@ -1,6 +1,6 @@
 """The types of events, by the numbers in their headers.
 
-libs/mysql/binlog/event/binlog_event.h in MySQL's source, sql/log_event.h in MariaDB's (from 160 on).
+MySQL defines them in libs/mysql/binlog/event/binlog_event.h, MariaDB its own (160 and above) in sql/log_event.h.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class EventType(IntEnum):
-    """An event's type. Both servers use one name for different types; MariaDB's has a longer name here."""
+    """An event's type. GTID is MySQL's event; GTID_MARIADB is the one that MariaDB calls GTID, too."""
 
     UNKNOWN, START_V3, QUERY, STOP, ROTATE, INTVAR = range(6)
     SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 7, 9, 11, 13, 14, 15, 16
@@ -28,11 +28,13 @@ class EventType(IntEnum):
 
 _E = EventType
 
-#: Events without data; those in the first line only prepare the statement that follows.
-SAY_NOTHING = frozenset({
-    *(_E.INTVAR, _E.RAND, _E.USER_VAR, _E.APPEND_BLOCK, _E.DELETE_FILE, _E.BEGIN_LOAD_QUERY),
-    *(_E.SLAVE, _E.IGNORABLE, _E.PREVIOUS_GTIDS, _E.TRANSACTION_CONTEXT, _E.VIEW_CHANGE),
-    *(_E.BINLOG_CHECKPOINT, _E.GTID_LIST, _E.START_ENCRYPTION),
+#: The events that the decoder skips, because they contain neither rows nor statements.
+SKIPPED = frozenset({
+    # They only prepare the statement that follows: its variables, or the file that LOAD DATA reads.
+    _E.INTVAR, _E.RAND, _E.USER_VAR, _E.APPEND_BLOCK, _E.DELETE_FILE, _E.BEGIN_LOAD_QUERY,
+    # They describe the log or the replication group.
+    _E.SLAVE, _E.IGNORABLE, _E.PREVIOUS_GTIDS, _E.TRANSACTION_CONTEXT, _E.VIEW_CHANGE,
+    _E.BINLOG_CHECKPOINT, _E.GTID_LIST, _E.START_ENCRYPTION,
 })  # fmt: skip
 
 

@@ -15,10 +15,11 @@ cdef enum HeaderFlag:
 cdef class EventWriter(Framer):
     """Keeps the position of the current event, and writes events to the output."""
     cdef uint32_t time, server_id  # of the current event
-    cdef uint64_t start, end  # its offsets in the file
+    cdef uint64_t start, end  # offsets of the current event in the file
     cdef bytes name  # `file`, encoded
-    cdef uint32_t count, images  # events and row images in the output
-    cdef size_t good  # size of the output up to its last complete event
+    cdef uint32_t count  # events in the output
+    cdef uint32_t images  # row images in the output
+    cdef size_t complete_size  # size of the output up to its last complete event
 
     cdef int enter(self, str file, uint64_t offset) except -1
     cdef int locate(self, int kind, size_t size, uint32_t next_position, uint16_t flags) except -1
@@ -28,19 +29,19 @@ cdef class EventWriter(Framer):
     cdef object corrupt(self, int kind, object reason)
     cdef object truncated(self, int kind)
     cdef int clear(self) except -1
-    cdef bytes taken(self)
+    cdef bytes take_output(self)
     cdef int emit(self, object event) except -1
 
     @cython.final
     cdef inline int need(self, Py_ssize_t size, Py_ssize_t wanted, int kind) except -1:
-        """Raise CorruptEvent if less than `wanted` bytes are left of the event."""
+        """Raise CorruptEvent if `size`, the bytes that are left of the event, is less than `wanted`."""
         if size < wanted:
             raise self.truncated(kind)
         return 0
 
     @cython.final
     cdef inline char* begin(self, int tag, int fields, size_t size) except NULL:
-        """Begin an event of the class with this tag: write the common fields, leave room for `size` bytes."""
+        """Begin an event of the class with this tag: write the common fields, reserve `size` bytes for the others."""
         cdef char* o = room(&self.out, size + 64 + PyBytes_GET_SIZE(self.name))
         if o == NULL:
             raise MemoryError
@@ -52,6 +53,6 @@ cdef class EventWriter(Framer):
     @cython.final
     cdef inline int complete(self, char* o) noexcept:
         """End an event, whose last byte is before `o`."""
-        self.good = self.out.size = o - self.out.data
+        self.complete_size = self.out.size = o - self.out.data
         self.count += 1
         return 0

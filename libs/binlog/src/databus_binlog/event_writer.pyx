@@ -24,7 +24,7 @@ cdef class EventWriter(Framer):
         return 0
 
     cdef int locate(self, int kind, size_t size, uint32_t next_position, uint16_t flags) except -1:
-        """Set `start` and `end`. The header has only the lower half of the next event's offset."""
+        """Set `start` and `end`. The header has only the lower 32 bits of the next event's offset."""
         cdef uint64_t end
         self.start = self.end = self.offset
         if self.from_file:
@@ -36,16 +36,17 @@ cdef class EventWriter(Framer):
         if flags & ARTIFICIAL:
             return 0
         end = self.offset + size
-        if next_position == 0:  # MariaDB ≥ 11.4 inside transactions: too small by the size of an omitted statement
-            if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:  # not in the file
-                return 0
-        elif <uint32_t> end != next_position:  # the server skipped events
+        if next_position == 0:
+            if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:
+                return 0  # the server created the event while sending
+            # MariaDB ≥ 11.4 writes 0 inside transactions: `end` is too small if the server left out a statement.
+        elif <uint32_t> end != next_position:  # the server left out events
             end = self.widened(next_position)
         self.start, self.end, self.offset = end - size if end > size else 0, end, end
         return 0
 
     cdef uint64_t widened(self, uint32_t position) noexcept:
-        """Add the upper half of the current offset. Positions never go back by a GiB, unless they wrap at 4 GiB."""
+        """Complete the lower 32 bits of an offset: over 1 GiB below the current ones, they have wrapped at 4 GiB."""
         cdef uint64_t upper = self.offset & ~<uint64_t> 0xFFFFFFFF
         if self.offset - upper > <uint64_t> position + 0x40000000:
             upper += <uint64_t> 1 << 32
@@ -65,20 +66,20 @@ cdef class EventWriter(Framer):
         return CorruptEvent(f"{name_of(kind)} event at {self.where()} is truncated")
 
     cdef int clear(self) except -1:
-        """Begin a new output: an array, whose length is known at its end."""
+        """Begin a new output: an array whose length is written at the end."""
         if room(&self.out, ARRAY_HEAD) == NULL:
             raise MemoryError
-        self.out.size = self.good = ARRAY_HEAD
+        self.out.size = self.complete_size = ARRAY_HEAD
         self.count = self.images = 0
         return 0
 
-    cdef bytes taken(self):
+    cdef bytes take_output(self):
         """Return the complete events of the output as a msgpack array."""
         put_array32(self.out.data, self.count)
-        return PyBytes_FromStringAndSize(self.out.data, self.good)
+        return PyBytes_FromStringAndSize(self.out.data, self.complete_size)
 
     cdef int emit(self, object event) except -1:
-        """Write a rare event, which was made as a Python object."""
+        """Write an event that is a Python object."""
         cdef bytes encoded = encode_event(event)
         check(append(&self.out, PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded)))
         self.complete(self.out.data + self.out.size)

@@ -1,7 +1,7 @@
 """The events of a binlog, as the decoder returns them.
 
-A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`; a statement
-outside of one (DDL) is `Gtid, Query`. MariaDB marks the latter with `Gtid.standalone` and sends no BEGIN.
+A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`. A statement
+outside of a transaction (DDL) is `Gtid, Query`. MariaDB sends no BEGIN; it sets `Gtid.standalone` for such a statement.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The fields of every event: its time, its server, its file and offsets."""
 
     time: int  #: seconds since 1970, 0 for events that the server creates while sending
-    server_id: int  #: of the server that first wrote it
-    file: str
-    #: offset of its first byte, also beyond 4 GiB; events in a compressed transaction have the transaction's offsets
+    server_id: int  #: id of the server that first wrote the event
+    file: str  #: name of the binlog file
+    #: offset of the event's first byte, also beyond 4 GiB; an event in a compressed transaction has the transaction's
     start: int
     end: int  #: offset of the next event
 
 
 class FormatDescription(Event, frozen=True, array_like=True, gc=False, tag=1):
-    """The head of a file."""
+    """The first event of a file."""
 
     server_version: str
-    checksum: bool
+    checksum: bool  #: every event of the file ends with its CRC-32
 
 
 class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
     """The log continues in `next_file`. The server creates an artificial one when it opens a file to send it."""
 
     next_file: str
-    position: int
+    position: int  #: offset in `next_file`
     artificial: bool
 
 
@@ -51,8 +51,9 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
 
     gtid: str  #: `uuid:n`, `uuid:tag:n`, `domain-server-sequence`, or "" for an anonymous one
     standalone: bool  #: MariaDB: exactly one statement follows, without a commit
-    ddl: bool  #: MariaDB: that statement is DDL
-    #: MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement is logged twice, and applies at "commit"
+    ddl: bool  #: MariaDB: the transaction is a DDL statement
+    #: phase of MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement is logged twice, and takes effect
+    #: at "commit"; "" for all other statements
     alter: Literal["", "start", "commit", "rollback"]
     commit_time_us: int  #: when the first server committed it, in microseconds since 1970; 0 if unknown
 
@@ -64,7 +65,7 @@ class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
     query: bytes  #: UTF-8
     thread_id: int
     error_code: int
-    xid: int | None  #: set if the statement is a transaction by itself
+    xid: int | None  #: XID that newer servers log for a DDL statement; None for all others
 
 
 class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
@@ -74,7 +75,7 @@ class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
 
 
 class XaPrepare(Event, frozen=True, array_like=True, gc=False, tag=6):
-    """An XA transaction is prepared (or committed in one phase); a later Query has its outcome."""
+    """An XA transaction is prepared, and a later Query commits or rolls it back; or it is committed in one phase."""
 
     xid: str  #: X'gtrid',X'bqual',format
     one_phase: bool
@@ -89,12 +90,13 @@ class RowsQuery(Event, frozen=True, array_like=True, gc=False, tag=7):
 class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
     """Changed rows of one table."""
 
-    table: str  #: fingerprint of its TableMap, which `Events.tables` has
+    table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
     action: Action
-    count: int  #: row images; an update has two per row: before, after
+    count: int  #: number of row images; an update has two per row: before, after
     complete: bool  #: no column is absent from any image (binlog_row_image=FULL)
-    statement_end: bool
-    rows: msgspec.Raw  #: msgpack array of images: arrays of the columns' texts as `bin`, nil (NULL) or false (ABSENT)
+    statement_end: bool  #: these are the last rows of the statement
+    #: msgpack array of row images, each an array of the columns' values: `bin` (the text), nil (NULL) or false (ABSENT)
+    rows: msgspec.Raw
 
     def images(self) -> list[list[Value]]:
         """Return `rows` as Python values, in table order."""
@@ -102,7 +104,7 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
 
 
 class Heartbeat(Event, frozen=True, array_like=True, gc=False, tag=9):
-    """The server has nothing to send; its log ends at `end` of `file`."""
+    """The server has nothing to send; its log ends at offset `end` of `file`."""
 
 
 class Stop(Event, frozen=True, array_like=True, gc=False, tag=10):
@@ -112,10 +114,10 @@ class Stop(Event, frozen=True, array_like=True, gc=False, tag=10):
 class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
     """Replaces Rows that are larger than the limit; their content is not known."""
 
-    table: str  #: fingerprint of its TableMap, which `Events.tables` has
+    table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
     action: Action
     size: int  #: bytes of the event, or of its inflated data if only that is above the limit
-    statement_end: bool
+    statement_end: bool  #: these are the last rows of the statement
 
 
 AnyEvent: TypeAlias = (
@@ -128,15 +130,15 @@ encode_event = msgspec.msgpack.Encoder().encode
 
 
 class Events:
-    """Consecutive events in binlog order. Iteration creates an object for each event; `data` does not."""
+    """Consecutive events in binlog order. Iterating creates an object for each event; reading `data` creates none."""
 
     __slots__ = ("_count", "data", "images", "tables")
 
     def __init__(self, data: bytes, count: int, images: int, tables: Mapping[str, TableMap]) -> None:
         self._count = count
         self.data = data  #: msgpack array of the events, each an array of its class's tag and fields
-        self.images = images  #: number of row images in them
-        self.tables = tables  #: fingerprint → table, for every table their Rows and OversizedRows refer to
+        self.images = images  #: number of row images in the events
+        self.tables = tables  #: fingerprint → TableMap of every table that a Rows or OversizedRows refers to
 
     def __len__(self) -> int:
         return self._count

@@ -1,4 +1,4 @@
-"""The outcomes of decoding a value: the functions of the hot path return them and raise nothing."""
+"""The outcomes of decoding a value. Functions on the hot path return them instead of raising exceptions."""
 
 cdef enum Fault:
     NONE = 0

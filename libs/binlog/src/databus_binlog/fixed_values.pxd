@@ -1,4 +1,4 @@
-"""Values of a fixed size as text."""
+"""Writes values of a fixed size as text."""
 
 from databus_binlog.byte_order cimport be
 from databus_binlog.columns cimport Column, Kind
@@ -17,7 +17,7 @@ cdef enum:
 
 
 cdef inline char* put_fixed(char* o, const Column* column, const uint8_t* p) noexcept nogil:
-    """Write a value as msgpack `bin` of less than 256 bytes; there is room for WIDEST. Return the end."""
+    """Write a value as msgpack `bin` of less than 256 bytes; the caller has reserved WIDEST bytes. Return the end."""
     cdef char* text = o + 2
     cdef char* end
     cdef Kind kind = column.kind

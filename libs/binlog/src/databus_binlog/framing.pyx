@@ -1,7 +1,8 @@
 """Cuts events out of packets and files.
 
-A packet is: length u24, sequence u8, and before the first byte of an event a status u8 and, with semi-sync, 0xEF and an
-acknowledgement flag u8. A file is four bytes of magic and then events.
+A packet is: length u24, sequence u8, status u8, with semi-sync 0xEF and an acknowledgement flag u8, and an event. An
+event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A file is a magic
+number of four bytes, and then events.
 """
 
 from databus_binlog.buffer cimport append, trim
@@ -19,7 +20,7 @@ cdef size_t PIECE = PAYLOAD_PIECE
 
 cdef enum:
     LONGEST_PACKET = 0xFFFFFF  # a packet of this length continues in the next one
-    KEPT_OF_SKIPPED = 64  # first bytes of a skipped event: enough to know its table
+    KEPT_OF_SKIPPED = 64  # first bytes of a skipped event that are kept: enough to find its table
     OUTPUT_LIMIT = 4 << 20  # bytes of output in one call; the rest of the input waits for the next call
 
 cdef enum Status:
@@ -65,12 +66,12 @@ cdef class Framer:
         """Return whether an event above the limit may be skipped."""
         return False
 
-    cdef int skipping(self, const uint8_t* p, size_t size) except -1:
+    cdef int read_skipped(self, const uint8_t* p, size_t size) except -1:
         """Process the next bytes of a skipped event, without its header."""
         return 0
 
-    cdef int skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
-        """An event of `size` bytes was skipped; its first `kept` bytes are at `p`."""
+    cdef int end_skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
+        """Process the end of a skipped event of `size` bytes; its first `kept` bytes are at `p`."""
         return 0
 
     cdef int frame(self, const uint8_t* data, size_t size) except -1:
@@ -81,16 +82,16 @@ cdef class Framer:
             return 0
         if self.rest.size:
             check(append(&self.rest, data, size))
-            done = self.read_pieces(<uint8_t*> self.rest.data, self.rest.size)
+            done = self.read_input(<uint8_t*> self.rest.data, self.rest.size)
             self.rest.size -= done
             memmove(self.rest.data, self.rest.data + done, self.rest.size)
         else:
-            done = self.read_pieces(data, size)
+            done = self.read_input(data, size)
             check(append(&self.rest, data + done, size - done))
         return 0
 
-    cdef Py_ssize_t read_pieces(self, const uint8_t* p, size_t size) except -1:
-        """Read one packet or a part of it. Returns how many bytes were read, as all these methods do."""
+    cdef Py_ssize_t read_input(self, const uint8_t* p, size_t size) except -1:
+        """Read packets or a file's content; return the number of bytes read, as the methods that this one calls do."""
         if self.from_file:
             return self.read_file(p, size)
         return self.read_packets(p, size)
@@ -126,7 +127,7 @@ cdef class Framer:
         return p - first
 
     cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
-        """Fast path: read a packet that is complete and has exactly one event. Return 0 for any other packet."""
+        """Fast path: read a packet that is complete and has exactly one event. Return 0 without reading any other."""
         cdef size_t length
         if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
             return 0
@@ -138,39 +139,45 @@ cdef class Framer:
         self.event(p + 5, length - 1)
         return length + 4
 
-    cdef int wanted_head(self) noexcept:
-        """Return how many bytes precede those of an event, as far as the bytes that arrived show it."""
+    cdef int head_length(self) noexcept:
+        """Return the bytes of a packet before those of its event or answer, as far as the bytes in `head` show it."""
         if self.continued:
             return 4
         return 7 if self.semi_sync and self.head_size >= 5 and self.head[4] == EVENT else 5
 
     cdef const uint8_t* read_head(self, const uint8_t* p, const uint8_t* end) except NULL:
-        """Read the bytes that precede an event's; they may be incomplete. Return the position after them."""
+        """Read into `head`, which the input may leave incomplete. Return the position after the bytes read."""
         cdef size_t length
-        cdef int wanted = self.wanted_head()
-        while self.head_size < wanted:
+        cdef int needed = self.head_length()
+        while self.head_size < needed:
             if p == end:
                 return p
             self.head[self.head_size] = p[0]
             self.head_size += 1
             p += 1
-            wanted = self.wanted_head()
+            needed = self.head_length()
         length = le(self.head, 3)
-        if length < <size_t> (wanted - 4):
-            raise CorruptEvent(f"a packet of {length} bytes after {self.file}:{self.offset}")
+        if length < <size_t> (needed - 4):
+            raise CorruptEvent(
+                f"a packet of only {length} bytes after the event that ends at {self.file}:{self.offset};"
+                " check the network"
+            )
         self.head_size = 0
         self.in_packet = True
-        self.left = length - (wanted - 4)
+        self.left = length - (needed - 4)
         if not self.continued:
             self.answer = self.head[4] != EVENT
-            self.ack_wanted = wanted == 7 and self.head[6] == 1
+            self.ack_wanted = needed == 7 and self.head[6] == 1
             if self.answer and self.head[4] != ERROR and (self.head[4] != END_OF_LOG or length >= 9):
-                raise CorruptEvent(f"a packet with status {self.head[4]} after {self.file}:{self.offset}")
+                raise CorruptEvent(
+                    f"a packet with unknown status {self.head[4]} after the event that ends at"
+                    f" {self.file}:{self.offset}; check the network"
+                )
         self.continued = length == LONGEST_PACKET
         return p
 
     cdef int end_packet(self) except -1:
-        """At the end of a packet its event or answer must be complete, unless another packet continues it."""
+        """Check that the packet's event is complete, unless the next packet continues it. Raises the server's error."""
         self.in_packet = False
         if self.continued:
             return 0
@@ -197,8 +204,12 @@ cdef class Framer:
                 return size
             if memcmp(self.part.data, b"\xfebin", MAGIC_SIZE) != 0:
                 if memcmp(self.part.data, b"\xfdbin", MAGIC_SIZE) == 0:
-                    raise CorruptEvent(f"{self.file or 'this'} is an encrypted binlog file; read it through the server")
-                raise CorruptEvent(f"{self.file or 'this'} is not a binlog file: it lacks their magic number")
+                    raise CorruptEvent(
+                        f"{self.file or 'the input'} is an encrypted binlog file; read it through the server"
+                    )
+                raise CorruptEvent(
+                    f"{self.file or 'the input'} is not a binlog file: it does not start with the magic number"
+                )
             self.part.size = 0
             self.offset = MAGIC_SIZE
         return p - first + self.events(p, first + size - p, &self.part)
@@ -206,7 +217,7 @@ cdef class Framer:
     # --- events -------------------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t events(self, const uint8_t* p, size_t size, Buffer* part) except -1:
-        """Cut events by the size in their headers; an incomplete one is kept in `part`."""
+        """Cut events by the size in their headers; keep an incomplete one in `part`."""
         cdef const uint8_t* first = p
         cdef const uint8_t* end = p + size
         cdef const uint8_t* header
@@ -230,7 +241,9 @@ cdef class Framer:
                 header = <uint8_t*> part.data
             length = le(header + 9, 4)
             if length < HEADER:
-                raise CorruptEvent(f"an event of {length} bytes at {self.file}:{self.offset}; read from there again")
+                raise CorruptEvent(
+                    f"an event of only {length} bytes at {self.file}:{self.offset}; read from there again"
+                )
             if header[4] == TRANSACTION_PAYLOAD and not inner:
                 self.payload_left = length - HEADER
                 self.begin_payload(header, length)
@@ -258,11 +271,11 @@ cdef class Framer:
         cdef size_t kept
         size = min(size, self.skip_left)
         fill(part, p, p + size, KEPT_OF_SKIPPED)
-        self.skipping(p, size)
+        self.read_skipped(p, size)
         self.skip_left -= size
         if self.skip_left == 0:
             kept, part.size = part.size, 0
-            self.skipped(<const uint8_t*> part.data, kept, le(<const uint8_t*> part.data + 9, 4))
+            self.end_skipped(<const uint8_t*> part.data, kept, le(<const uint8_t*> part.data + 9, 4))
         return size
 
 

@@ -18,11 +18,11 @@ _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}\Z")
 
 
 class GtidSet(ABC):
-    """The set of executed transactions. `add` extends it; `str()` is the server's own text."""
+    """The set of executed transactions. `add` extends it; `str()` returns it in the server's own notation."""
 
     @staticmethod
     def parse(flavor: Flavor, text: str) -> GtidSet:
-        """Read a server's text, for example of `@@gtid_executed` or `@@gtid_binlog_pos`."""
+        """Parse a server's text, for example that of `@@gtid_executed` or `@@gtid_binlog_pos`."""
         kind = MySqlGtidSet if flavor == "mysql" else MariaDbGtidPosition
         try:
             return kind.from_text(text)
@@ -32,11 +32,11 @@ class GtidSet(ABC):
     @classmethod
     @abstractmethod
     def from_text(cls, text: str) -> GtidSet:
-        """Parse the text of this flavour; raise ValueError."""
+        """Parse a text of this flavor; raise ValueError if it is malformed."""
 
     @abstractmethod
     def add(self, gtid: str) -> None:
-        """Add a transaction. An anonymous one ("") changes nothing."""
+        """Add a transaction. An anonymous transaction ("") changes nothing."""
 
     @abstractmethod
     def add_all(self, gtids: Iterable[str]) -> None:
@@ -44,7 +44,7 @@ class GtidSet(ABC):
 
     @abstractmethod
     def merge(self, text: str) -> None:
-        """Add all transactions of a set, given as its text; raise ValueError."""
+        """Add all transactions of a set, given as its text; raise ValueError if the text is malformed."""
 
     @abstractmethod
     def contains(self, gtid: str) -> bool:
@@ -52,7 +52,7 @@ class GtidSet(ABC):
 
     @abstractmethod
     def minus(self, other: Self) -> Self:
-        """Return what is in this set and not in the other."""
+        """Return the transactions that are in this set and not in the other."""
 
     @abstractmethod
     def of_sources_in(self, other: Self) -> Self:
@@ -74,7 +74,7 @@ class GtidSet(ABC):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and str(self) == str(other)
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # the set is mutable
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
@@ -110,7 +110,7 @@ class MySqlGtidSet(GtidSet):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> MySqlGtidSet:
-        """Decode the set of PREVIOUS_GTIDS and COM_BINLOG_DUMP_GTID, plain or tagged."""
+        """Decode a set as PREVIOUS_GTIDS and COM_BINLOG_DUMP_GTID contain it, with or without tags."""
         result = cls()
         (head,) = struct.unpack_from("<Q", data)
         tagged = head >> 56 == 1
@@ -130,7 +130,7 @@ class MySqlGtidSet(GtidSet):
         return result
 
     def to_bytes(self) -> bytes:
-        """Encode for COM_BINLOG_DUMP_GTID; the tagged form only where there are tags (MySQL ≥ 8.3)."""
+        """Encode for COM_BINLOG_DUMP_GTID; in the form with tags (MySQL ≥ 8.3) only if the set has tags."""
         tagged = any(tag for _, tag in self._intervals)
         count = len(self._intervals)
         parts = [struct.pack("<Q", 1 | count << 8 | 1 << 56 if tagged else count)]
@@ -207,7 +207,7 @@ class MariaDbGtidPosition(GtidSet):
         return result
 
     def merge(self, text: str) -> None:
-        """Advance each domain to its transaction."""
+        """Make each transaction of the text the last one of its domain."""
         for part in _parts(text):
             self.add(part)
 
@@ -218,32 +218,35 @@ class MariaDbGtidPosition(GtidSet):
             self._last[domain] = (server, sequence)
 
     def add_all(self, gtids: Iterable[str]) -> None:
-        """Add transactions in their order: the last one of each domain counts."""
+        """Add transactions in their order: only the last one of each domain counts."""
         for gtid in {gtid.partition("-")[0]: gtid for gtid in gtids}.values():
             self.add(gtid)
 
     def contains(self, gtid: str) -> bool:
-        """Return whether its domain's last transaction is this one or a later one."""
+        """Return whether the last transaction of the GTID's domain is this one or a later one."""
         domain, _, sequence = _triple(gtid)
         return domain in self._last and sequence <= self._last[domain][1]
 
     def minus(self, other: Self) -> Self:
-        """Return the last transaction of each domain that is ahead of the other set.
+        """Return the last transaction of each domain in which this position is ahead of the other.
 
-        So is a domain with the same sequence number, but from another server.
+        A domain is also ahead if its last transaction has the same sequence number, but is from another server.
         """
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():
-            there, reached = other._last.get(domain, (server, -1))
-            if sequence > reached or (sequence == reached and server != there):
+            other_server, other_sequence = other._last.get(domain, (server, -1))
+            if sequence > other_sequence or (sequence == other_sequence and server != other_server):
                 rest._last[domain] = server, sequence
         return rest
 
     def missing_from(self, binlog_state: str) -> Self:
-        """Return the transactions that a server lacks: `gtid_binlog_state` lists its last ones by domain and server."""
-        reached = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
+        """Return the transactions of this position that a server lacks.
+
+        `binlog_state` is that server's gtid_binlog_state: its last transaction of each domain and server id.
+        """
+        newest = {(domain, server): number for domain, server, number in map(_triple, _parts(binlog_state))}
         missing = type(self)()
-        missing._last = {d: (s, n) for d, (s, n) in self._last.items() if reached.get((d, s), -1) < n}
+        missing._last = {d: (s, n) for d, (s, n) in self._last.items() if newest.get((d, s), -1) < n}
         return missing
 
     def of_sources_in(self, other: Self) -> Self:
@@ -273,5 +276,5 @@ def _triple(gtid: str) -> tuple[int, int, int]:
 def _valid_tag(text: str) -> str:
     tag = text.lower()
     if not _TAG.match(tag):
-        raise ValueError(f"{text!r} is not a tag")
+        raise ValueError(f"{text!r} is not a valid tag")
     return tag

@@ -1,6 +1,6 @@
-"""MariaDB's compression: columns (sql/field.cc, Field_longstr::compress) and events (sql/log_event.cc).
+"""Inflates MariaDB's compressed columns (sql/field.cc, Field_longstr::compress) and events (sql/log_event.cc).
 
-Both begin with a byte 0x80 | flags | number of length bytes, and the uncompressed length, big-endian.
+Compressed data begins with a byte 0x80 | flags | number of length bytes, and the uncompressed length, big-endian.
 """
 
 from databus_binlog.buffer cimport Buffer

@@ -9,8 +9,8 @@ Intervals: TypeAlias = list[list[int]]
 
 
 def insert(intervals: Intervals, first: int, end: int) -> None:
-    """Add one interval, in place."""
-    if intervals and first == intervals[-1][1]:  # fast path: the next number
+    """Add the interval [first, end) to `intervals`."""
+    if intervals and first == intervals[-1][1]:  # fast path: the next numbers
         intervals[-1][1] = end
         return
     at = bisect_right(intervals, first, key=lambda interval: interval[0])
@@ -24,7 +24,7 @@ def insert(intervals: Intervals, first: int, end: int) -> None:
 
 
 def subtract(intervals: Intervals, others: Intervals) -> Intervals:
-    """Return the numbers that are in the first set and not in the second."""
+    """Return the numbers that are in `intervals` and not in `others`."""
     rest: Intervals = []
     at = 0
     for first, end in intervals:

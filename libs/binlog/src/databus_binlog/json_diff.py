@@ -1,4 +1,4 @@
-"""MySQL's partial updates of JSON (binlog_row_value_options=PARTIAL_JSON): apply diffs to a document.
+"""Applies MySQL's partial updates of JSON (binlog_row_value_options=PARTIAL_JSON): diffs of a document.
 
 Layout and meaning: Json_diff_vector and apply_json_diffs in sql/json_diff.cc; paths: sql-common/json_path.cc.
 
@@ -17,18 +17,18 @@ from databus_binlog.cursor import Cursor
 
 
 class _Cell(NamedTuple):
-    """A leg `[number]`, or `[last-number]`."""
+    """A leg of a path, `[number]` or `[last-number]`."""
 
     number: int
     from_end: bool
 
     def position(self, count: int) -> int:
-        """Return the index among `count` cells; one outside of them becomes the nearest end."""
+        """Return the cell's index in an array of `count` cells: `count` for a cell after the end, 0 for one before."""
         return max(count - 1 - self.number, 0) if self.from_end else min(self.number, count)
 
 
-_Leg: TypeAlias = str | _Cell
-_Value: TypeAlias = "str | _Container"  #: its text, or a parsed container
+_Leg: TypeAlias = str | _Cell  #: the name of a member, or a cell
+_Value: TypeAlias = "str | _Container"  #: the text of a value, or a parsed container
 _Container: TypeAlias = "dict[Any, _Value] | list[_Value]"  #: an object's members by name, or an array's cells
 
 _OPERATIONS = ("REPLACE", "INSERT", "REMOVE")
@@ -46,7 +46,7 @@ def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) 
     `diffs` are the bytes after their total length; `text_of` turns MySQL's binary JSON into the server's text.
     Raise ValueError if a diff can't be read or does not fit the document.
     """
-    if not diffs:  # a column that did not change is logged like this
+    if not diffs:  # the column did not change
         return before
     root: dict[Any, _Value] = {"$": before.decode("latin-1")}
     cursor = Cursor(diffs)
@@ -121,7 +121,7 @@ def _enter(parent: _Container, leg: _Leg) -> _Container:
     key = _key(parent, leg)
     child = parent[key]
     if isinstance(child, str):
-        child = parent[key] = _taken_apart(child)
+        child = parent[key] = _split(child)
     return child
 
 
@@ -135,7 +135,7 @@ def _insert(parent: _Container, leg: _Leg, text: str) -> None:
         raise LookupError
 
 
-def _taken_apart(text: str) -> _Container:
+def _split(text: str) -> _Container:
     """Split an object or array into the texts of its members or cells."""
     if text[0] not in "{[":
         raise LookupError
@@ -149,7 +149,7 @@ def _taken_apart(text: str) -> _Container:
 
 
 def _print(value: _Value) -> str:
-    """Print a value; an object's members are sorted by length and bytes of their names."""
+    """Print a value; an object's members are sorted by the lengths of their names, then by the names' bytes."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

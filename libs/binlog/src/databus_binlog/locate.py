@@ -9,18 +9,21 @@ from databus_binlog.login import Login
 from databus_binlog.position import Position, release
 from databus_binlog.session import Session, connect
 
-#: events between transactions
-_BETWEEN = {"Format_desc", "Previous_gtids", "Gtid_list", "Binlog_checkpoint", "Start_encryption", "Rotate", "Stop"}
-_GTIDS = {"Gtid", "Anonymous_Gtid", "Gtid_tagged"}
+# Types of events, as SHOW BINLOG EVENTS names them.
+_BETWEEN_TRANSACTIONS = {
+    "Format_desc", "Previous_gtids", "Gtid_list", "Binlog_checkpoint", "Start_encryption", "Rotate", "Stop",
+}  # fmt: skip
+_TRANSACTION_START = {"Gtid", "Anonymous_Gtid", "Gtid_tagged"}
 
 
 async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Position:
     """Return the position of an offset between two transactions, with a GTID set if the server logs GTIDs.
 
     The set contains the transactions executed before the offset. MariaDB computes it. MySQL has the set executed before
-    the file; the file's transactions up to the offset are added to it. Raises InvalidPosition for an offset inside a
-    transaction. Raises it too if transactions before the offset have no GTID although the server's new ones do: no set
-    can contain those.
+    the file; the file's transactions up to the offset are added to it.
+
+    Raises InvalidPosition for an offset inside a transaction. Also raises it if the server logs GTIDs now, but a
+    transaction before or after the offset was logged without one: no GTID set can contain that transaction.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)
@@ -39,9 +42,9 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
 
 
 async def next_gtid(login: Login, file: str, offset: int, *, server_id: int) -> str | None:
-    """Return the GTID of the first transaction at or after an offset; None where there is none yet.
+    """Return the GTID of the first transaction at or after an offset; None if there is no such transaction yet.
 
-    Raises InvalidPosition for an anonymous transaction: a server that sends its log from a GTID set may skip it.
+    Raises InvalidPosition if that transaction has no GTID: a server that sends its log from a GTID set may skip it.
     """
     async with connect(login) as session:
         return next(iter(await _gtids(session, file, offset, server_id)), None)
@@ -50,19 +53,21 @@ async def next_gtid(login: Login, file: str, offset: int, *, server_id: int) -> 
 async def _require_between(session: Session, file: str, offset: int) -> None:
     """Raise InvalidPosition if the offset is inside a transaction, if no event starts at it, or if the file is gone."""
     if file not in (logs := await session.logs()):
-        oldest, *_, newest = [*logs, *logs]
-        raise InvalidPosition(f"the server has no file {file} (its log is {oldest} to {newest})")
+        names = list(logs)
+        raise InvalidPosition(f"the server has no file {file} (its log is {names[0]} to {names[-1]})")
     if offset > logs[file]:
         raise InvalidPosition(f"{file} ends at {logs[file]}, before {offset}")
-    kind, text = await session.event_at(file, offset) or ("Rotate", "")
+    if (event := await session.event_at(file, offset)) is None:  # the offset is the end of the file
+        return
+    kind, text = event
     # MySQL 5.6 logs no GTID event for a transaction without a GTID.
     old = session.server.flavor == "mysql" and release(session.server.version) < (5, 7)
-    if kind not in _BETWEEN | _GTIDS and not (old and (kind, text) == ("Query", "BEGIN")):
+    if kind not in _BETWEEN_TRANSACTIONS | _TRANSACTION_START and not (old and (kind, text) == ("Query", "BEGIN")):
         raise InvalidPosition(f"{file}:{offset} is inside a transaction (a {kind} event starts there)")
 
 
 async def _gtids(session: Session, file: str, offset: int, server_id: int, until: int = 0) -> list[str]:
-    """Read the GTIDs from an offset up to `until` in the same file; if that is 0, the next one in any file."""
+    """Read the GTIDs from an offset up to `until` in the same file; if `until` is 0, only the next one, in any file."""
     found: list[str] = []
     position = Position(file=file, offset=offset)
     stream = await session.dump(position, server_id=server_id, follow=False, wanted=lambda schema, table: False)
@@ -80,5 +85,6 @@ async def _gtids(session: Session, file: str, offset: int, server_id: int, until
 
 def _require_gtid(event: Gtid) -> str:
     if not event.gtid:
-        raise InvalidPosition(f"the transaction at {event.file}:{event.start} has no GTID, although others have one")
+        where = f"{event.file}:{event.start}"
+        raise InvalidPosition(f"the transaction at {where} has no GTID, so no GTID set can contain it")
     return event.gtid

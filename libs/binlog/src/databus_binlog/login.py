@@ -15,15 +15,19 @@ from databus_binlog.errors import TlsFailed
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
     """How a connection is encrypted and how the server is verified. All files are PEM."""
 
-    ca: Path | None = None  #: certificates of the trusted issuers; None: those that the system trusts
-    certificate: Path | None = None  #: of this client, if the account requires one
-    key: Path | None = None  #: of that certificate, unless it is in the same file
-    password: str = ""  #: of the key, if it is encrypted
-    #: full: the certificate has a trusted issuer and names this host; ca: it has a trusted issuer; none: no check
+    ca: Path | None = None  #: file with the trusted CA certificates; None: the CA certificates of the system
+    certificate: Path | None = None  #: file with the client's certificate, if the account requires one
+    key: Path | None = None  #: file with the client's private key; None: the key is in the certificate's file
+    password: str = ""  #: password of the client's private key; "": the key is not encrypted
+    #: how the server's certificate is verified. full: a trusted CA has signed it, and it names the host of the
+    #: connection; ca: a trusted CA has signed it; none: it is not verified
     verify: Literal["full", "ca", "none"] = "full"
 
     def context(self) -> ssl.SSLContext:
-        """Load the files. Raises TlsFailed."""
+        """Build the SSL context. Raises TlsFailed if a file cannot be loaded."""
+        if self.key and not self.certificate:
+            raise TlsFailed(f"{self.key}: a client key needs a client certificate")
+        _require_readable(self.ca, self.certificate, self.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.verify == "full"
         if self.verify == "none":
@@ -34,14 +38,15 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 context.load_default_certs()
         except OSError as error:
-            raise _unusable(error, "certificates", self.ca) from error
+            raise TlsFailed(f"{self.ca}: no PEM certificates") from error
         try:
             if self.certificate:
-                # Without a password OpenSSL would prompt for it on the terminal.
+                # Always pass a password, even an empty one: with None, OpenSSL prompts on the terminal.
                 context.load_cert_chain(self.certificate, self.key, self.password)
         except OSError as error:
-            key = "its key, or the key's password is wrong" if self.password else "its unencrypted key"
-            raise _unusable(error, f"certificate with {key}", self.certificate, self.key) from error
+            files = f"{self.certificate}, {self.key}" if self.key else self.certificate
+            cause = "the key's password is wrong" if self.password else "the key is encrypted and no password is set"
+            raise TlsFailed(f"{files}: no PEM certificate with its private key, or {cause}") from error
         return context
 
     def __repr__(self) -> str:
@@ -56,11 +61,15 @@ class Login:
     port: int = 3306
     user: str
     password: str = field(default="", repr=False)
-    connect_timeout: float = 10.0  #: seconds
+    connect_timeout: float = 10.0  #: seconds within which the login must succeed
     query_timeout: float = 60.0  #: seconds within which a query must be answered
     tls: Tls | None = None
 
 
-def _unusable(error: OSError, expected: str, *files: Path | None) -> TlsFailed:
-    names = ", ".join(str(file) for file in files if file)
-    return TlsFailed(f"{names}: {f'no PEM {expected}' if isinstance(error, ssl.SSLError) else error.strerror}")
+def _require_readable(*files: Path | None) -> None:
+    """Raise TlsFailed with the name of a file that cannot be read; the errors of the SSL context do not name it."""
+    for file in filter(None, files):
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise TlsFailed(f"{file}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""msgpack: values and the headers of values. Each function writes into reserved room and returns the end."""
+"""Writes msgpack: values and the headers of values. Each function writes into reserved room and returns the end."""
 
 from databus_binlog.byte_order cimport put_big16, put_big32, put_big64
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
@@ -17,7 +17,7 @@ cdef enum Head:  # the first byte of a value
     STR16 = 0xDA
     ARRAY16 = 0xDC
     ARRAY32 = 0xDD
-    SMALL_ARRAY = 0x90  # and the number of elements, up to 15
+    SMALL_ARRAY = 0x90  # plus the number of elements, at most 15
 
 
 cdef inline char* put_nil(char* o) noexcept nogil:
@@ -45,7 +45,7 @@ cdef inline char* put_uint(char* o, uint64_t value) noexcept nogil:
 
 
 cdef inline char* put_uint32(char* o, uint32_t value) noexcept nogil:
-    """Write an unsigned integer as five bytes, whatever its value: its size is known before the value."""
+    """Write an unsigned integer as five bytes, whatever its value: room can be reserved before the value is known."""
     o[0] = <char> Head.UINT32
     return put_big32(o + 1, value)
 
@@ -70,7 +70,7 @@ cdef inline char* put_bin(char* o, size_t size) noexcept nogil:
 
 
 cdef inline char* put_bin32(char* o, uint32_t size) noexcept nogil:
-    """Write the header of a byte string as five bytes, whatever the size."""
+    """Write the header of a byte string as five bytes, whatever its size."""
     o[0] = <char> Head.BIN32
     return put_big32(o + 1, size)
 

@@ -1,6 +1,6 @@
-"""Numbers as the server's canonical text. Each function writes into reserved room and returns the end.
+"""Writes numbers as the server's canonical text. Each function writes into reserved room and returns the end.
 
-DECIMAL's layout is that of strings/decimal.c; the layout of a DOUBLE's digits is that of my_gcvt in strings/dtoa.cc.
+A DECIMAL is stored as in strings/decimal.c; the digits of a DOUBLE are laid out as by my_gcvt in strings/dtoa.cc.
 """
 
 from databus_binlog.byte_order cimport be, le
@@ -49,7 +49,8 @@ cdef inline char* put_signed(char* o, const uint8_t* p, int size) noexcept nogil
 cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     """Write the shortest digits that read back to the same bits, laid out as the server prints a DOUBLE.
 
-    Plain digits for exponents from -15 to 14 and if there is a fraction, else `d.ddde±n` without a plus sign.
+    Numbers below 1e-15, and whole numbers from 1e15 on, are written with an exponent (`1.5e-16`, `1e15`), all others
+    without.
     """
     cdef char[40] raw
     cdef char[24] digits
@@ -101,10 +102,10 @@ cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     return o + count + 1
 
 
-# --- decimals: nine digits in four bytes, big-endian, negative ones inverted, the sign bit flipped ------------------
+# --- DECIMAL: nine digits in four bytes, big-endian; a negative value inverted; then the first bit is flipped -------
 
 cdef inline int digit_bytes(int digits) noexcept nogil:
-    """Return the bytes of a group of less than nine digits."""
+    """Return the size of a group of less than nine digits."""
     return (digits + 1) // 2
 
 

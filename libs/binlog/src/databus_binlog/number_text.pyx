@@ -1,4 +1,4 @@
-"""The canonical text of floating-point numbers, for Python."""
+"""The canonical text of floating-point numbers, for callers in Python."""
 
 
 def float_text(double value, bint single=False):

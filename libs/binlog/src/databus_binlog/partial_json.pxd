@@ -1,4 +1,7 @@
-"""JSON as diffs from the before image (PARTIAL_UPDATE_ROWS): sql/rpl_record.cc and sql/json_diff.cc in MySQL's source."""
+"""Decodes JSON values that PARTIAL_UPDATE_ROWS logs as diffs from the before image.
+
+Layout: sql/rpl_record.cc and sql/json_diff.cc in MySQL's source.
+"""
 
 from databus_binlog.buffer cimport Buffer
 from databus_binlog.faults cimport Fault

@@ -1,4 +1,4 @@
-"""JSON as diffs from the before image."""
+"""Decodes JSON values that are logged as diffs from the before image."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport room
@@ -11,9 +11,10 @@ from databus_binlog.json_diff import apply_diffs
 
 
 cdef bint read_json_diffs(RowImages* rows, const uint8_t** p, const uint8_t* end, const uint8_t** diffs) noexcept nogil:
-    """Read the options before an after image. Bit 0: a bitmap of the table's JSON columns follows, set for diffs.
+    """Read the options that precede an after image; return False if they are malformed or truncated.
 
-    Return False if they are malformed or truncated.
+    If bit 0 is set, a bitmap of the table's JSON columns follows, with a bit set for each column that is logged as
+    diffs; `diffs` is then set to the bitmap's position.
     """
     cdef uint32_t size = (rows.json_columns + 7) // 8
     if p[0] == end or p[0][0] > 1:  # no other option is defined
@@ -30,7 +31,7 @@ cdef bint read_json_diffs(RowImages* rows, const uint8_t** p, const uint8_t* end
 cdef Fault write_json_diff(
     RowImages* rows, uint32_t i, const uint8_t** p, const uint8_t* end, Buffer* out
 ) except Fault.RAISED:
-    """Write the text of column `i` after its diffs. An empty list of diffs leaves the text of the before image."""
+    """Write the text of JSON column `i`: that of the before image with the diffs applied. The diffs may be empty."""
     cdef const size_t* before = <const size_t*> rows.json.data + 2 * i
     cdef size_t size, new_size
     cdef Fault fault = read_length(&rows.columns[i], p, end, &size)

@@ -10,9 +10,9 @@ from databus_binlog.gtid import Flavor
 
 
 class Position(msgspec.Struct, frozen=True):
-    """A position in a log, by transactions and by file; either may be missing. All empty: the oldest existing file."""
+    """A position in a log: a GTID set, a file and offset, or both. If all are empty: the start of the oldest file."""
 
-    gtid_set: str = ""  #: what was executed before; "" = not known, or nothing yet
+    gtid_set: str = ""  #: the transactions executed before the position; "": not known, or none
     file: str = ""
     offset: int = 0
 
@@ -23,22 +23,22 @@ class Server(msgspec.Struct, frozen=True):
     flavor: Flavor
     version: str
     server_id: int
-    uuid: str  #: "" on MariaDB before 10.5
-    gtid: bool  #: it logs GTIDs, so a position can be found on another host
-    variables: Mapping[str, str]  #: those of `session.VARIABLES` that it has, lower case
+    uuid: str  #: MySQL's server_uuid or MariaDB's server_uid; "" if an old MariaDB has none
+    gtid: bool  #: the server logs GTIDs, so a position can be found on another host
+    variables: Mapping[str, str]  #: by lower-case name, those of `session.VARIABLES` that the server has
 
     @property
     def identity(self) -> str:
-        """What identifies it among all servers.
+        """A text that differs from server to server.
 
-        MariaDB's uid consists of a network address and the port, which containers may share, and old servers have none.
-        So the identity includes the server id.
+        MariaDB's server_uid is made of a network address and the port, which containers may share, and old servers
+        have none. So on MariaDB the identity includes the server id.
         """
         return self.uuid if self.flavor == "mysql" and self.uuid else f"{self.uuid}/{self.server_id}"
 
     @property
     def semi_sync(self) -> bool:
-        """Its commits wait for replicas that acknowledge them."""
+        """Whether semi-synchronous replication is on: a commit waits until a replica acknowledges it."""
         return "ON" in {self.variables.get(f"rpl_semi_sync_{name}_enabled") for name in ("master", "source")}
 
 

@@ -1,4 +1,4 @@
-"""Row images to msgpack: an array for each image, of the text of each value as `bin`, NULL as nil, ABSENT as false."""
+"""Writes row images as msgpack: each is an array of values, a text as `bin`, NULL as nil, ABSENT as false."""
 
 from databus_binlog.buffer cimport Buffer
 from databus_binlog.columns cimport Column
@@ -8,8 +8,8 @@ from libc.stdint cimport uint8_t, uint32_t
 
 cdef struct Image:
     const uint8_t* present  # bitmap of the columns in the image, NULL if it has all of them
-    uint32_t null_bytes  # of its bitmap of NULLs, which has a bit for each column that is present
-    bint partial  # PARTIAL_UPDATE_ROWS: the image may have JSON as diffs from the before image
+    uint32_t null_bytes  # bytes of the bitmap of NULLs, which has a bit for each column that is present
+    bint partial  # an after image of PARTIAL_UPDATE_ROWS: a JSON value may be logged as diffs from the before image
 
 
 cdef struct RowImages:
@@ -19,11 +19,11 @@ cdef struct RowImages:
     uint32_t json_columns
     uint32_t sides  # images per row: an update has two, before and after
     Image[2] images
-    size_t limit  # bytes that compressed values may inflate to
-    size_t inflated
+    size_t limit  # bytes that all compressed values together may inflate to
+    size_t inflated  # bytes that they have inflated to so far
     Buffer* scratch  # the inflated value
-    Buffer* json  # offset and size of each JSON text of the before image in the output, by column
-    uint32_t written  # images
+    Buffer* json  # by column: offset and size, in the output, of the JSON text of the before image
+    uint32_t written  # number of images written
     uint32_t failed  # index of the column that a fault is about
 
 

@@ -1,4 +1,4 @@
-"""Row images to msgpack."""
+"""Writes row images as msgpack."""
 
 from cpython.ref cimport PyObject
 from databus_binlog.binary_json cimport put_json
@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, Buffer* out) except Fault.RAISED:
-    """Write every row between `p` and `end`: one image, or an update's two, of which the second may take no bytes."""
+    """Write every row between `p` and `end`. A row is one image; a row of an update is two, before and after."""
     cdef Fault fault
     cdef const uint8_t* row
     cdef uint32_t side
@@ -29,7 +29,7 @@ cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, B
             if fault != Fault.NONE:
                 return fault
             rows.written += 1
-        if p == row:
+        if p == row:  # only one image of an update may take no bytes
             return Fault.NO_COLUMNS
     return Fault.NONE
 
@@ -104,7 +104,7 @@ cdef Fault write_image(
 cdef Fault write_variable(
     RowImages* rows, const Column* column, const uint8_t** p, const uint8_t* end, Buffer* out, size_t after
 ) except Fault.RAISED:
-    """Write a value that follows its length, and leave room for `after` more bytes."""
+    """Write a value that follows its length, and reserve `after` more bytes."""
     cdef size_t size
     cdef Fault fault = read_length(column, p, end, &size)
     cdef const uint8_t* value
@@ -150,7 +150,7 @@ cdef Fault write_variable(
 cdef Fault write_text(
     RowImages* rows, const Column* column, const uint8_t* value, size_t size, Buffer* out, size_t after
 ) except Fault.RAISED:
-    """Write JSON or text of a multi-byte character set: the size of the result is known only when it is written."""
+    """Write JSON or text of a multi-byte character set, whose size in the output is only known after writing it."""
     cdef size_t header = out.size, start = header + 5
     cdef size_t* json
     cdef Fault fault

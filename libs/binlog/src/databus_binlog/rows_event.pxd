@@ -16,17 +16,18 @@ cdef int rows_action(int kind) noexcept nogil
 cdef class RowsDecoder:
     """Decodes rows events, and writes the results through the EventWriter that has the event's position."""
     cdef Tables maps
-    cdef dict tables  # TableMap of the rows in the output, by fingerprint
-    cdef uint64_t outputs  # begun so far
-    cdef object parts  # of a large rows event
-    cdef bint in_parts  # more of them follow
-    cdef Buffer inflated, json, scratch
+    cdef dict tables  # TableMaps of the rows in the output, by fingerprint
+    cdef uint64_t outputs  # number of outputs begun so far
+    cdef object parts  # control.Parts: a rows event that is logged in parts
+    cdef bint in_parts  # more parts of it follow
+    cdef Buffer inflated  # the data of a compressed rows event
+    cdef Buffer json, scratch  # see RowImages
 
     cdef int begin_output(self) except -1
     cdef int trim(self) except -1
     cdef int decode(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end) except -1
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1
-    cdef int skipped(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1
+    cdef int write_skipped(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1
 
     cdef TablePlan plan_of(
         self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end

@@ -45,7 +45,7 @@ FAULT_CLASSES = {Fault.NO_BEFORE_IMAGE: PartialRowImage, Fault.NO_COLUMNS: Parti
 
 
 cdef int rows_action(int kind) noexcept nogil:
-    """Return 0, 1, 2 for an event of inserts, updates, deletes of version 1 or 2, compressed or not; -1 for others."""
+    """Return the index in ACTIONS for a rows event of version 1 or 2, compressed or not; -1 for any other event."""
     if WRITE_ROWS_V1 <= kind <= DELETE_ROWS_V1:
         return kind - WRITE_ROWS_V1
     if WRITE_ROWS <= kind <= DELETE_ROWS:
@@ -79,7 +79,7 @@ cdef class RowsDecoder:
         return 0
 
     cdef int decode(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end) except -1:
-        """Table number u48, flags u16, version 2: size and extra data; column count, bitmaps of columns, images."""
+        """Read table number u48, flags u16, in version 2 extra data with its size, column count, bitmaps, images."""
         cdef bint statement_end
         cdef uint32_t columns
         cdef TablePlan plan = self.plan_of(to, kind, p, end, &statement_end)
@@ -95,14 +95,18 @@ cdef class RowsDecoder:
         columns = p[0] if p[0] < 0xFB else <uint32_t> le(p + 1, 2)
         p += 1 if p[0] < 0xFB else 3
         if columns != plan.count + plan.hidden:
-            raise CorruptEvent(f"rows of {plan.name} at {to.where()} do not have the columns of their table map")
+            raise CorruptEvent(
+                f"rows of {plan.name} at {to.where()} have {columns} columns, but their table map has"
+                f" {plan.count + plan.hidden}"
+            )
         to.need(end - p, (columns + 7) // 8 * (2 if rows_action(kind) == UPDATE else 1), kind)
         return self.write(to, plan, kind, p, end, statement_end)
 
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1:
-        """Take a part of a large rows event (MariaDB ≥ 12.3); decode the event at the last one.
+        """Add a part of a rows event (MariaDB ≥ 12.3); decode the rows event once it has its last part.
 
-        `body` is the part, or the beginning of one of `size` bytes. Raises ValueError or LookupError if malformed.
+        `body` is the body of the PARTIAL_ROW_DATA event, or only the beginning of it; `size` is its complete size.
+        Raises ValueError or LookupError if the body is malformed.
         """
         cdef bytearray event
         cdef const uint8_t* p
@@ -115,11 +119,11 @@ cdef class RowsDecoder:
         if len(event) < HEADER or le(p + 9, 4) != size or rows_action(p[4]) < 0:
             raise ValueError("its parts are not a rows event")
         if <size_t> len(event) < size:
-            return self.skipped(to, p[4], p + HEADER, p + len(event), size)
+            return self.write_skipped(to, p[4], p + HEADER, p + len(event), size)
         return self.decode(to, p[4], p + HEADER, p + len(event))
 
-    cdef int skipped(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1:
-        """Write OversizedRows for an event of `size` bytes, of which only the beginning of the body is known."""
+    cdef int write_skipped(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, size_t size) except -1:
+        """Write OversizedRows for a rows event of `size` bytes, of which only the beginning was kept."""
         cdef bint statement_end
         cdef TablePlan plan = self.plan_of(to, kind, p, end, &statement_end)
         return 0 if plan is None else self.write_oversized(to, plan, kind, size, statement_end)
@@ -127,7 +131,7 @@ cdef class RowsDecoder:
     cdef TablePlan plan_of(
         self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end
     ):
-        """Find the table by its number u48; None if it is not wanted. Flags u16 follow."""
+        """Read table number u48 and flags u16. Return the table's plan, None if the table is not wanted."""
         cdef uint64_t number
         cdef TablePlan plan
         to.need(end - p, 8, kind)
@@ -136,19 +140,19 @@ cdef class RowsDecoder:
         if statement_end[0]:
             self.maps.forget()
         if plan is None:
-            if statement_end[0] and (number == 0xFFFFFF or number == 0xFFFFFFFFFFFF):  # only ends the statement
-                return None
+            if statement_end[0] and (number == 0xFFFFFF or number == 0xFFFFFFFFFFFF):
+                return None  # the event has no rows; it only ends the statement
             raise CorruptEvent(f"rows at {to.where()} belong to no table map; read from an earlier position")
         if plan.table is None:
             return None
-        if plan.refused is not None:
-            raise plan.refusal(f"{plan.refused} ({to.where()})")
+        if plan.error_class is not None:
+            raise plan.error_class(f"{plan.error_message} ({to.where()})")
         return plan
 
     cdef int write(
         self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
     ) except -1:
-        """Write Rows: the table's fingerprint, action, count of images, whether all are complete, the images."""
+        """Write Rows: the table's fingerprint, action, number of images, complete, statement end, images."""
         cdef RowImages rows
         cdef Fault fault
         cdef size_t count_at, images_at
@@ -166,13 +170,13 @@ cdef class RowsDecoder:
         o = to.begin(ROWS_TAG, 6, 64)
         o = put_str(o, PyBytes_AS_STRING(plan.fingerprint), PyBytes_GET_SIZE(plan.fingerprint))
         o = put_str(o, PyBytes_AS_STRING(ACTIONS[rows_action(kind)]), 6)
-        count_at = o - to.out.data  # the number of images is known when they are written
+        count_at = o - to.out.data  # the number of images is only known after they are written
         o = put_bool(put_bool(o + 5, rows.images[0].present == NULL and rows.images[1].present == NULL), statement_end)
         images_at = o - to.out.data
         to.out.size = images_at + 5
         fault = write_images(&rows, p, end, &to.out)
         if fault == Fault.TOO_LARGE:
-            to.out.size = to.good
+            to.out.size = to.complete_size
             return self.write_oversized(to, plan, kind, rows.inflated, statement_end)
         if fault != Fault.NONE:
             check(fault)
@@ -195,7 +199,7 @@ cdef class RowsDecoder:
         return to.complete(put_bool(put_uint(o, size), statement_end))
 
     cdef int add_table(self, TablePlan plan) except -1:
-        """Return the table with the output."""
+        """Add the TableMap to those that are returned with the output."""
         if plan.used != self.outputs:
             plan.used = self.outputs
             self.tables[plan.table.fingerprint] = plan.table
@@ -204,7 +208,7 @@ cdef class RowsDecoder:
     cdef const uint8_t* lay_out(
         self, RowImages* rows, TablePlan plan, int kind, const uint8_t* p, size_t limit
     ) except NULL:
-        """Set how to read the images; return the position after the bitmaps of columns."""
+        """Set how to read the images; return the position after the bitmaps of the columns that they contain."""
         cdef uint32_t i, columns = plan.count + plan.hidden, bitmap = (columns + 7) // 8
         memset(rows, 0, sizeof(RowImages))
         rows.columns, rows.count, rows.hidden, rows.limit = plan.columns, plan.count, plan.hidden, limit

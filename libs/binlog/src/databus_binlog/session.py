@@ -1,6 +1,6 @@
-"""A connection to a server: what the server is, where its log ends, and the log itself.
+"""A connection to a server: reads the server's description, positions in its log, and the log itself.
 
-asyncmy logs in and runs the queries; a dump then takes over its transport. It is installed with
+asyncmy logs in and runs the queries; a dump then takes over its transport. asyncmy is installed with
 `databus-binlog[connect]`.
 """
 
@@ -17,7 +17,7 @@ from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
-from databus_binlog.driver import log_in, send, take_over, translated
+from databus_binlog.driver import log_in, send, take_over, translate
 from databus_binlog.engines import Engine, library
 from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused, ServerUnavailable
 from databus_binlog.gtid import Flavor, MySqlGtidSet
@@ -26,24 +26,24 @@ from databus_binlog.position import Position, Server, release
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
 
-if TYPE_CHECKING:  # imported only if it is chosen
+if TYPE_CHECKING:  # at run time this engine is imported only if it is chosen
     from databus_binlog.mysql_replication import LibraryStream
 
 #: what a dump returns, by engine
 Stream: TypeAlias = "EventStream | LibraryStream"
 Row = tuple[Any, ...]
 
-#: the variables in Server.variables, as far as the server has them
+#: the variables that Server.variables contains, as far as the server has them
 VARIABLES = (
-    *("binlog_alter_two_phase", "binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata"),
-    *("binlog_row_value_options", "binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id"),
-    *("gtid_mode", "hostname", "log_bin", "log_bin_compress", "lower_case_table_names"),
-    *("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid"),
+    "binlog_alter_two_phase", "binlog_checksum", "binlog_format", "binlog_row_image", "binlog_row_metadata",
+    "binlog_row_value_options", "binlog_transaction_compression", "enforce_gtid_consistency", "gtid_domain_id",
+    "gtid_mode", "hostname", "log_bin", "log_bin_compress", "lower_case_table_names",
+    "rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "server_id", "server_uid", "server_uuid",
     "version",
-)
+)  # fmt: skip
 
-_MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for it
-_HEADER_END = 4  # the first event of a file starts after its magic
+_MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for the offset
+_FIRST_EVENT = 4  # offset of a file's first event, after the magic number
 _STATUS_GRANT = "REPLICATION CLIENT"
 _EVENTS_GRANT = "REPLICATION SLAVE, REPLICATION CLIENT"
 
@@ -53,14 +53,14 @@ async def connect(login: Login) -> AsyncIterator[Session]:
     """Log in and read the server's variables; disconnect at the end of the block."""
     session = Session(await log_in(login), login)
     try:
-        await session.look()
+        await session.read_server()
         yield session
     finally:
         await session.close()
 
 
 class Session:
-    """One connection, from `connect()`. After `dump` it belongs to the stream: run queries on another one."""
+    """One connection, from `connect()`. After `dump` the stream owns it; queries then need another session."""
 
     server: Server
 
@@ -73,15 +73,15 @@ class Session:
         """Disconnect."""
         if self._stream:
             await self._stream.close()
-        if isinstance(self._stream, EventStream):  # it had taken the connection over
+        if isinstance(self._stream, EventStream):  # the stream owned the connection, and has closed it
             return
         try:
             await self._connection.ensure_closed()
         except (DriverError, OSError):
             self._connection.close()
 
-    async def look(self) -> None:
-        """Read the server's version and variables; sets `server`."""
+    async def read_server(self) -> None:
+        """Read the server's version and variables into `server`."""
         names = ", ".join(f"'{name}'" for name in VARIABLES)
         rows = await self.query(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
         variables = {str(name).lower(): str(value) for name, value in rows}
@@ -99,17 +99,17 @@ class Session:
     async def query(self, sql: str, args: Sequence[object] = (), *, grant: str = "SELECT") -> list[Row]:
         """Run one statement and return its rows. `grant` names the privilege it needs, for the error message."""
         if self._stream:
-            raise Disconnected("this session reads the log now; open another one for queries")
+            raise Disconnected("this session streams the log; open another session for queries")
         try:
-            async with self._answered(), self._connection.cursor() as cursor:
+            async with self._query_timeout(), self._connection.cursor() as cursor:
                 await cursor.execute(sql, args or None)
                 return list(await cursor.fetchall())
         except (DriverError, OSError) as error:
-            raise translated(error, self._login.user, grant) from error
+            raise translate(error, self._login.user, grant) from error
 
     @asynccontextmanager
-    async def _answered(self) -> AsyncIterator[None]:
-        """Limit the wait for an answer: a peer whose host vanished sends none, not even a reset."""
+    async def _query_timeout(self) -> AsyncIterator[None]:
+        """Limit the wait for an answer: a host that has vanished sends none, not even a TCP reset."""
         limit = self._login.query_timeout
         try:
             async with asyncio.timeout(limit):
@@ -121,9 +121,9 @@ class Session:
     # --- positions ------------------------------------------------------------------------------------------------
 
     async def current_position(self) -> Position:
-        """Return the end of the log. Resume from its GTID set, if any: it may be a few commits behind the offset.
+        """Return the position of the log's end, with a GTID set unless gtid_mode lets MySQL log anonymous transactions.
 
-        It has no GTID set while MySQL may log transactions without GTIDs.
+        Resume from the GTID set, if there is one: it may be a few commits behind the file and offset.
         """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
@@ -141,11 +141,11 @@ class Session:
         """Return the start of the oldest file of the log."""
         file = next(iter(await self.logs()))
         if self.server.flavor == "mariadb":
-            return Position(gtid_set=await self.gtid_at(file, _HEADER_END), file=file, offset=_HEADER_END)
+            return Position(gtid_set=await self.gtid_at(file, _FIRST_EVENT), file=file, offset=_FIRST_EVENT)
         if not self.server.gtid:
-            return Position(file=file, offset=_HEADER_END)
+            return Position(file=file, offset=_FIRST_EVENT)
         [(purged,)] = await self.query("SELECT @@GLOBAL.gtid_purged")
-        return Position(gtid_set=str(purged).replace("\n", ""), file=file, offset=_HEADER_END)
+        return Position(gtid_set=str(purged).replace("\n", ""), file=file, offset=_FIRST_EVENT)
 
     async def logs(self) -> dict[str, int]:
         """Return the size of each file of the log, the oldest first."""
@@ -153,42 +153,47 @@ class Session:
         return {str(file): int(size) for file, size, *_ in rows}
 
     async def event_at(self, file: str, offset: int) -> tuple[str, str] | None:
-        """Return type and description of the event at an offset; None at the file's end. Raises InvalidPosition."""
-        return await self._listed_event(f"{max(offset, _HEADER_END)} LIMIT 1", file)
+        """Return type and description of the event at an offset; None at the file's end.
+
+        Raises InvalidPosition if no event starts at the offset.
+        """
+        return await self._listed_event(file, max(offset, _FIRST_EVENT))
 
     async def gtids_before(self, file: str) -> str:
         """Return the GTID set executed before a file of the log."""
         if self.server.flavor == "mariadb":
-            return await self.gtid_at(file, _HEADER_END)
-        kind, text = await self._listed_event(f"{_HEADER_END} LIMIT 1, 1", file) or ("", "")
+            return await self.gtid_at(file, _FIRST_EVENT)
+        kind, text = await self._listed_event(file, _FIRST_EVENT, skip=1) or ("", "")
         return text.replace("\n", "") if kind == "Previous_gtids" else ""
 
-    async def _listed_event(self, which: str, file: str) -> tuple[str, str] | None:
+    async def _listed_event(self, file: str, offset: int, *, skip: int = 0) -> tuple[str, str] | None:
+        """Return type and description of the event at an offset, or of a later one after skipping `skip` events."""
+        sql = f"SHOW BINLOG EVENTS IN %s FROM {offset} LIMIT {skip}, 1"
         try:
-            rows = await self.query(f"SHOW BINLOG EVENTS IN %s FROM {which}", (file,), grant=_EVENTS_GRANT)
+            rows = await self.query(sql, (file,), grant=_EVENTS_GRANT)
         except ServerRefused as error:
-            raise InvalidPosition(f"no event starts there in {file}: {error}") from error
+            raise InvalidPosition(f"no event starts at {file}:{offset}: {error}") from error
         return (str(rows[0][2]), str(rows[0][5])) if rows else None
 
     async def gtid_at(self, file: str, offset: int) -> str:
         """Return the GTID set executed before an event of MariaDB's log."""
         [(gtid,)] = await self.query("SELECT BINLOG_GTID_POS(%s, %s)", (file, offset))
         if gtid is None:
-            raise InvalidPosition(f"the server does not know {file}:{offset}; was it purged meanwhile?")
+            raise InvalidPosition(f"the server has no GTID position for {file}:{offset}; the file may have been purged")
         return gtid.decode() if isinstance(gtid, bytes) else str(gtid)
 
     async def collations(self) -> dict[int, str]:
         """Return the character set of each collation, by the collation's number."""
         table = "COLLATIONS"
         if self.server.flavor == "mariadb" and release(self.server.version) >= (10, 10):
-            table = "COLLATION_CHARACTER_SET_APPLICABILITY"  # the only one with the numbers of the UCA 14 collations
+            table = "COLLATION_CHARACTER_SET_APPLICABILITY"  # only this table has the numbers of the UCA 14 collations
         rows = await self.query(f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}")  # noqa: S608
         return {int(number): str(name) for number, name in rows if number is not None and name is not None}
 
     async def engine_faults(self, engine: Engine, wanted: Callable[[str, str], bool] | None = None) -> list[str]:
-        """List what an engine can't read in the server's settings and in wanted tables, one line each.
+        """List the server's settings, and the columns of wanted tables, that keep an engine from reading the log.
 
-        Empty for the native engine. Raises EngineUnavailable where an engine is not installed.
+        One line for each cause; none for the native engine. Raises EngineUnavailable if the engine is not installed.
         """
         if engine == "native":
             return []
@@ -198,15 +203,16 @@ class Session:
     # --- the log --------------------------------------------------------------------------------------------------
 
     async def register(self, server_id: int) -> None:
-        """Register as a replica: visible to the operator, and refused without the REPLICATION SLAVE privilege."""
+        """Register as a replica, so that SHOW REPLICAS lists this client. Needs the REPLICATION SLAVE privilege."""
         payload = commands.register(server_id, "databus", self._login.user, 0)
         try:
             send(self._connection, payload)
-            async with self._answered():
+            async with self._query_timeout():
                 await self._connection.read_packet()
         except (DriverError, OSError) as error:
-            code = 1227 if error.args[:1] == (1045,) else None  # MariaDB sends a refused login's code
-            raise translated(error, self._login.user, code=code) from error
+            # MariaDB refuses an account without the privilege with the code of a refused login.
+            code = 1227 if error.args[:1] == (1045,) else None
+            raise translate(error, self._login.user, code=code) from error
 
     async def dump(
         self,
@@ -227,11 +233,12 @@ class Session:
     ) -> Stream:
         """Stream the log from a position; without `follow`, up to its current end.
 
-        server_id: unique among all replicas of the server. heartbeat: seconds. write_timeout: seconds the server waits
-        for a consumer that does not read. statements: let MariaDB also send the statements that changed the rows
-        (RowsQuery), which may double the log. semi_sync: if the server has it enabled, its commits wait until their
-        events are decoded here. engine: mysql-replication uses no backlog, and does not read everything that a server
-        may log (see engine_faults). The other parameters: see Decoder and EventStream.
+        server_id: unique among all replicas of the server. heartbeat: seconds without an event after which the server
+        sends a Heartbeat. write_timeout: seconds the server waits for a consumer that does not read. statements: let
+        MariaDB also send the statements that changed the rows (RowsQuery), which may double the traffic. semi_sync: if
+        semi-synchronous replication is enabled on the server, its commits wait until their events are decoded here.
+        engine: mysql-replication uses no backlog, and does not read everything that a server may log (see
+        engine_faults). The other parameters: see Decoder and EventStream.
         """
         semi_sync = semi_sync and self.server.semi_sync
         collations = await self.collations()
@@ -241,7 +248,7 @@ class Session:
         if engine == "mysql-replication":
             if semi_sync:
                 raise EngineUnavailable(
-                    "mysql-replication can't acknowledge events: turn semi_sync off, or choose the engine native"
+                    "mysql-replication can't acknowledge events; turn semi_sync off, or choose the engine native"
                 )
             self._stream = library().open_stream(
                 self._login,
@@ -278,13 +285,13 @@ class Session:
         try:
             send(self._connection, payload)
         except DriverError as error:
-            raise translated(error, self._login.user) from error
+            raise translate(error, self._login.user) from error
         return self._stream
 
     async def _prepare(
         self, server_id: int, heartbeat: float, write_timeout: int, gtid_set: str, semi_sync: bool
     ) -> None:
-        """Describe this replica to the server, in variables with old and new names: a server reads those it knows."""
+        """Describe this replica in session variables, under their old and new names: a server reads those it knows."""
         nanoseconds = int(heartbeat * 1e9)
         await self.query(
             "SET @master_binlog_checksum = @@GLOBAL.binlog_checksum,"
@@ -295,7 +302,7 @@ class Session:
         if semi_sync:
             await self.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         if self.server.flavor == "mysql":
-            # MySQL ends an older dump with the same uuid, MariaDB one with the same id.
+            # Each server ends an older dump of the same replica: MySQL compares the replica's UUID, MariaDB its id.
             uuid = str(UUID(int=server_id))
             await self.query("SET @slave_uuid = %s, @replica_uuid = %s", (uuid, uuid))
             return
@@ -307,11 +314,12 @@ class Session:
         if by_gtid and self.server.flavor == "mysql":
             return commands.dump_gtid(MySqlGtidSet.from_text(position.gtid_set).to_bytes(), server_id, flags)
         if by_gtid:
-            return commands.dump("", _HEADER_END, server_id, flags)
-        return commands.dump(position.file, max(position.offset, _HEADER_END), server_id, flags)
+            return commands.dump("", _FIRST_EVENT, server_id, flags)
+        return commands.dump(position.file, max(position.offset, _FIRST_EVENT), server_id, flags)
 
 
 def _require_file(position: Position) -> None:
+    """Raise InvalidPosition if a dump can't start at the position's file and offset."""
     if position.gtid_set and not position.file:
         raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has no file and offset")
     if position.offset > _MAX_OFFSET:

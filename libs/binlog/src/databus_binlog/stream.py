@@ -1,4 +1,4 @@
-"""The receiving end of a dump: socket → reused buffer → decoder → events, with bounded memory."""
+"""Receives a dump: socket → reused buffer → decoder → events, with bounded memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read to
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """Iterate over it for events, in pieces as they arrived from the socket.
+    """An asynchronous iterator of Events; each contains the events that one read of the socket completed.
 
-    backlog: bytes of decoded but unread events at which reading pauses until half of them are read.
-    silence: seconds without even a heartbeat after which the connection counts as lost.
+    backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until the
+        consumer has read half of them.
+    silence: seconds without any byte, even of a heartbeat, after which the connection counts as lost.
     """
 
     def __init__(self, transport: asyncio.Transport, decoder: Decoder, *, backlog: int, silence: float) -> None:
@@ -31,12 +32,12 @@ class EventStream(asyncio.BufferedProtocol):
         self._unread = 0
         self._failure: BaseException | None = None
         self._loop = asyncio.get_running_loop()
-        self._consumer: asyncio.Future[None] | None = None  # waits for bytes or the end
-        self._heard = self._loop.time()
+        self._consumer: asyncio.Future[None] | None = None  # the consumer waits in it for bytes or the end
+        self._last_arrival = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True
-        self._full = False  # the consumer is behind
-        self._gathering = False
+        self._full = False  # the consumer is far behind
+        self._gathering = False  # reading is paused until GATHER_SECONDS have passed
         self._lost = asyncio.Event()
         self._closed = False
 
@@ -71,7 +72,7 @@ class EventStream(asyncio.BufferedProtocol):
             return
         self._reading = reading
         if reading:
-            self._heard = self._loop.time()
+            self._last_arrival = self._loop.time()
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
@@ -103,11 +104,11 @@ class EventStream(asyncio.BufferedProtocol):
 
     def _watch(self) -> None:
         """Check from time to time how long the server was silent: a timer per wait would cost more than decoding."""
-        quiet = 0.0 if self._full else self._loop.time() - self._heard
-        if quiet >= self._silence:
-            self._fail(Disconnected(f"nothing came from the server for {self._silence:g} s, not even a heartbeat"))
+        silent = 0.0 if self._full else self._loop.time() - self._last_arrival
+        if silent >= self._silence:
+            self._fail(Disconnected(f"the server has sent nothing for {self._silence:g} s, not even a heartbeat"))
         else:
-            self._watchdog = self._loop.call_later(self._silence - quiet, self._watch)
+            self._watchdog = self._loop.call_later(self._silence - silent, self._watch)
 
     async def close(self) -> None:
         """Disconnect. Iteration ends after the events that have arrived."""
@@ -118,23 +119,23 @@ class EventStream(asyncio.BufferedProtocol):
     # --- called by asyncio
 
     def get_buffer(self, sizehint: int) -> memoryview:  # asyncio's signature
-        """Offer the full buffer: the decoder keeps what it could not use yet."""
+        """Return the whole buffer: the decoder has copied the bytes that it could not decode yet."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what arrived. A part of a long event also counts as a sign of life."""
         now = self._loop.time()
-        if nbytes < BUFFER_SIZE // 2 and now - self._heard < GATHER_SECONDS:
+        if nbytes < BUFFER_SIZE // 2 and now - self._last_arrival < GATHER_SECONDS:
             self._gather()
-        self._heard = now
+        self._last_arrival = now
         self._decode(self._buffer, nbytes)
         self._wake()
 
     def _decode(self, data: bytes | memoryview, size: int) -> None:
-        """Decode; stop reading while the consumer is far behind, or while one piece has more events to fetch."""
+        """Decode; stop reading while the consumer is far behind, or while the decoder has more events to return."""
         try:
             events = self._decoder.feed(data, size)
-        except Exception as failure:  # noqa: BLE001 - raised to the consumer; asyncio would only log it and disconnect
+        except Exception as failure:  # noqa: BLE001 - __anext__ raises it; asyncio would only log it and disconnect
             self._fail(failure)
             return
         if events:

@@ -18,7 +18,7 @@ from databus_binlog.gtid import Flavor
 
 
 class FieldType(IntEnum):
-    """Type codes. ENUM and SET are STRING on the wire; their metadata distinguishes them."""
+    """Codes of column types. ENUM and SET are logged as STRING; the column's metadata distinguishes the three."""
 
     DECIMAL, TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP = range(8)
     LONGLONG, INT24, DATE, TIME, DATETIME, YEAR, NEWDATE, VARCHAR = range(8, 16)
@@ -28,7 +28,7 @@ class FieldType(IntEnum):
     BLOB, VAR_STRING, STRING, GEOMETRY = 252, 253, 254, 255
 
 
-NOT_LOGGED = -1  #: of ColumnMap.metadata
+NOT_LOGGED = -1  #: value of ColumnMap.metadata if the server does not log it
 
 _T = FieldType
 _NUMERIC = {_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.NEWDECIMAL, _T.FLOAT, _T.DOUBLE, _T.YEAR}
@@ -36,22 +36,25 @@ _CHARACTER = {_T.STRING, _T.VAR_STRING, _T.VARCHAR, _T.BLOB, _T.VARCHAR_COMPRESS
 _LABELLED = {_T.ENUM, _T.SET}
 _HASH = re.compile(r"DB_ROW_HASH_\d+")
 _OLD_TEMPORAL = {_T.TIME, _T.DATETIME, _T.TIMESTAMP}
+
+# The types by the size and byte order of their metadata; the metadata of all other types is empty.
 _TWO_BYTES_LITTLE_ENDIAN = {_T.VARCHAR, _T.VAR_STRING, _T.VARCHAR_COMPRESSED}
 _TWO_BYTES = {_T.NEWDECIMAL, _T.BIT}
 _ONE_BYTE = {
-    *(_T.FLOAT, _T.DOUBLE, _T.TIMESTAMP2, _T.DATETIME2, _T.TIME2),
-    *(_T.BLOB, _T.BLOB_COMPRESSED, _T.JSON, _T.GEOMETRY, _T.VECTOR),
-}
+    _T.FLOAT, _T.DOUBLE, _T.TIMESTAMP2, _T.DATETIME2, _T.TIME2,
+    _T.BLOB, _T.BLOB_COMPRESSED, _T.JSON, _T.GEOMETRY, _T.VECTOR,
+}  # fmt: skip
 
 
 class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
-    """One column. What the server did not log is None (or "" for the name)."""
+    """One column. A field that the server did not log is None (the name: "")."""
 
     name: str = ""
     type: int  #: a FieldType, with ENUM and SET distinguished from STRING
-    #: VARCHAR, STRING: bytes at most; BLOB and like: bytes of the length; NEWDECIMAL: precision << 8 | scale;
-    #: BIT: bits; TIME2, DATETIME2, TIMESTAMP2: fraction digits; ENUM, SET: bytes of the value; FLOAT, DOUBLE: size;
-    #: TIME, DATETIME, TIMESTAMP of old: fraction digits, NOT_LOGGED on MariaDB, which does not log them
+    #: depends on the type. VARCHAR, STRING: maximum number of bytes; BLOB, JSON, GEOMETRY, VECTOR: bytes of the length
+    #: that precedes a value; NEWDECIMAL: precision << 8 | scale; BIT: number of bits; FLOAT, DOUBLE, ENUM, SET: bytes
+    #: of a value; TIME2, DATETIME2, TIMESTAMP2: fractional digits; TIME, DATETIME, TIMESTAMP (the types before MySQL
+    #: 5.6): fractional digits, on MariaDB NOT_LOGGED; other types: 0
     metadata: int
     nullable: bool
     unsigned: bool | None = None
@@ -69,14 +72,14 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     name: str
     columns: tuple[ColumnMap, ...]
-    primary_key: tuple[int, ...] = ()  #: indexes of its columns; empty where there is none or it is not logged
-    has_names: bool  #: binlog_row_metadata is FULL
-    #: MariaDB: number of hidden BIGINT columns after these: hashes of unique TEXT and BLOB columns
+    primary_key: tuple[int, ...] = ()  #: indexes of the key's columns; empty if there is no key or it is not logged
+    has_names: bool  #: the names of the columns are logged (binlog_row_metadata=FULL)
+    #: MariaDB: number of hidden BIGINT columns after `columns`, which contain hashes of unique TEXT and BLOB columns
     hidden: int = 0
     fingerprint: str  #: equal for equal definitions, independent of the table's number
 
     def described_as(self, complete: TableMap) -> TableMap:
-        """Return the completed description; its fingerprint covers what was added."""
+        """Return `complete`, this description with additions, with a fingerprint that covers the additions."""
         if complete == self:
             return self
         definition = msgspec.msgpack.encode(complete)
@@ -94,7 +97,7 @@ def _names(cursor: Cursor) -> tuple[str, str]:
 
 
 def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]) -> TableMap:
-    """Parse a TABLE_MAP's body after number and flags. Raise IndexError, KeyError or ValueError if it is malformed."""
+    """Parse a TABLE_MAP's body after number and flags. Raises IndexError, KeyError or ValueError if it is malformed."""
     cursor = Cursor(layout)
     schema, name = _names(cursor)
     codes = cursor.take(cursor.lenenc())
@@ -136,7 +139,7 @@ def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]
 
 
 def _is_hash(column: ColumnMap) -> bool:
-    """Recognise a column that MariaDB created itself (sql/sql_table.cc, add_hash_field)."""
+    """Return whether MariaDB created the column itself, for a hash (sql/sql_table.cc, add_hash_field)."""
     return (
         column.type == _T.LONGLONG
         and bool(column.unsigned)
@@ -153,7 +156,7 @@ def _type_of(code: int, metadata: Cursor, flavor: Flavor) -> tuple[int, int]:
         first, second = metadata.take(2)
         if first in (_T.ENUM, _T.SET, _T.STRING):
             return first, second
-        # CHAR of more than 255 bytes: bits 8 and 9 of the length hide, inverted, in bits 4 and 5 of the type
+        # CHAR of more than 255 bytes: bits 8 and 9 of the length are stored, inverted, in bits 4 and 5 of the type.
         return first | 0x30, second | (first & 0x30 ^ 0x30) << 4
     if code in _TWO_BYTES:
         first, second = metadata.take(2)
@@ -164,7 +167,7 @@ def _type_of(code: int, metadata: Cursor, flavor: Flavor) -> tuple[int, int]:
 
 
 class _Extra:
-    """The optional part of a table map (binlog_row_metadata), each field applied to its columns."""
+    """The optional fields of a table map (binlog_row_metadata), by the index of the column."""
 
     def __init__(self, flavor: Flavor, collations: Mapping[int, str], types: list[FieldType]) -> None:
         self._collations = collations
@@ -220,7 +223,7 @@ class _Extra:
         self.collation.update((columns[i], c) for i, c in zip(exceptions[::2], exceptions[1::2], strict=True))
 
     def charset(self, column: int) -> str | None:
-        """Return the column's character set; a collation that is not in the server's list is shown by number."""
+        """Return the column's character set, "collation N" for a collation N that is not in the server's list."""
         collation = self.collation.get(column)
         return None if collation is None else self._collations.get(collation, f"collation {collation}")
 
@@ -235,5 +238,5 @@ def _fingerprint(definition: bytes) -> str:
 
 
 def _bit(bitmap: bytes, index: int) -> bool:
-    """Read a bit of the bitmaps that count from the most significant bit."""
+    """Return a bit of a bitmap that begins with the most significant bit of its first byte."""
     return bool(bitmap[index >> 3] >> (7 - (index & 7)) & 1)

@@ -9,11 +9,13 @@ cdef class TablePlan:
     cdef object table  # TableMap; None if the table is not wanted
     cdef bytes fingerprint
     cdef str name  # schema.name
-    cdef str refused  # why its rows can't be read: the error message for rows events of the table
-    cdef type refusal  # the class of that error
-    cdef list references  # to objects that the columns point to
+    cdef type error_class  # of the error to raise for rows of the table, if they can't be decoded
+    cdef str error_message
+    cdef list references  # keeps the objects alive that the columns point to
     cdef Column* columns
-    cdef uint32_t count, hidden, json_columns
+    cdef uint32_t count  # columns, without the hidden ones
+    cdef uint32_t hidden  # hidden columns, which come last
+    cdef uint32_t json_columns
     cdef uint64_t used  # number of the last output with rows of this table
 
     @staticmethod

@@ -15,9 +15,9 @@ cdef dict FIXED = {
     T.FLOAT: (Kind.FLOAT, 4), T.DOUBLE: (Kind.DOUBLE, 8), T.YEAR: (Kind.YEAR, 1),
     T.DATE: (Kind.DATE, 3), T.NEWDATE: (Kind.DATE, 3),
 }
-#: bytes without the fraction
+#: type → kind, and bytes without those of the fraction
 cdef dict TEMPORAL = {T.TIME2: (Kind.TIME, 3), T.DATETIME2: (Kind.DATETIME, 5), T.TIMESTAMP2: (Kind.TIMESTAMP, 4)}
-#: bytes by the digits of the fraction
+#: type → kind, and bytes for 0 to 6 digits of the fraction
 cdef dict OLD_TEMPORAL = {
     T.TIME: (Kind.OLD_TIME, (3, 4, 4, 5, 5, 5, 6)),
     T.DATETIME: (Kind.OLD_DATETIME, (8, 6, 6, 7, 7, 7, 8)),
@@ -53,8 +53,8 @@ cdef class TablePlan:
             try:
                 plan.lay_out(&plan.columns[i], column)
             except (MissingMetadata, UnsupportedColumn) as error:
-                plan.refusal = type(error)
-                plan.refused = f"column {column.name or i} of {plan.name}: {error}"
+                plan.error_class = type(error)
+                plan.error_message = f"column {column.name or i} of {plan.name}: {error}"
                 break
             plan.json_columns += plan.columns[i].kind == Kind.JSON
         return plan
@@ -101,10 +101,11 @@ cdef class TablePlan:
     cdef int lay_out_time(self, Column* c, int code, int digits) except -1:
         if digits == NOT_LOGGED:
             raise MissingMetadata(
-                "its digits of a second are not logged; run ALTER TABLE … FORCE with mysql56_temporal_format=ON"
+                "the number of its fractional digits is not logged; run ALTER TABLE … FORCE with"
+                " mysql56_temporal_format=ON"
             )
         if digits > 6:
-            raise UnsupportedColumn(f"{digits} digits of a second do not exist")
+            raise UnsupportedColumn(f"{digits} fractional digits of a second do not exist")
         c.detail = digits
         if code in TEMPORAL:
             c.kind, c.size = TEMPORAL[code]
@@ -115,7 +116,7 @@ cdef class TablePlan:
         return 0
 
     cdef int lay_out_string(self, Column* c, object column, uint32_t prefix, uint32_t width) except -1:
-        """Set how a string is stored: `prefix` is the bytes of its length, `width` what to pad a binary one to."""
+        """Set how a string is stored. Its length takes `prefix` bytes; a BINARY value is padded to `width` bytes."""
         charset = column.charset
         c.size = prefix
         if charset is None:

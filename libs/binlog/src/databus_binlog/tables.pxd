@@ -7,12 +7,13 @@ from libc.stdint cimport uint8_t, uint64_t
 
 
 cdef class Tables:
-    """Finds the plan of a rows event's table. Numbers are valid within a statement, plans as long as layouts are."""
+    """Finds the plan of a rows event's table by the table's number, which is valid within one statement."""
     cdef object wanted, describe
-    cdef dict collations, plans
-    cdef TablePlan recent  # of the last table map, which is often repeated
-    cdef Buffer numbers  # of the statement's table maps
-    cdef list mapped  # and their plans, in the same order
+    cdef dict collations
+    cdef dict plans  # by layout; a plan is used again for every table map with the same layout
+    cdef TablePlan recent  # plan of the last table map: the next one often has the same layout
+    cdef Buffer numbers  # uint64_t: table numbers of the statement's table maps
+    cdef list mapped  # plans of these table maps, in the same order
 
     cdef int add(self, EventWriter event, const uint8_t* body, const uint8_t* end, str flavor) except -1
     cdef TablePlan plan_of(self, EventWriter event, bytes layout, str flavor)

@@ -26,7 +26,7 @@ cdef class Tables:
         free(self.numbers.data)
 
     cdef int add(self, EventWriter event, const uint8_t* body, const uint8_t* end, str flavor) except -1:
-        """Number of the table in 6 bytes, flags u16, and its layout, which is parsed only if it is new."""
+        """Read table number u48, flags u16, and the table's layout, which is parsed only if it is new."""
         cdef uint64_t number
         cdef Py_ssize_t size = end - body - 8
         cdef TablePlan plan = self.recent
@@ -64,7 +64,7 @@ cdef class Tables:
         return TablePlan.of(layout, table)
 
     cdef TablePlan find(self, uint64_t number):
-        """Return the plan of the statement's last table map of this number, or None."""
+        """Return the plan of the statement's last table map with this number, or None."""
         cdef const uint64_t* numbers = <const uint64_t*> self.numbers.data
         cdef Py_ssize_t i
         for i in range(self.numbers.size // sizeof(number) - 1, -1, -1):

@@ -1,4 +1,7 @@
-"""The body of GTID_TAGGED (MySQL ≥ 8.3): fields in the self-describing form of libs/mysql/serialization/readme.md."""
+"""Parses the body of GTID_TAGGED (MySQL ≥ 8.3).
+
+libs/mysql/serialization/readme.md in MySQL's source describes the format.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ def parse_tagged_gtid(body: bytes) -> tuple[str, int]:
     fields = _Fields(body)
     version, size, needed = fields.unsigned(), fields.unsigned(), fields.unsigned()
     if version != 1 or size > len(body) or needed > _LAST_KNOWN_FIELD:
-        raise ValueError(f"version {version}, {size} bytes, needs field {needed}")
+        raise ValueError(
+            f"format version {version}, {size} of {len(body)} bytes, and last required field {needed} are not supported"
+        )
     uuid, number, tag, immediate, original = bytes(16), 0, "", 0, 0
     while fields.at < size:
         match fields.unsigned():
@@ -38,13 +43,13 @@ def parse_tagged_gtid(body: bytes) -> tuple[str, int]:
                 number = fields.signed()
             case 3:
                 tag = fields.take(fields.unsigned()).decode("ascii")
-            case 4 | 5:
+            case 4 | 5:  # last committed, sequence number
                 fields.signed()
             case 6:
                 immediate = fields.unsigned()
             case 7:
                 original = fields.unsigned()
-            case 0 | 8 | 9 | 10 | 11:
+            case 0 | 8 | 9 | 10 | 11:  # flags, transaction length, two server versions, commit group
                 fields.unsigned()
             case _:
                 break  # fields that later servers add come last and may be ignored

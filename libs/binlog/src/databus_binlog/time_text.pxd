@@ -1,6 +1,6 @@
-"""Dates and times as the server's canonical text. Each function writes into reserved room and returns the end.
+"""Writes dates and times as the server's canonical text. Each function writes into reserved room and returns the end.
 
-The layouts are those of sql/field.cc and my_time.cc. `digits` is the number of digits of the fraction, 0 to 6.
+The layouts are those of sql/field.cc and my_time.cc. `digits` is the number of fractional digits of a second, 0 to 6.
 """
 
 from databus_binlog.byte_order cimport be, le
@@ -28,11 +28,12 @@ cdef inline char* put_clock(char* o, int hour, int minute, int second) noexcept 
 
 
 cdef inline char* put_fraction(char* o, uint64_t fraction, int digits) noexcept nogil:
-    """Write a point and `digits` digits of a fraction that is stored with an even number of digits."""
+    """Write a point and a fraction of `digits` digits; it is stored with one more digit if `digits` is odd."""
     return put_exact_fraction(o, fraction // 10 if digits & 1 else fraction, digits)
 
 
 cdef inline char* put_exact_fraction(char* o, uint64_t fraction, int digits) noexcept nogil:
+    """Write a point and a fraction that is stored with `digits` digits."""
     if digits == 0:
         return o
     o[0] = b"."
@@ -51,7 +52,7 @@ cdef inline char* put_seconds(char* o, uint32_t seconds) noexcept nogil:
 
 
 cdef inline void civil_from_days(uint32_t days, int* year, int* month, int* day) noexcept nogil:
-    """Convert days since 1970-01-01 to a Gregorian date. Years start in March, so that the leap day is the last."""
+    """Convert days since 1970-01-01 to a Gregorian date. It counts years from March on: the leap day is their last."""
     cdef uint32_t z = days + 719468, era = z // 146097, of_era = z - era * 146097
     cdef uint32_t years = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
     cdef uint32_t of_year = of_era - (365 * years + years // 4 - years // 100)
@@ -69,7 +70,7 @@ cdef inline char* put_date3(char* o, const uint8_t* p) noexcept nogil:
 
 
 cdef inline char* put_packed_datetime(char* o, uint64_t value) noexcept nogil:
-    """year * 13 + month : 17, day : 5, hour : 5, minute : 6, second : 6 bits."""
+    """Write a number of year * 13 + month (17 bits), day (5), hour (5), minute (6), second (6)."""
     cdef int months = <int> (value >> 22)
     o = put_date(o, months // 13, months % 13, value >> 17 & 31)
     o[0] = b" "
@@ -82,7 +83,10 @@ cdef inline char* put_datetime2(char* o, const uint8_t* p, int digits) noexcept 
 
 
 cdef inline char* put_time2(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """One big-endian number of clock fields and fraction, with an offset so that it sorts; the sign applies to all."""
+    """Write a big-endian number of hour (10 bits), minute (6), second (6) and fraction, plus an offset.
+
+    The offset lets the stored bytes sort like the times; the sign applies to all fields.
+    """
     cdef int fraction_bytes = (digits + 1) // 2, size = 3 + fraction_bytes
     cdef int64_t value = <int64_t> be(p, size) - (<int64_t> 1 << (8 * size - 1))
     cdef uint64_t clock
@@ -101,8 +105,7 @@ cdef inline char* put_timestamp2(char* o, const uint8_t* p, int digits) noexcept
 
 
 # --- the layouts before MySQL 5.6, and MariaDB's own with fractions (mysql56_temporal_format=OFF) -------------------
-# Without a fraction a little-endian number, with one a big-endian number of fractions of a second, which sorts.
-# `size` is the number of bytes.
+# `size` is the number of bytes of a value. The unit of a value with a fraction is the last digit of that fraction.
 
 cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
     cdef uint64_t value = 1
@@ -113,7 +116,7 @@ cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
 
 
 cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Without a fraction the decimal number hhmmss, else fractions of a second since -838:59:59.999…"""
+    """Write a little-endian decimal number hhmmss; or with a fraction, a big-endian number of units plus 839 hours."""
     cdef uint64_t unit = power_of_ten(digits), clock, seconds
     cdef int64_t value
     if digits == 0:
@@ -133,7 +136,10 @@ cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) 
 
 
 cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Without a fraction the decimal number YYYYMMDDhhmmss; else a number with months of 32 days, years of 13 months."""
+    """Write a little-endian decimal number YYYYMMDDhhmmss; or with a fraction, a big-endian number of units.
+
+    That number counts months of 32 days and years of 13 months.
+    """
     cdef uint64_t value, clock, unit = power_of_ten(digits)
     if digits == 0:
         value = le(p, size)
@@ -151,6 +157,6 @@ cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digi
 
 
 cdef inline char* put_old_timestamp(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """Seconds since 1970, little-endian; with a fraction they are big-endian and the fraction follows."""
+    """Write little-endian seconds since 1970; or with a fraction, big-endian seconds and then the fraction."""
     o = put_seconds(o, <uint32_t> (be(p, 4) if digits else le(p, 4)))
     return put_exact_fraction(o, be(p + 4, (digits + 1) // 2), digits)

@@ -1,4 +1,4 @@
-"""The events that begin and end transactions, written without Python objects: small transactions have few others."""
+"""Writes the events that begin and end transactions, without Python objects: small transactions have few others."""
 
 from databus_binlog.event_writer cimport EventWriter
 from libc.stdint cimport uint8_t

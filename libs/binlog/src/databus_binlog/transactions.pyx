@@ -1,4 +1,4 @@
-"""The events that begin and end transactions."""
+"""Writes the events that begin and end transactions."""
 
 from databus_binlog.byte_order cimport le
 from databus_binlog.msgpack cimport put_bin, put_bool, put_nil, put_str, put_uint
@@ -15,44 +15,44 @@ cdef enum Tag:  # of the classes in events.py
     QUERY_TAG = 4
     XID_TAG = 5
 
-cdef enum GtidFlag:  # of MariaDB
+cdef enum GtidFlag:  # MariaDB's flags
     STANDALONE = 1
     GROUP_COMMIT = 2
     DDL = 32
     XA_PREPARED = 64
     XA_COMPLETED = 128
 
-cdef enum MoreGtidFlag:
+cdef enum ExtraGtidFlag:  # MariaDB's second byte of flags
     START_ALTER = 2
     COMMIT_ALTER = 4
     ROLLBACK_ALTER = 8
 
 
 cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* end) except -1:
-    """sequence u64, domain u32, flags u8, [commit u64], [XA: format u32, two lengths u8, its parts], more flags u8."""
+    """Read sequence u64, domain u32, flags u8, [commit id u64], [XID: format u32, two lengths u8, data], flags u8."""
     cdef char[64] gtid
     cdef char* o
     cdef uint8_t flags
-    cdef Py_ssize_t more = 13
-    to.need(end - body, more, GTID_MARIADB)
+    cdef Py_ssize_t extra = 13  # offset of the second flags, after the optional fields
+    to.need(end - body, extra, GTID_MARIADB)
     flags = body[12]
     if flags & GROUP_COMMIT:
-        more += 8
+        extra += 8
     if flags & (XA_PREPARED | XA_COMPLETED):
-        to.need(end - body, more + 6, GTID_MARIADB)
-        more += 6 + body[more + 4] + body[more + 5]
+        to.need(end - body, extra + 6, GTID_MARIADB)
+        extra += 6 + body[extra + 4] + body[extra + 5]
     o = put_digits(gtid, le(body + 8, 4))
     o[0] = b"-"
     o = put_digits(o + 1, to.server_id)
     o[0] = b"-"
     o = put_digits(o + 1, le(body, 8))
     return write_gtid_text(
-        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[more] if more < end - body else 0, 0
+        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[extra] if extra < end - body else 0, 0
     )
 
 
 cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t* end) except -1:
-    """flags u8, source 16, number u64, 2 u8, committed and sequence i64 each, commit times of 7 bytes each."""
+    """Read flags u8, UUID, number u64, type 2 u8, last committed i64, sequence i64, commit times of 7 bytes each."""
     cdef uint64_t committed = 0
     cdef char[64] gtid
     cdef char* o = gtid
@@ -63,7 +63,7 @@ cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t
         o = put_digits(o + 1, le(body + 17, 8))
     if end - body >= 49 and body[25] == 2:
         committed = le(body + 42, 7)
-        if committed >> 55:  # the original server's time follows
+        if committed >> 55:  # the original server's commit time follows this server's
             to.need(end - body, 56, kind)
             committed = le(body + 49, 7)
     return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed)
@@ -108,7 +108,7 @@ cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept nogil:
 
 
 cdef int write_begin(EventWriter to, const uint8_t* body) except -1:
-    """thread u32, seconds u32, length of schema u8, error u16, length of status u16, status, schema, NUL, BEGIN."""
+    """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, BEGIN."""
     cdef size_t schema = body[8]
     cdef char* o = to.begin(QUERY_TAG, 5, schema + 32)
     o = put_str(o, <const char*> body + 13 + le(body + 11, 2), schema)

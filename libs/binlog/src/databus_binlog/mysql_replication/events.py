@@ -42,7 +42,7 @@ _ACTIONS: dict[type, Action] = {
     row_event.DeleteRowsEvent: "delete",
 }
 _STANDALONE, _DDL = 1, 32  # MariaDB's flags of a GTID
-_REMEMBERED = 10_000  # tables
+_MAX_TABLES = 10_000  # in Converter._tables
 
 
 def _xa_prepare(head: EventHead, event: Any) -> XaPrepare:
@@ -59,12 +59,15 @@ def _gtid_mariadb(head: EventHead, event: Any) -> Gtid:
     return Gtid(*head, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), "", 0)
 
 
-_PLAIN: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
+def _gtid_anonymous(head: EventHead, _: Any) -> Gtid:
+    """Convert a NotImplementedEvent: ANONYMOUS_GTID is the only such type that the gate passes on."""
+    return Gtid(*head, "", False, False, "", 0)
+
+
+_CONVERTERS: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
     theirs.XidEvent: lambda head, event: Xid(*head, event.xid),
     theirs.GtidEvent: lambda head, event: Gtid(*head, event.gtid, False, False, "", 0),
-    theirs.NotImplementedEvent: lambda head, _: Gtid(
-        *head, "", False, False, "", 0
-    ),  # only ANONYMOUS_GTID is passed on
+    theirs.NotImplementedEvent: _gtid_anonymous,
     theirs.MariadbGtidEvent: _gtid_mariadb,
     theirs.RowsQueryLogEvent: lambda head, event: RowsQuery(*head, event.query.encode()),
     theirs.MariadbAnnotateRowsEvent: lambda head, event: RowsQuery(*head, event.sql_statement),
@@ -78,9 +81,9 @@ _PLAIN: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
 
 
 class Converter:
-    """Converts the events that a gate lets through."""
+    """Converts the events that a gate passes on."""
 
-    table: TableMap  #: of the last rows, described
+    table: TableMap  #: the table of the last rows, completed by `describe`
 
     def __init__(self, gate: Gate, describe: Callable[[TableMap], TableMap] | None) -> None:
         self.gate = gate
@@ -88,7 +91,7 @@ class Converter:
         self._tables: dict[str, tuple[TableMap, ImageBuilder]] = {}  # by the fingerprint before `describe`
 
     def convert(self, event: Any) -> AnyEvent | None:
-        """Return None for a table map."""
+        """Convert an event; return None for a table map."""
         if isinstance(event, row_event.TableMapEvent):
             self._table_map(event)
             return None
@@ -97,16 +100,19 @@ class Converter:
         if isinstance(event, theirs.QueryEvent):
             return self._query(event)
         if isinstance(event, theirs.RotateEvent):
-            if len(self._tables) >= _REMEMBERED:
+            if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
             return Rotate(*self.gate.head, event.next_binlog, event.position, self.gate.artificial)
-        return _PLAIN[type(event)](self.gate.head, event)
+        return _CONVERTERS[type(event)](self.gate.head, event)
 
     def _query(self, event: Any) -> Query:
-        """Convert a statement. The library decodes all of them as UTF-8 and escapes other bytes."""
+        r"""Convert a statement. The library decodes every statement as UTF-8, and writes other bytes as `\x…`."""
         charset = self.gate.charset(getattr(event, "character_set_client", None))
         if "\\x" in event.query or not (event.query.isascii() or charset in UTF8):
-            raise UnsupportedColumn(f"mysql-replication can't read the statement at {self.gate.where} exactly")
+            raise UnsupportedColumn(
+                f"mysql-replication can't read the statement at {self.gate.where}, which is not UTF-8;"
+                " choose the engine native"
+            )
         schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
         return Query(*self.gate.head, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
 

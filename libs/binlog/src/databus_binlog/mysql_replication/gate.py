@@ -1,7 +1,7 @@
-"""Passes to mysql-replication only the events of a dump that it reads correctly.
+"""Passes on to mysql-replication only the events of a dump that the library reads correctly.
 
-The library silently skips events that it does not know, and rows whose table map it has not seen. So each packet
-is checked first: unwanted events are dropped here, events that the library would lose are refused.
+The library silently skips events that it does not know, and rows whose table map it has not seen. So the gate checks
+each packet first. It drops events that are not needed, and raises an error for an event that the library would lose.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from databus_binlog import control
 from databus_binlog.errors import CorruptEvent, UnknownEvent
-from databus_binlog.event_types import SAY_NOTHING
+from databus_binlog.event_types import SKIPPED
 from databus_binlog.event_types import EventType as E
 from databus_binlog.gtid import Flavor
 from databus_binlog.mysql_replication.values import require_known_types
@@ -26,25 +26,24 @@ from databus_binlog.table_map import TableMap, names_of, parse_table_map
 _HEADER = struct.Struct("<IBIIIH")  # time, type, server id, size, next position, flags
 _ARTIFICIAL, _IGNORABLE = 0x20, 0x80
 
-_READ = frozenset({
-    *(E.QUERY, E.STOP, E.ROTATE, E.XID, E.HEARTBEAT, E.ROWS_QUERY, E.GTID, E.ANONYMOUS_GTID, E.XA_PREPARE),
-    *(E.ANNOTATE_ROWS, E.GTID_MARIADB),
+# Besides these and rows, the gate passes on table maps and FORMAT_DESCRIPTION.
+_PASSED_ON = frozenset({
+    E.QUERY, E.STOP, E.ROTATE, E.XID, E.HEARTBEAT, E.ROWS_QUERY, E.GTID, E.ANONYMOUS_GTID, E.XA_PREPARE,
+    E.ANNOTATE_ROWS, E.GTID_MARIADB,
 })  # fmt: skip
 _ROWS = frozenset(range(E.WRITE_ROWS_V1, E.DELETE_ROWS_V1 + 1)) | frozenset(range(E.WRITE_ROWS, E.DELETE_ROWS + 1))
-#: partial updates; MariaDB's compressed ones
-_UNREADABLE_ROWS = frozenset({
-    E.PARTIAL_UPDATE_ROWS, *range(E.WRITE_ROWS_COMPRESSED_V1, E.DELETE_ROWS_COMPRESSED + 1)
-})  # fmt: skip
-_NO_TABLE = 0xFFFFFF
+# The rows that the library skips or misreads: MariaDB's compressed rows, and partial updates.
+_UNREADABLE_ROWS = frozenset(range(E.WRITE_ROWS_COMPRESSED_V1, E.DELETE_ROWS_COMPRESSED + 1)) | {E.PARTIAL_UPDATE_ROWS}
+_NO_TABLE = 0xFFFFFF  # table number in an event without rows that only ends a statement
 
 
 class Gate:
-    """Wraps the library's connection, and describes the event that it lets through."""
+    """Wraps the library's connection, and describes the last event that it has passed on."""
 
-    head: control.EventHead = (0, 0, "", 0, 0)  #: of that event
-    artificial: bool
-    table: TableMap  #: of the last table map or rows
-    statement_end: bool  #: of the last rows
+    head: control.EventHead = (0, 0, "", 0, 0)
+    artificial: bool  #: the server created the event while sending; it is not in the file
+    table: TableMap  #: the table of the last table map or rows
+    statement_end: bool  #: the last rows were the last of their statement
 
     def __init__(
         self,
@@ -58,17 +57,17 @@ class Gate:
     ) -> None:
         self._connection = connection
         self._flavor = flavor
-        self._checksum = checksum  # the library assumes the same for all files
+        self._checksum = checksum  # whether events have a checksum; the library assumes the same for all files
         self._collations = collations
         self._wanted = wanted
         self._row_limit = row_limit or sys.maxsize
         self._table = lru_cache(10_000)(self._parse)
-        self._tables: dict[int, TableMap | None] = {}  # of the current statement; None: not wanted
+        self._tables: dict[int, TableMap | None] = {}  # by number, those of the current statement; None: not wanted
         self._kind = 0
         self._file, self._offset = "", 0
 
     def hang_up(self) -> None:
-        """End the dump, from any thread."""
+        """End the dump; may be called in any thread."""
         with contextlib.suppress(OSError, AttributeError):  # it is already closed
             self._connection._sock.shutdown(socket.SHUT_RDWR)  # pymysql can't interrupt a read
 
@@ -78,7 +77,7 @@ class Gate:
         return getattr(self._connection, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "_next_seq_id":
+        if name == "_next_seq_id":  # the library sets it before it sends a command
             self._connection._next_seq_id = value
         else:
             super().__setattr__(name, value)
@@ -91,12 +90,13 @@ class Gate:
         while True:
             packet = self._connection._read_packet()
             data = packet.get_all_data()
-            if data[0] != 0 or self._lets_through(data[1:]):  # an event starts with 0
+            if data[0] != 0 or self._passes(data[1:]):  # a packet with an event has status 0
                 return packet
 
     # --- events
 
-    def _lets_through(self, event: bytes) -> bool:
+    def _passes(self, event: bytes) -> bool:
+        """Return whether an event is passed on. Raises BinlogError for one that the library would lose."""
         try:
             return self._inspect(event)
         except (LookupError, ValueError, struct.error) as error:
@@ -122,9 +122,9 @@ class Gate:
             raise control.incident(self.head, body)
         elif self._kind == E.ROWS_QUERY and not self._checksum:
             raise self._unreadable("it removes four bytes as a checksum even if binlog_checksum is NONE")
-        if self._kind not in _READ | SAY_NOTHING and not flags & _IGNORABLE:
+        if self._kind not in _PASSED_ON | SKIPPED and not flags & _IGNORABLE:
             raise self._unreadable("it skips events of this type")
-        return self._kind in _READ
+        return self._kind in _PASSED_ON
 
     def charset(self, collation: int | None) -> str | None:
         """Return a collation's character set."""
@@ -144,19 +144,19 @@ class Gate:
         return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
-        """Find start and end. The header has the lower 32 bits of the end, or 0 if the server created the event."""
+        """Return the event's start and end. `next_position`, from the header, is the lower 32 bits of the end or 0."""
         if self._kind == E.HEARTBEAT:
             self._offset = self._widened(next_position)
             return self._offset, self._offset
-        if self.artificial or (next_position == 0 and self._kind in {E.FORMAT_DESCRIPTION, *SAY_NOTHING}):
-            return self._offset, self._offset
-        # next_position is 0 inside transactions of MariaDB ≥ 11.4. Everywhere else it is used instead of the sum, since
-        # the server may have skipped events.
+        if self.artificial or (next_position == 0 and self._kind in SKIPPED | {E.FORMAT_DESCRIPTION}):
+            return self._offset, self._offset  # the server created the event while sending
+        # next_position is 0 inside transactions of MariaDB ≥ 11.4. Everywhere else it is right even if the server has
+        # left out events, unlike the sum of offset and size.
         self._offset = self._widened(next_position) if next_position else self._offset + size
         return self._offset - size, self._offset
 
     def _widened(self, position: int) -> int:
-        """Add the upper 32 bits of the current offset to a position, as the decoder does (event_writer.pyx)."""
+        """Complete the lower 32 bits of an offset as the decoder does (EventWriter.widened)."""
         upper = self._offset & ~0xFFFFFFFF
         if self._offset - upper > position + 0x40000000:
             upper += 1 << 32

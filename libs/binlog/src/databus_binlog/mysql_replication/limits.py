@@ -1,7 +1,7 @@
-"""Lists what mysql-replication can't read of a server, as far as the server's settings and tables show it.
+"""Lists the settings and columns of a server with which mysql-replication can't read its log.
 
-Everything else stops the stream when it occurs: a session's own settings, logs written under other settings, single
-values (see `gate` and `values`).
+What they do not show stops the stream when it occurs: other settings of a session, logs that were written under other
+settings, single values (see `gate` and `values`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from databus_binlog.mysql_replication.values import reads_text_in
 #: runs one statement and returns its rows
 Query: TypeAlias = Callable[[str], Awaitable[Sequence[Sequence[Any]]]]
 
-#: variable, the value that the library can read, what it does with other values
+#: variable, the value that the library needs, what the library does with other values
 _SETTINGS = (
     ("binlog_row_metadata", "FULL", "guesses signs and character sets"),
     ("binlog_row_value_options", "", "reads one difference of a JSON value and drops the others"),
@@ -24,7 +24,8 @@ _SETTINGS = (
     ("log_bin_compress", "OFF", "leaves compressed events out"),
     ("binlog_alter_two_phase", "OFF", "fails on ALTER TABLE"),
 )
-_OPTIONAL = {name for name, *_ in _SETTINGS} - {"binlog_row_metadata"}  # a server without it acts as if it were off
+# A server without one of these variables behaves as if it had the needed value.
+_OPTIONAL = {name for name, *_ in _SETTINGS} - {"binlog_row_metadata"}
 
 _COLUMNS = """
 SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, COALESCE(c.character_set_name, '')
@@ -33,23 +34,26 @@ WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
   AND t.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
 ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
 
-_NAMED = 5  # columns in a line
-_LONGEST = 127  # bytes of a name or label
-_COMPRESSED = " /*M!100301 COMPRESSED*/"  # as MariaDB's information_schema shows it
-_WIDE = {"ucs2", "utf16", "utf16le", "utf32"}
+_MAX_LISTED = 5  # columns in a line
+_MAX_NAME_BYTES = 127  # of the name of a column, or a label of ENUM or SET
+_COMPRESSED = " /*M!100301 COMPRESSED*/"  # at the end of column_type in MariaDB's information_schema
+_NOT_ASCII = {"ucs2", "utf16", "utf16le", "utf32"}  # character sets that do not encode ASCII as ASCII
 
 
 async def faults(variables: Mapping[str, str], query: Query, wanted: Callable[[str, str], bool] | None) -> list[str]:
-    """List variables of a server, and columns of wanted tables, that the library can't read, a line for each cause."""
+    """List the settings of a server, and the columns of wanted tables, that the library can't cope with.
+
+    There is one line for each cause.
+    """
     return [*_settings(variables), *await _columns(query, wanted)]
 
 
 def _settings(variables: Mapping[str, str]) -> list[str]:
     found = []
-    for name, readable, consequence in _SETTINGS:
-        value = variables.get(name, readable if name in _OPTIONAL else "missing")
-        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != readable:
-            found.append(f"{name} is {value}, with which mysql-replication {consequence}: set it to {readable!r}")
+    for name, needed, consequence in _SETTINGS:
+        value = variables.get(name, needed if name in _OPTIONAL else "missing")
+        if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != needed:
+            found.append(f"{name} is {value}, with which mysql-replication {consequence}: set it to {needed!r}")
     return found
 
 
@@ -70,8 +74,8 @@ def _cause(name: str, kind: str, declared: str, charset: str) -> str:
         return "VECTOR columns"
     if declared.endswith(_COMPRESSED):
         return "compressed columns"
-    if len(name.encode()) > _LONGEST:
-        return f"column names of more than {_LONGEST} bytes"
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        return f"column names of more than {_MAX_NAME_BYTES} bytes"
     if kind in {"enum", "set"}:
         return _labels_cause(kind, declared, charset)
     return f"text in {charset}" if charset and not reads_text_in(charset) else ""
@@ -79,13 +83,13 @@ def _cause(name: str, kind: str, declared: str, charset: str) -> str:
 
 def _labels_cause(kind: str, declared: str, charset: str) -> str:
     labels = declared.partition("(")[2].rstrip(")").removeprefix("'").removesuffix("'").split("','")
-    if charset in _WIDE or not (charset in UTF8 or declared.isascii()):
+    if charset in _NOT_ASCII or not (charset in UTF8 or declared.isascii()):
         return f"labels in {charset}"
-    if any(len(label.encode()) > _LONGEST for label in labels):
-        return f"labels of more than {_LONGEST} bytes"
+    if any(len(label.encode()) > _MAX_NAME_BYTES for label in labels):
+        return f"labels of more than {_MAX_NAME_BYTES} bytes"
     return "empty labels" if kind == "enum" and "" in labels else ""
 
 
 def _listed(columns: list[str]) -> str:
-    more = len(columns) - _NAMED
-    return ", ".join(columns[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(columns) - _MAX_LISTED
+    return ", ".join(columns[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

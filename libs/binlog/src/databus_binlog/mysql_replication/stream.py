@@ -27,9 +27,9 @@ from databus_binlog.mysql_replication.gate import Gate
 from databus_binlog.position import Position, Server
 from databus_binlog.table_map import TableMap
 
-_CONNECTIONS = 2  # the library has one for the log and one for the server's settings
-_IMAGES = 1000  # row images after which a piece is returned
-_MORE_FOLLOWS = (Gtid, RowsQuery, Rows)
+_MAX_CONNECTIONS = 2  # the library opens one for the log and one for the server's settings
+_PIECE_IMAGES = 1000  # row images after which a piece of a transaction is returned
+_CONTINUED = (Gtid, RowsQuery, Rows)  # events that do not end a transaction
 
 
 def open_stream(
@@ -45,7 +45,7 @@ def open_stream(
 ) -> LibraryStream:
     """Stream the log from a position, as `Session.dump` does. `options` are those of Reader."""
 
-    def watch(connection: Any) -> Converter:
+    def make_converter(connection: Any) -> Converter:
         checksum = server.variables.get("binlog_checksum", "NONE") != "NONE"
         gate = Gate(
             connection,
@@ -57,11 +57,11 @@ def open_stream(
         )
         return Converter(gate, describe)
 
-    return LibraryStream(Reader(login, server, position, watch=watch, **options))
+    return LibraryStream(Reader(login, server, position, make_converter=make_converter, **options))
 
 
 class LibraryStream:
-    """Iterate over it for events. Pieces are read on demand, so memory is bounded."""
+    """An asynchronous iterator of Events. They are read on demand, so memory is bounded."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -71,7 +71,7 @@ class LibraryStream:
 
     @property
     def drained(self) -> bool:
-        """As in EventStream; always true, because nothing is read ahead."""
+        """As in EventStream; always true, because no events are read ahead."""
         return True
 
     def __aiter__(self) -> LibraryStream:
@@ -100,9 +100,9 @@ class LibraryStream:
 
 
 class Reader:
-    """Reads with the library, blocking. Most parameters are those of `Session.dump`.
+    """Reads with the library, blocking. The other parameters are those of `Session.dump`.
 
-    watch: called with the library's connection; wraps it in a gate and converts the events that pass.
+    make_converter: called with the library's connection to the log; returns a Converter whose gate wraps it.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Reader:
         server: Server,
         position: Position,
         *,
-        watch: Callable[[Any], Converter],
+        make_converter: Callable[[Any], Converter],
         server_id: int,
         heartbeat: float,
         silence: float,
@@ -125,7 +125,7 @@ class Reader:
         self.failure: BinlogError | None = None
         self._finished = False
         self._user = login.user
-        self._watch = watch
+        self._make_converter = make_converter
         self._converter: Converter | None = None
         self._connections = 0
         self._library = BinLogStreamReader(
@@ -133,7 +133,7 @@ class Reader:
                 "host": login.host,
                 "port": login.port,
                 "user": login.user,
-                "password": login.password.encode(),  # the driver would take Latin-1
+                "password": login.password.encode(),  # pymysql would encode it as Latin-1
                 "connect_timeout": login.connect_timeout,
                 "read_timeout": silence,
                 "ssl": login.tls.context() if login.tls else None,
@@ -145,7 +145,7 @@ class Reader:
             slave_heartbeat=heartbeat,
             blocking=follow,
             auto_position=position.gtid_set if by_gtid else None,
-            is_mariadb=by_gtid and server.flavor == "mariadb",  # it would ignore the file
+            is_mariadb=by_gtid and server.flavor == "mariadb",  # if true, the library ignores log_file
             annotate_rows_event=statements,
             log_file=position.file,
             log_pos=max(position.offset, 4),
@@ -155,12 +155,12 @@ class Reader:
         )
 
     def read(self) -> Events | None:
-        """Read a transaction, or a piece of a large one. None: the end, unless `failure` is set."""
+        """Read a transaction, or a piece of a large one. Return None at the end of the log, or if `failure` is set."""
         found: list[AnyEvent] = []
         tables: dict[str, TableMap] = {}
         images = 0
         try:
-            while not self._finished and images < _IMAGES and (not found or isinstance(found[-1], _MORE_FOLLOWS)):
+            while not self._finished and images < _PIECE_IMAGES and (not found or isinstance(found[-1], _CONTINUED)):
                 if (event := self._next()) is None:
                     continue
                 found.append(event)
@@ -173,8 +173,8 @@ class Reader:
         return Events(encode_event(found), len(found), images, tables) if found else None
 
     def hang_up(self) -> None:
-        """Make a `read` in another thread end."""
-        self._connections = _CONNECTIONS
+        """End a `read` in another thread."""
+        self._connections = _MAX_CONNECTIONS  # the library can't connect any more
         if self._converter:
             self._converter.gate.hang_up()
 
@@ -183,14 +183,17 @@ class Reader:
         self._library.close()
 
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
-        """Connect for the library, first to read the log. After a loss it would read from the start again."""
+        """Open the library's connections; the first one reads the log.
+
+        Raises Disconnected if the library connects again after a loss: it would read from the start.
+        """
         self._connections += 1
-        if self._connections > _CONNECTIONS:
+        if self._connections > _MAX_CONNECTIONS:
             raise Disconnected("connection to the server lost")
         connection = pymysql.connect(database=db, **settings)
         if self._converter:
             return connection
-        self._converter = self._watch(connection)
+        self._converter = self._make_converter(connection)
         return self._converter.gate
 
     def _next(self) -> AnyEvent | None:
@@ -202,12 +205,12 @@ class Reader:
         except BinlogError:
             raise
         except Exception as error:
-            raise self._failed(error) from error
+            raise self._translate(error) from error
         self._finished = True
         return None
 
-    def _failed(self, error: Exception) -> BinlogError:
-        """Return the error of ours for an error of the library or of its parts."""
+    def _translate(self, error: Exception) -> BinlogError:
+        """Return our error for any exception that the library raises."""
         if isinstance(error, pymysql.MySQLError):
             code, text = error.args if len(error.args) == 2 else (0, error)
             return from_server(code, str(text), user=self._user)
@@ -221,5 +224,6 @@ class Reader:
 def _require_readable(gtid_set: str) -> None:
     try:
         GtidSet(gtid_set)
-    except Exception as error:  # it raises Exception itself
-        raise InvalidPosition(f"mysql-replication can't read the GTID set {gtid_set[:200]!r}") from error
+    except Exception as error:  # the library raises plain Exception
+        text = f"mysql-replication can't read the GTID set {gtid_set[:200]!r}; choose the engine native"
+        raise InvalidPosition(text) from error

@@ -1,7 +1,7 @@
 """Converts values of mysql-replication to the decoder's text, and refuses those whose text can't be known.
 
-Some of the library's objects lack information, some are wrong. Each type states what it refuses, which was found by
-comparing version 1.0.17 with what MariaDB 10.11 and MySQL 9.7 print.
+Some of the library's objects lack information, others are wrong. The functions below refuse them. They were found by
+comparing the values of version 1.0.17 with the text that MariaDB 10.11 and MySQL 9.7 print.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from databus_binlog.events import ABSENT, Value
 from databus_binlog.number_text import float_text
 from databus_binlog.table_map import ColumnMap, FieldType, TableMap
 
-Text: TypeAlias = Callable[[Any], bytes]  #: makes the text of one column's values
+Text: TypeAlias = Callable[[Any], bytes]  #: converts a value of one column to its text
 
 _T = FieldType
 _SECOND = timedelta(seconds=1)
-_ZERO = datetime(1970, 1, 1)  # the library's have no zone either
+_EPOCH = datetime(1970, 1, 1)  # without a time zone, like the library's values
 
 
 class Refused(ValueError):
@@ -36,7 +36,7 @@ class Refused(ValueError):
 
 
 class ImageBuilder:
-    """Makes row images of a table's rows. `columns` are the table's as the library understood them."""
+    """Makes row images of a table's rows. `columns` are the table's columns as the library describes them."""
 
     def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
         self._name = f"{table.schema}.{table.name}"
@@ -45,7 +45,7 @@ class ImageBuilder:
         if not table.has_names or [column.name for column in seen] != [column.name for column in table.columns]:
             raise MissingMetadata(
                 f"mysql-replication does not know the columns of {self._name}:"
-                " binlog_row_metadata must be FULL, now and when the rows were written"
+                " binlog_row_metadata must be FULL now, and must have been FULL when the rows were written"
             )
         self._texts = [self._text(column, theirs) for column, theirs in zip(table.columns, seen, strict=True)]
 
@@ -58,7 +58,7 @@ class ImageBuilder:
             raise _refusal(self._name, column, error) from error
 
     def image(self, values: Mapping[str, Any], none_sources: Mapping[str, str], present: bytes) -> list[Value]:
-        """Return the columns' texts; `present` is the bitmap of those that the image holds."""
+        """Return the values of all columns; `present` is the bitmap of the columns that the image contains."""
         image: list[Value] = []
         for i, (column, text) in enumerate(zip(self._columns, self._texts, strict=True)):
             value = values[column.name]
@@ -66,7 +66,7 @@ class ImageBuilder:
                 if not present[i >> 3] >> (i & 7) & 1:
                     image.append(ABSENT)
                 elif value is None:
-                    image.append(_nothing(column, none_sources[column.name]))
+                    image.append(_none(column, none_sources[column.name]))
                 else:
                     image.append(text(value))
             except Refused as error:
@@ -75,7 +75,7 @@ class ImageBuilder:
 
 
 def require_known_types(table: TableMap) -> None:
-    """Refuse a table whose map the library would confuse with that of another."""
+    """Raise UnsupportedColumn for a type that the library can't read: it may misread the rest of the table map, too."""
     for column in table.columns:
         if column.type not in _TEXTS:
             raise _refusal(f"{table.schema}.{table.name}", column, f"the type {_T(column.type).name}")
@@ -85,8 +85,8 @@ def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
     return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't read {what}")
 
 
-def _nothing(column: ColumnMap, source: str) -> bytes | None:
-    """Return the text for which the library gives None; raise Refused if there are several."""
+def _none(column: ColumnMap, source: str) -> bytes | None:
+    """Convert the library's None to a text, or None for NULL. Raises Refused if it may stand for several values."""
     if source == NONE_SOURCE.EMPTY_SET:
         return b"0"
     if source != NONE_SOURCE.NULL:
@@ -129,12 +129,11 @@ def _datetime(digits: int, value: datetime) -> bytes:
 
 
 def _timestamp(digits: int, value: datetime) -> bytes:
-    if value < _ZERO:
+    if value < _EPOCH:  # the library takes the seconds for a signed number
         raise Refused("a time after 2038")
-    # The first second of 1970 stands for the zero timestamp.
-    return (
-        b"0000-00-00 00:00:00" + _fraction(0, digits).encode() if value < _ZERO + _SECOND else _datetime(digits, value)
-    )
+    if value < _EPOCH + _SECOND:  # 0 seconds stand for the zero timestamp
+        return b"0000-00-00 00:00:00" + _fraction(0, digits).encode()
+    return _datetime(digits, value)
 
 
 def _fraction(microsecond: int, digits: int) -> str:
@@ -149,7 +148,10 @@ def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any]
 
 
 def _labelled(column: ColumnMap, theirs: Any) -> Text:
-    """The library returns labels of ENUM and SET: empty ones if they are not UTF-8, and wrong ones if they are long."""
+    """Convert the labels of ENUM and SET to numbers.
+
+    The library reads labels that are not UTF-8 as empty, and long labels wrongly.
+    """
     is_set = column.type == _T.SET
     labels = list(column.values or ())
     numbers = {label: 1 << i if is_set else i + 1 for i, label in enumerate(labels)}
@@ -158,18 +160,18 @@ def _labelled(column: ColumnMap, theirs: Any) -> Text:
     if is_set:
         return lambda value: _digits(sum(numbers[label] for label in value))
     if "" in numbers:
-        raise Refused("its empty label from an invalid value")
-    numbers[""] = 0
+        raise Refused("its empty label, which it returns for invalid values, too")
+    numbers[""] = 0  # an invalid value
     return lambda value: _digits(numbers[value])
 
 
 def _string(column: ColumnMap, theirs: Any) -> Text:
-    """The library returns text decoded by Python's codec, or bytes if there is none."""
+    """Convert text, which the library has decoded with Python's codec, or bytes if there is no codec."""
     codec = RowsEvent.charset_to_encoding(theirs.character_set_name)
     if column.charset == codec == "binary":
         width = column.metadata or 0
         width = width if column.type == _T.STRING else 0
-        return lambda value: (value or b"").ljust(width, b"\0")  # without a codec, "" is a string still
+        return lambda value: (value or b"").ljust(width, b"\0")  # the library returns bytes, but "" for empty bytes
     if not _is_exact(codec, column.charset or ""):
         raise Refused(f"text in {column.charset}")
     return str.encode
@@ -193,7 +195,10 @@ def _codec_name(alias: str | None) -> str:
 
 
 def _exact_codec(charset: str) -> str:
-    """Return the codec that decodes as the server does, or "". Bytes that it can't decode are refused then."""
+    """Return Python's codec that decodes as the server does, or "".
+
+    The codec may lack codes of the server: the library then raises an error, so it never returns a wrong text.
+    """
     if charset in charsets.UTF8:
         return "utf-8"
     if charset in MULTI_BYTE:
@@ -207,7 +212,7 @@ def _exact_codec(charset: str) -> str:
 
 
 def _json(value: object) -> str:
-    """Print MySQL's JSON as the server does. A value of another SQL type comes without that type."""
+    """Print MySQL's JSON as the server does. Refuses SQL types except DECIMAL: the library does not return the type."""
     if type(value) not in _JSON:
         raise Refused(f"the type of a value in its JSON, here a {type(value).__name__}")
     return _JSON[type(value)](value)
@@ -238,8 +243,8 @@ def _always(text: Text) -> Callable[[ColumnMap, Any], Text]:
     return lambda _, __: text
 
 
-#: How to print a column of each type. VECTOR, compressed columns and the temporal types of before MySQL 5.6 are not
-#: read correctly.
+#: How to print a column of each type. VECTOR, compressed columns and the temporal types of before MySQL 5.6 are
+#: missing, because the library does not read them correctly.
 _TEXTS: dict[int, Callable[[ColumnMap, Any], Text]] = {
     **dict.fromkeys((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG), _always(_digits)),
     _T.FLOAT: _always(lambda value: float_text(value, True)),
