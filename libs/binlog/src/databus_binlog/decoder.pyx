@@ -47,7 +47,8 @@ CONTROL = {
     E.ANNOTATE_ROWS: control.annotate_rows,
 }
 
-#: types of events, besides rows, that are skipped if they are larger than row_limit
+#: types of events, besides rows, that are skipped if they are larger than row_limit; not START_ENCRYPTION, which is an
+#: error in a file
 SKIPPED_ABOVE_LIMIT = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SKIPPED - {E.START_ENCRYPTION}
 
 
@@ -55,7 +56,7 @@ SKIPPED_ABOVE_LIMIT = {E.ROWS_QUERY, E.ANNOTATE_ROWS, E.PARTIAL_ROW_DATA} | SKIP
 cdef class Decoder(EventWriter):
     """Turns a dump's packets (`feed`) or a file's content (`feed_file`) into events; one decoder per stream or file.
 
-    flavor: "mysql" or "mariadb", until a FORMAT_DESCRIPTION event shows the server's flavor.
+    flavor: "mysql" or "mariadb", to be assumed until a FORMAT_DESCRIPTION event shows the server's flavor.
     wanted(schema, table): rows of tables for which it returns False are skipped undecoded. Default: all are wanted.
     collations: id → character set name, as the server has them (Session.collations).
     describe(table_map): called once for each new layout of a wanted table; returns the TableMap, completed where the
@@ -316,7 +317,7 @@ cdef class Decoder(EventWriter):
     cdef bint may_skip(self, const uint8_t* header, size_t size) except -1:
         """Return whether an event above the limit may be skipped. Raises OversizedStatement for a statement.
 
-        Events of all other types are decoded at any size.
+        An event that may not be skipped is decoded at any size.
         """
         cdef int kind = header[4]
         if kind == QUERY or kind == QUERY_COMPRESSED or kind == EXECUTE_LOAD_QUERY:

@@ -39,7 +39,7 @@ class FormatDescription(Event, frozen=True, array_like=True, gc=False, tag=1):
 
 
 class Rotate(Event, frozen=True, array_like=True, gc=False, tag=2):
-    """The log continues in `next_file`. The server creates an artificial one when it opens a file to send it."""
+    """The log continues in `next_file`. The server creates an artificial Rotate when it opens a file to send it."""
 
     next_file: str
     position: int  #: offset in `next_file`

@@ -1,8 +1,10 @@
 """Cuts events out of packets and files.
 
 A packet is: length u24, sequence u8, status u8, with semi-sync 0xEF and an acknowledgement flag u8, and an event. An
-event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A file is a magic
-number of four bytes, and then events.
+event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A packet whose status
+is not EVENT has the server's answer instead: the end of the log, or an error.
+
+A file is a magic number of four bytes, and then events.
 """
 
 from databus_binlog.buffer cimport append, trim
@@ -91,7 +93,7 @@ cdef class Framer:
         return 0
 
     cdef Py_ssize_t read_input(self, const uint8_t* p, size_t size) except -1:
-        """Read packets or a file's content; return the number of bytes read, as the methods that this one calls do."""
+        """Read packets or a file's content until the output reaches its limit. Return the number of bytes read."""
         if self.from_file:
             return self.read_file(p, size)
         return self.read_packets(p, size)

@@ -22,8 +22,8 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
     The set contains the transactions executed before the offset. MariaDB computes it. MySQL has the set executed before
     the file; the file's transactions up to the offset are added to it.
 
-    Raises InvalidPosition for an offset inside a transaction. Also raises it if the server logs GTIDs now, but a
-    transaction before or after the offset was logged without one: no GTID set can contain that transaction.
+    Raises InvalidPosition for an offset inside a transaction. Also raises it if the server logs GTIDs now, but the next
+    transaction, or one before the offset in the file, was logged without a GTID: no set can contain that transaction.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)
@@ -37,7 +37,7 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
         executed.merge(str(purged).replace("\n", ""))
         for gtid in await _gtids(session, file, 4, server_id, until=offset):
             executed.add(gtid)
-    await next_gtid(login, file, offset, server_id=server_id)
+    await next_gtid(login, file, offset, server_id=server_id)  # raises InvalidPosition if it is anonymous
     return Position(str(executed), file, offset)
 
 

@@ -24,7 +24,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     verify: Literal["full", "ca", "none"] = "full"
 
     def context(self) -> ssl.SSLContext:
-        """Build the SSL context. Raises TlsFailed if a file cannot be loaded."""
+        """Build the SSL context. Raises TlsFailed if a file cannot be loaded, or if a key has no certificate."""
         if self.key and not self.certificate:
             raise TlsFailed(f"{self.key}: a client key needs a client certificate")
         _require_readable(self.ca, self.certificate, self.key)

@@ -180,9 +180,10 @@ cdef class RowsDecoder:
             return self.write_oversized(to, plan, kind, rows.inflated, statement_end)
         if fault != Fault.NONE:
             check(fault)
-            column = plan.table.columns[rows.failed].name or rows.failed
-            failure = FAULT_CLASSES.get(fault, CorruptEvent)
-            raise failure(f"column {column} of {plan.name} at {to.where()}: {FAULTS[fault]}")
+            where = f"{plan.name} at {to.where()}"
+            if fault != Fault.NO_COLUMNS:
+                where = f"column {plan.table.columns[rows.failed].name or rows.failed} of {where}"
+            raise FAULT_CLASSES.get(fault, CorruptEvent)(f"{where}: {FAULTS[fault]}")
         put_uint32(to.out.data + count_at, rows.written)
         put_array32(to.out.data + images_at, rows.written)
         to.images += rows.written

@@ -302,7 +302,7 @@ class Session:
         if semi_sync:
             await self.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         if self.server.flavor == "mysql":
-            # Each server ends an older dump of the same replica: MySQL compares the replica's UUID, MariaDB its id.
+            # A server ends an older dump of the same replica: MySQL identifies it by this UUID, MariaDB by server_id.
             uuid = str(UUID(int=server_id))
             await self.query("SET @slave_uuid = %s, @replica_uuid = %s", (uuid, uuid))
             return

@@ -15,7 +15,7 @@ GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read to
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """An asynchronous iterator of Events; each contains the events that one read of the socket completed.
+    """An asynchronous iterator of Events, each of which contains events that one read of the socket completed.
 
     backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until the
         consumer has read half of them.
@@ -157,7 +157,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._lost.set()
         self._watchdog.cancel()
         if not (self._closed or self._failure or self._decoder.finished):
-            self._failure = Disconnected(f"connection to the server lost: {exc or 'it hung up'}")
+            self._failure = Disconnected(f"connection to the server lost: {exc or 'the server closed it'}")
         self._wake()
 
     def _fail(self, failure: BaseException) -> None:

@@ -52,7 +52,10 @@ cdef inline char* put_seconds(char* o, uint32_t seconds) noexcept nogil:
 
 
 cdef inline void civil_from_days(uint32_t days, int* year, int* month, int* day) noexcept nogil:
-    """Convert days since 1970-01-01 to a Gregorian date. It counts years from March on: the leap day is their last."""
+    """Convert days since 1970-01-01 to a Gregorian date.
+
+    The years of the computation begin in March, so that a leap day is the last day of its year.
+    """
     cdef uint32_t z = days + 719468, era = z // 146097, of_era = z - era * 146097
     cdef uint32_t years = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
     cdef uint32_t of_year = of_era - (365 * years + years // 4 - years // 100)
@@ -70,7 +73,7 @@ cdef inline char* put_date3(char* o, const uint8_t* p) noexcept nogil:
 
 
 cdef inline char* put_packed_datetime(char* o, uint64_t value) noexcept nogil:
-    """Write a number of year * 13 + month (17 bits), day (5), hour (5), minute (6), second (6)."""
+    """Write DATETIME, stored as a number of year * 13 + month (17 bits), day (5), hour (5), minute (6), second (6)."""
     cdef int months = <int> (value >> 22)
     o = put_date(o, months // 13, months % 13, value >> 17 & 31)
     o[0] = b" "
@@ -83,9 +86,9 @@ cdef inline char* put_datetime2(char* o, const uint8_t* p, int digits) noexcept 
 
 
 cdef inline char* put_time2(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """Write a big-endian number of hour (10 bits), minute (6), second (6) and fraction, plus an offset.
+    """Write TIME, stored as a big-endian number of hour (10 bits), minute (6), second (6), fraction, plus an offset.
 
-    The offset lets the stored bytes sort like the times; the sign applies to all fields.
+    The offset lets the stored bytes sort like the times. The sign applies to all fields.
     """
     cdef int fraction_bytes = (digits + 1) // 2, size = 3 + fraction_bytes
     cdef int64_t value = <int64_t> be(p, size) - (<int64_t> 1 << (8 * size - 1))
@@ -105,7 +108,7 @@ cdef inline char* put_timestamp2(char* o, const uint8_t* p, int digits) noexcept
 
 
 # --- the layouts before MySQL 5.6, and MariaDB's own with fractions (mysql56_temporal_format=OFF) -------------------
-# `size` is the number of bytes of a value. The unit of a value with a fraction is the last digit of that fraction.
+# `size` is the number of bytes of a value. A value with a fraction counts units of 10 ** -digits seconds.
 
 cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
     cdef uint64_t value = 1
@@ -116,7 +119,10 @@ cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
 
 
 cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Write a little-endian decimal number hhmmss; or with a fraction, a big-endian number of units plus 839 hours."""
+    """Write TIME, stored as a little-endian decimal number hhmmss; with a fraction, as big-endian units.
+
+    839 hours are added to these units.
+    """
     cdef uint64_t unit = power_of_ten(digits), clock, seconds
     cdef int64_t value
     if digits == 0:
@@ -136,9 +142,9 @@ cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) 
 
 
 cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Write a little-endian decimal number YYYYMMDDhhmmss; or with a fraction, a big-endian number of units.
+    """Write DATETIME, stored as a little-endian decimal number YYYYMMDDhhmmss; with a fraction, as big-endian units.
 
-    That number counts months of 32 days and years of 13 months.
+    For these units, months have 32 days and years 13 months.
     """
     cdef uint64_t value, clock, unit = power_of_ten(digits)
     if digits == 0:
@@ -157,6 +163,6 @@ cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digi
 
 
 cdef inline char* put_old_timestamp(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """Write little-endian seconds since 1970; or with a fraction, big-endian seconds and then the fraction."""
+    """Write TIMESTAMP, stored as little-endian seconds since 1970; with a fraction, as big-endian seconds, fraction."""
     o = put_seconds(o, <uint32_t> (be(p, 4) if digits else le(p, 4)))
     return put_exact_fraction(o, be(p + 4, (digits + 1) // 2), digits)

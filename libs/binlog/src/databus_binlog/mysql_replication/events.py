@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from pymysqlreplication import event as theirs
+from pymysqlreplication import event as library
 from pymysqlreplication import row_event
 
 from databus_binlog.charsets import UTF8
@@ -65,16 +65,16 @@ def _gtid_anonymous(head: EventHead, _: Any) -> Gtid:
 
 
 _CONVERTERS: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
-    theirs.XidEvent: lambda head, event: Xid(*head, event.xid),
-    theirs.GtidEvent: lambda head, event: Gtid(*head, event.gtid, False, False, "", 0),
-    theirs.NotImplementedEvent: _gtid_anonymous,
-    theirs.MariadbGtidEvent: _gtid_mariadb,
-    theirs.RowsQueryLogEvent: lambda head, event: RowsQuery(*head, event.query.encode()),
-    theirs.MariadbAnnotateRowsEvent: lambda head, event: RowsQuery(*head, event.sql_statement),
-    theirs.XAPrepareEvent: _xa_prepare,
-    theirs.HeartbeatLogEvent: _heartbeat,
-    theirs.StopEvent: lambda head, _: Stop(*head),
-    theirs.FormatDescriptionEvent: lambda head, event: FormatDescription(
+    library.XidEvent: lambda head, event: Xid(*head, event.xid),
+    library.GtidEvent: lambda head, event: Gtid(*head, event.gtid, False, False, "", 0),
+    library.NotImplementedEvent: _gtid_anonymous,
+    library.MariadbGtidEvent: _gtid_mariadb,
+    library.RowsQueryLogEvent: lambda head, event: RowsQuery(*head, event.query.encode()),
+    library.MariadbAnnotateRowsEvent: lambda head, event: RowsQuery(*head, event.sql_statement),
+    library.XAPrepareEvent: _xa_prepare,
+    library.HeartbeatLogEvent: _heartbeat,
+    library.StopEvent: lambda head, _: Stop(*head),
+    library.FormatDescriptionEvent: lambda head, event: FormatDescription(
         *head, event.mysql_version_str, event.checksum_algorithm == 1
     ),
 }
@@ -97,9 +97,9 @@ class Converter:
             return None
         if isinstance(event, row_event.RowsEvent):
             return self._rows(event)
-        if isinstance(event, theirs.QueryEvent):
+        if isinstance(event, library.QueryEvent):
             return self._query(event)
-        if isinstance(event, theirs.RotateEvent):
+        if isinstance(event, library.RotateEvent):
             if len(self._tables) >= _MAX_TABLES:
                 self._tables.clear()
             return Rotate(*self.gate.head, event.next_binlog, event.position, self.gate.artificial)

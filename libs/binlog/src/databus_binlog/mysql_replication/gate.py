@@ -26,7 +26,7 @@ from databus_binlog.table_map import TableMap, names_of, parse_table_map
 _HEADER = struct.Struct("<IBIIIH")  # time, type, server id, size, next position, flags
 _ARTIFICIAL, _IGNORABLE = 0x20, 0x80
 
-# Besides these and rows, the gate passes on table maps and FORMAT_DESCRIPTION.
+# The events that the gate passes on, besides FORMAT_DESCRIPTION, table maps and rows.
 _PASSED_ON = frozenset({
     E.QUERY, E.STOP, E.ROTATE, E.XID, E.HEARTBEAT, E.ROWS_QUERY, E.GTID, E.ANONYMOUS_GTID, E.XA_PREPARE,
     E.ANNOTATE_ROWS, E.GTID_MARIADB,

@@ -1,7 +1,7 @@
 """Converts values of mysql-replication to the decoder's text, and refuses those whose text can't be known.
 
-Some of the library's objects lack information, others are wrong. The functions below refuse them. They were found by
-comparing the values of version 1.0.17 with the text that MariaDB 10.11 and MySQL 9.7 print.
+Some of the library's objects lack information, others are wrong. The functions below refuse these objects, which were
+found by comparing those of version 1.0.17 with the text that MariaDB 10.11 and MySQL 9.7 print.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ class ImageBuilder:
     def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
         self._name = f"{table.schema}.{table.name}"
         self._columns = table.columns
-        seen = columns[: len(columns) - table.hidden]
-        if not table.has_names or [column.name for column in seen] != [column.name for column in table.columns]:
+        visible = columns[: len(columns) - table.hidden]
+        if not table.has_names or [column.name for column in visible] != [column.name for column in table.columns]:
             raise MissingMetadata(
                 f"mysql-replication does not know the columns of {self._name}:"
                 " binlog_row_metadata must be FULL now, and must have been FULL when the rows were written"
             )
-        self._texts = [self._text(column, theirs) for column, theirs in zip(table.columns, seen, strict=True)]
+        self._texts = [
+            self._text(column, library_column) for column, library_column in zip(table.columns, visible, strict=True)
+        ]
 
-    def _text(self, column: ColumnMap, theirs: Any) -> Text:
-        if bool(column.unsigned) != theirs.unsigned:
+    def _text(self, column: ColumnMap, library_column: Any) -> Text:
+        if bool(column.unsigned) != library_column.unsigned:
             raise _refusal(self._name, column, "its sign")
         try:
-            return _TEXTS[_T(column.type)](column, theirs)
+            return _TEXTS[_T(column.type)](column, library_column)
         except Refused as error:
             raise _refusal(self._name, column, error) from error
 
@@ -86,7 +88,10 @@ def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
 
 
 def _none(column: ColumnMap, source: str) -> bytes | None:
-    """Convert the library's None to a text, or None for NULL. Raises Refused if it may stand for several values."""
+    """Return the text that the library's None stands for, None if it stands for NULL.
+
+    Raises Refused if it may stand for several values.
+    """
     if source == NONE_SOURCE.EMPTY_SET:
         return b"0"
     if source != NONE_SOURCE.NULL:
@@ -147,7 +152,7 @@ def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any]
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def _labelled(column: ColumnMap, theirs: Any) -> Text:
+def _labelled(column: ColumnMap, library_column: Any) -> Text:
     """Convert the labels of ENUM and SET to numbers.
 
     The library reads labels that are not UTF-8 as empty, and long labels wrongly.
@@ -155,7 +160,8 @@ def _labelled(column: ColumnMap, theirs: Any) -> Text:
     is_set = column.type == _T.SET
     labels = list(column.values or ())
     numbers = {label: 1 << i if is_set else i + 1 for i, label in enumerate(labels)}
-    if len(numbers) != len(labels) or labels != (theirs.set_values if is_set else (theirs.enum_values or [])[1:]):
+    library_labels = library_column.set_values if is_set else (library_column.enum_values or [])[1:]
+    if len(numbers) != len(labels) or labels != library_labels:
         raise Refused("its labels")
     if is_set:
         return lambda value: _digits(sum(numbers[label] for label in value))
@@ -165,9 +171,9 @@ def _labelled(column: ColumnMap, theirs: Any) -> Text:
     return lambda value: _digits(numbers[value])
 
 
-def _string(column: ColumnMap, theirs: Any) -> Text:
+def _string(column: ColumnMap, library_column: Any) -> Text:
     """Convert text, which the library has decoded with Python's codec, or bytes if there is no codec."""
-    codec = RowsEvent.charset_to_encoding(theirs.character_set_name)
+    codec = RowsEvent.charset_to_encoding(library_column.character_set_name)
     if column.charset == codec == "binary":
         width = column.metadata or 0
         width = width if column.type == _T.STRING else 0
