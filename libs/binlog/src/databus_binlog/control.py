@@ -183,7 +183,7 @@ def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[
     schema = cursor.take(schema_size + 1)[:-1].decode("utf-8", "replace")
     statement = body[cursor.at :] if text is None else text
     if client is not None:
-        charset = collations.get(client, f"of collation {client}")
+        charset = collations.get(client, f"collation {client}")
         try:
             statement = charsets.statement(statement, charset)
         except LookupError as error:

@@ -95,7 +95,7 @@ cdef class TablePlan:
             raise UnsupportedColumn(f"type {code} ({T(code).name}) can't be decoded; rebuild or exclude the table")
         c.compressed = code in (T.BLOB_COMPRESSED, T.VARCHAR_COMPRESSED)
         if c.size > 8 and c.kind != Kind.DECIMAL or c.kind >= Kind.BYTES and c.size == 0:
-            raise UnsupportedColumn(f"values of {c.size} bytes do not exist for type {code}")
+            raise UnsupportedColumn(f"a size of {c.size} bytes does not exist for type {code} ({T(code).name})")
         return 0
 
     cdef int lay_out_time(self, Column* c, int code, int digits) except -1:

@@ -33,7 +33,7 @@ cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* 
     cdef char[64] gtid
     cdef char* o
     cdef uint8_t flags
-    cdef Py_ssize_t extra = 13  # offset of the second flags, after the optional fields
+    cdef Py_ssize_t extra = 13  # offset of the second byte of flags, after the optional fields
     to.need(end - body, extra, GTID_MARIADB)
     flags = body[12]
     if flags & GROUP_COMMIT:

@@ -141,7 +141,8 @@ class Gate:
         return f"{self.head[2]}:{self.head[3]}"
 
     def _unreadable(self, why: str) -> UnknownEvent:
-        return UnknownEvent(f"mysql-replication can't read event type {self._kind} at {self.where}: {why}")
+        what = f"mysql-replication can't read event type {self._kind} at {self.where}: {why}"
+        return UnknownEvent(f"{what}; choose the engine native")
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
         """Return the event's start and end. `next_position`, from the header, is the lower 32 bits of the end or 0."""

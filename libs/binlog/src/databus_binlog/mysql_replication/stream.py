@@ -100,9 +100,10 @@ class LibraryStream:
 
 
 class Reader:
-    """Reads with the library, blocking. The other parameters are those of `Session.dump`.
+    """Reads with the library, in blocking calls.
 
-    make_converter: called with the library's connection to the log; returns a Converter whose gate wraps it.
+    make_converter: called with the library's connection to the log; returns a Converter whose gate wraps it. The other
+    parameters are those of `Session.dump`.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class Reader:
         return Events(encode_event(found), len(found), images, tables) if found else None
 
     def hang_up(self) -> None:
-        """End a `read` in another thread."""
+        """End a `read` that another thread is waiting in."""
         self._connections = _MAX_CONNECTIONS  # the library can't connect any more
         if self._converter:
             self._converter.gate.hang_up()
@@ -214,7 +215,7 @@ class Reader:
         if isinstance(error, pymysql.MySQLError):
             code, text = error.args if len(error.args) == 2 else (0, error)
             return from_server(code, str(text), user=self._user)
-        what = f"mysql-replication fails with {type(error).__name__}"
+        what = f"mysql-replication fails with {type(error).__name__}; choose the engine native"
         if self._converter and self._converter.gate.in_table:
             gate = self._converter.gate
             return UnsupportedColumn(f"table {gate.table.schema}.{gate.table.name} at {gate.where}: {what}")

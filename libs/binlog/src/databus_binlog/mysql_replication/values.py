@@ -84,7 +84,8 @@ def require_known_types(table: TableMap) -> None:
 
 
 def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:
-    return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't read {what}")
+    advice = "choose the engine native, or exclude the table"
+    return UnsupportedColumn(f"column {column.name} of {table}: mysql-replication can't read {what}; {advice}")
 
 
 def _none(column: ColumnMap, source: str) -> bytes | None:
@@ -98,7 +99,7 @@ def _none(column: ColumnMap, source: str) -> bytes | None:
         raise Refused("a date that the calendar does not have, like 0000-00-00")
     if column.type == _T.JSON:
         if column.nullable:
-            raise Refused("a None that is either NULL or JSON's null")
+            raise Refused("a value that is either NULL or JSON's null")
         return b"null"
     return None
 
