@@ -1,4 +1,5 @@
-// Integers in the byte orders of binlogs and of msgpack. They are shifted: compilers turn that into one load or store.
+// Integers in the byte orders of binlogs and of msgpack, read and written by shifts, which compilers turn into a single
+// load or store.
 #pragma once
 
 #include <cstdint>

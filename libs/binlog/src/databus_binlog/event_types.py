@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class EventType(IntEnum):
-    """An event's type. GTID is MySQL's event; GTID_MARIADB is the one that MariaDB calls GTID, too."""
+    """An event's type. GTID is MySQL's; MariaDB's event of the same name, but another number, is GTID_MARIADB."""
 
     UNKNOWN, START_V3, QUERY, STOP, ROTATE, INTVAR = range(6)
     SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 7, 9, 11, 13, 14, 15, 16
@@ -30,9 +30,9 @@ _E = EventType
 
 #: The events that the decoder skips, because they contain neither rows nor statements.
 SKIPPED = frozenset({
-    # They only prepare the statement that follows: its variables, or the file that LOAD DATA reads.
+    # These only prepare the statement that follows: its variables, or the file that LOAD DATA reads.
     _E.INTVAR, _E.RAND, _E.USER_VAR, _E.APPEND_BLOCK, _E.DELETE_FILE, _E.BEGIN_LOAD_QUERY,
-    # They describe the log or the replication group.
+    # These describe the log or the replication group.
     _E.SLAVE, _E.IGNORABLE, _E.PREVIOUS_GTIDS, _E.TRANSACTION_CONTEXT, _E.VIEW_CHANGE,
     _E.BINLOG_CHECKPOINT, _E.GTID_LIST, _E.START_ENCRYPTION,
 })  # fmt: skip

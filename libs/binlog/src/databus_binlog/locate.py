@@ -37,7 +37,7 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
         executed.merge(str(purged).replace("\n", ""))
         for gtid in await _gtids(session, file, 4, server_id, until=offset):
             executed.add(gtid)
-    await next_gtid(login, file, offset, server_id=server_id)  # raises InvalidPosition if it is anonymous
+    await next_gtid(login, file, offset, server_id=server_id)  # raises InvalidPosition for an anonymous transaction
     return Position(str(executed), file, offset)
 
 

@@ -105,7 +105,7 @@ cdef class RowsDecoder:
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1:
         """Add a part of a rows event (MariaDB ≥ 12.3); decode the rows event once it has its last part.
 
-        `body` is the body of the PARTIAL_ROW_DATA event, or only the beginning of it; `size` is its complete size.
+        `body` is the body of the PARTIAL_ROW_DATA event, or only its beginning; `size` is the complete body's size.
         Raises ValueError or LookupError if the body is malformed.
         """
         cdef bytearray event

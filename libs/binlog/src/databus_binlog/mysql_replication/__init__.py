@@ -1,8 +1,9 @@
 """The second engine: the library mysql-replication reads and decodes a dump; the events are the same as the decoder's.
 
-The library is an independent implementation, so a comparison finds errors of both. It is slow. The engine stops with an
-error at everything that the library misreads: `limits` lists beforehand what the server's settings and tables show of
-it, `gate` refuses events that the library would lose, and `values` refuses values that it does not return exactly.
+The library is an independent implementation, so comparing the two engines finds errors in either. The library is slow.
+The engine stops with an error at everything that the library misreads: `limits` lists beforehand the server's settings
+and columns that the library can't cope with, `gate` refuses events that it would lose, and `values` refuses values that
+it does not return exactly.
 """
 
 from databus_binlog.mysql_replication.limits import faults

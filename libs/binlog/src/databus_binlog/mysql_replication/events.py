@@ -110,7 +110,7 @@ class Converter:
         charset = self.gate.charset(getattr(event, "character_set_client", None))
         if "\\x" in event.query or not (event.query.isascii() or charset in UTF8):
             raise UnsupportedColumn(
-                f"mysql-replication can't read the statement at {self.gate.where}, which is not UTF-8;"
+                f"mysql-replication can't read the statement at {self.gate.where} exactly, since it may not be UTF-8;"
                 " choose the engine native"
             )
         schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
@@ -123,12 +123,12 @@ class Converter:
             self._tables[table.fingerprint] = described, ImageBuilder(table, event.columns)
 
     def _rows(self, event: Any) -> Rows:
-        self.table, reader = self._tables[self.gate.table.fingerprint]
+        self.table, builder = self._tables[self.gate.table.fingerprint]
         sides = [("", event.columns_present_bitmap)]
         if isinstance(event, row_event.UpdateRowsEvent):
             sides = [("before_", event.columns_present_bitmap), ("after_", event.columns_present_bitmap2)]
         images = [
-            reader.image(row[f"{side}values"], row[f"{side}none_sources"], present)
+            builder.image(row[f"{side}values"], row[f"{side}none_sources"], present)
             for row in event.rows
             for side, present in sides
         ]

@@ -77,7 +77,7 @@ class Gate:
         return getattr(self._connection, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name == "_next_seq_id":  # the library sets it before it sends a command
+        if name == "_next_seq_id":  # the library sets this attribute of its connection
             self._connection._next_seq_id = value
         else:
             super().__setattr__(name, value)
