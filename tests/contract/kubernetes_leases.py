@@ -1,4 +1,4 @@
-"""The part of Kubernetes' API for Leases: every object has a version, and an update must name its latest version.
+"""A fake of Kubernetes' API for Leases. As in the real one, every object has a version that an update must name.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 """

@@ -52,7 +52,7 @@ MODES = [
 INCOMPLETE = {"binlog_row_metadata", "mysql56_temporal_format"}
 #: the values through which MySQL's gtid_mode must go to become OFF or ON
 GTID_MODES = {"OFF": ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], "ON": ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]}
-#: types that are logged with mysql56_temporal_format=OFF, without their number of fraction digits
+#: With mysql56_temporal_format=OFF MariaDB logs the old forms of these types. Their table map has no fraction digits.
 OLD_TEMPORAL = {FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP}
 
 
@@ -127,7 +127,7 @@ async def change(run: Print, matrix: Sequence[Table], image: str) -> dict[str, l
         await run(f"DELETE FROM {table.name} ORDER BY {table.key}")
 
         blobs = {number for number in table.settable if table.columns[number].blob}
-        # the columns that the server leaves out of an image unless the statement sets them
+        # the columns that before images lack; after images have those of them that the statement sets
         absent = {"FULL": set(), "MINIMAL": set(table.settable), "NOBLOB": blobs}[image]
         expected[table.name] = [Image(values, set()) for values in inserted]
         for row, (before, after) in enumerate(zip(inserted, updated, strict=True)):

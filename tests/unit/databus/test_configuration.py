@@ -19,7 +19,7 @@ _ROOT = Path(__file__).parents[3]
 _CHART = _ROOT / "charts" / "databus"
 _SCHEMA: dict[str, Any] = json.loads((_CHART / "values.schema.json").read_text())
 
-#: settings that cannot be set in the chart's `config`, in addition to those that the chart sets itself
+#: settings that cannot be set in the chart's `config`, in addition to those that its template always sets
 _NOT_IN_CHART = {
     "source.password",  # comes from a Secret, see sourcePassword
     "redis.password",  # see redisPassword
@@ -85,7 +85,7 @@ def kind_of(key: str) -> str:
 
 
 def set_by_chart() -> set[str]:
-    """The keys of databus.yaml that the chart's template sets."""
+    """The keys of databus.yaml that the chart's template always sets."""
     template = (_CHART / "templates" / "_helpers.tpl").read_text()
     sections = re.findall(r'^  "(\w+)" \(dict (.*)\)$', template, re.M)
     return {f"{section}.{key}" for section, keys in sections for key in re.findall(r'"(\w+)" "[^"]*"', keys)}
@@ -137,7 +137,7 @@ def test_the_chart_accepts_the_values_that_the_models_accept(key: str, tmp_path:
 
 
 def accepts(schema: Mapping[str, Any], value: Any) -> bool:
-    """Validate a value by a JSON schema, with the keywords that the chart's schema uses for settings."""
+    """Validate a value by a JSON schema, with the keywords that matter for `_SAMPLES`."""
     if "anyOf" in schema:
         return any(accepts(each, value) for each in schema["anyOf"])
     match schema["type"], value:

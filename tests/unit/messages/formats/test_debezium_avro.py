@@ -288,7 +288,7 @@ def test_a_schema_is_registered_once_per_table_version(registry: FakeRegistry) -
     assert registry.subjects[2:] == ["srv1.test.t1-value"]
 
 
-def test_only_a_table_without_registered_schemas_may_block(registry: FakeRegistry) -> None:
+def test_encoding_may_block_only_until_the_schemas_of_a_table_are_registered(registry: FakeRegistry) -> None:
     format_ = debezium(registry, provide_transaction_metadata=True)
     format_.open()
     topics = ("srv1", "srv1.transaction")
@@ -339,7 +339,7 @@ def test_the_class_of_the_error_decides_whether_to_retry(
     if status in {401, 429, 500} or body == b"<html>":
         with pytest.raises(error, match=r"is not a schema registry|" + message):
             client.check()
-    else:  # an error document, with which a registry may answer that is too old for the request of `check`
+    else:  # an error document: a registry that is too old for GET /schemas/types also answers with one
         client.check()
     registry.problem = None
     client.check()

@@ -1,7 +1,7 @@
 """The statement that changed a row, for formats that publish it.
 
-A server that logs statements writes each statement (Rows_query, Annotate_rows) before its first rows event. The
-statement's other rows events follow directly after the first.
+With binlog_rows_query_log_events (MySQL) or binlog_annotate_row_events (MariaDB) the server logs the text of each
+statement (Rows_query, Annotate_rows) before the statement's first rows event. Its other rows events follow directly.
 """
 
 from databus_messages.formats.base import Change
@@ -17,7 +17,7 @@ class RowsQueries:
 
     def __init__(self) -> None:
         self._query = ""
-        #: `first` and `end` of the latest event: they identify it, even if it is split by partition
+        #: `first` and `end` of the latest event; all changes of an event have the same two values
         self._event = _NO_EVENT
 
     def reset(self) -> None:
