@@ -1,9 +1,9 @@
-"""Pairs of replicating databases for a single test; publisher and dump API in this process."""
+"""Pairs of replicating databases for a single test, a Spark session, and publisher and dump API in this process."""
 
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
+from pyspark.sql import SparkSession
 from redis.asyncio import Redis
 
 from common.waiting import cancelled
@@ -18,10 +19,15 @@ from databus.names import progress_topic
 from databus.pipe import ReaderEnd
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
+from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
+from databus_spark_sink.lake import LakeLayout
+from databus_spark_sink.session import open_session
 from devstack import Server
+from devstack.jars import resolve
+from devstack.process import ENVIRONMENT
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
 from integration.dump_api import Api, StartedHealth, create_topic, produce
@@ -78,6 +84,22 @@ async def run(redis_server: Server) -> AsyncIterator[Run]:
         yield start
         for publisher in started:
             await publisher.stop()
+
+
+@pytest.fixture(scope="session")
+def jars(pytestconfig: pytest.Config) -> Path:
+    """The connectors of the sink, downloaded if necessary."""
+    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
+
+
+@pytest.fixture(scope="session")
+def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    layout = LakeLayout(tmp_path_factory.mktemp("spark").as_uri())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", ENVIRONMENT["JDK_JAVA_OPTIONS"])
+        spark = open_session(SparkSection(jars=jars), layout)
+    yield spark
+    spark.stop()
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The sink on a real Spark and a real Kafka; the lake is read with delta-rs, which does not use Spark."""
 
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,14 +16,11 @@ from databus.events import Action, Row, Table
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
-from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_spark_sink import decode, service
 from databus_spark_sink.lake import LakeLayout
 from databus_spark_sink.offsets import wait_until_passed
-from databus_spark_sink.session import open_session
 from devstack import Server
-from devstack.jars import resolve
 from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, serving
 
 #: py4j leaves the connection of an ended thread to the garbage collector
@@ -31,22 +28,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:py
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
-
-
-@pytest.fixture(scope="session")
-def jars(pytestconfig: pytest.Config) -> Path:
-    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
-
-
-@pytest.fixture(scope="session")
-def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    layout = LakeLayout(tmp_path_factory.mktemp("spark").as_uri())
-    with pytest.MonkeyPatch.context() as patch:
-        # Short runs end before the optimising compiler pays off.
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-        spark = open_session(SparkSection(jars=jars), layout)
-    yield spark
-    spark.stop()
 
 
 class Sink:

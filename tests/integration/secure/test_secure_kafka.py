@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,10 @@ from databus.events import Action
 from databus.kafka_java import java_settings
 from databus.runtime import Health
 from databus.settings import Kafka, Settings
-from databus.settings import Spark as SparkSection
 from databus_spark_sink import service as sink
 from databus_spark_sink.lake import LakeLayout
-from databus_spark_sink.session import open_session
 from devstack import Server
 from devstack.certificates import Authority
-from devstack.jars import resolve
 from devstack.pipeline import Pipeline
 from integration.dump_api import Api, produce
 from integration.secure.settings import Section, but, count_topics
@@ -85,20 +82,6 @@ async def test_rows_dumps_and_dead_letters_pass(
     async with Api(base_url=pipeline.url("dump-api")) as api:
         manifest = await api.take_dump(f"{schema}.t")
     assert manifest["kafka_offsets"][topic]["0"] > 0
-
-
-@pytest.fixture(scope="session")
-def jars(pytestconfig: pytest.Config) -> Path:
-    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
-
-
-@pytest.fixture(scope="session")
-def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-        spark = open_session(SparkSection(jars=jars), LakeLayout(tmp_path_factory.mktemp("spark").as_uri()))
-    yield spark
-    spark.stop()
 
 
 async def test_spark_feeds_the_lake_writes_no_secret_there_and_says_why_it_is_refused(

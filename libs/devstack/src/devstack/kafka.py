@@ -99,7 +99,7 @@ def jvm(libraries: Path, *options: str) -> list[str]:
     # A heap of fixed size, as in Kafka's own script: while a heap grows, each large request triggers a collection.
     heap = ("-Xms512m", "-Xmx512m")
     logging = f"-Dlog4j2.configurationFile={jars.POMS / 'kafka-log4j2.xml'}"
-    return [jars.java("Kafka"), *heap, "-XX:TieredStopAtLevel=1", logging, *options, "-cp", f"{libraries}/*"]
+    return [jars.java("Kafka"), *heap, logging, *options, "-cp", f"{libraries}/*"]
 
 
 def configure(folder: Path, listeners: str, controller: int, data: Path) -> Path:

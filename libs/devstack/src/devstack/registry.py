@@ -36,7 +36,7 @@ class Registry:
             "quarkus.datasource.jdbc.initial-size": 1,
             "quarkus.datasource.jdbc.min-size": 1,
         }
-        java = [jars.java("the schema registry"), "-Xmx192m", "-XX:TieredStopAtLevel=1"]
+        java = [jars.java("the schema registry"), "-Xmx192m"]
         return [*java, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
 
     async def ping(self, server: Server) -> None:
