@@ -1,7 +1,9 @@
 """Fixtures for tests of several levels: pipelines as processes, and consumers of Kafka."""
 
+import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,25 @@ from common.pipelines import Changes, Consume, MakePipeline
 from common.service_logs import unexpected
 from devstack import Server
 from devstack.pipeline import SERVICES, Pipeline, replicas
+
+#: Files that share expensive servers or a JVM, so one process runs them. They take longest, so they begin first.
+_TOGETHER = {
+    "Spark": re.compile(r"tests/integration/(secure/|test_spark_sink\.py)"),
+    "servers that may be killed": re.compile(r"tests/faults/test_(kafka_stop|lost_redis|outages|storm|t29_)"),
+    "demo": re.compile(r"tests/e2e/"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test a group: `--dist loadgroup` runs a group in one process."""
+    ordered = []
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        found = [(number, name) for number, (name, files) in enumerate(_TOGETHER.items()) if files.match(file)]
+        number, name = found[0] if found else (len(_TOGETHER), file)
+        item.add_marker(pytest.mark.xdist_group(name))
+        ordered.append((number, item))
+    items[:] = [item for _, item in sorted(ordered, key=itemgetter(0))]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

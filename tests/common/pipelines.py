@@ -2,15 +2,13 @@
 
 import asyncio
 import json
-import sys
 from base64 import b64decode
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 
-from devstack.pipeline import Pipeline
+from devstack.pipeline import Pipeline, Service
 
 MakePipeline = Callable[..., Pipeline]
 
@@ -49,18 +47,11 @@ Consume = Callable[..., Awaitable[Changes]]
 
 
 async def run_until_idle(pipeline: Pipeline) -> None:
-    """Publish what is in the binlog now: reader and publisher run with `--until-idle`, and each must end with 0."""
-    programs = [Path(sys.executable).with_name(f"databus-{service}") for service in ("reader", "publisher")]
-    processes = [
-        await asyncio.create_subprocess_exec(program, "--config", pipeline.config, "--until-idle")
-        for program in programs
-    ]
-    try:
-        async with asyncio.timeout(120):
-            for process in processes:
-                assert await process.wait() == 0
-    finally:
-        for process in processes:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+    """Publish what is in the binlog now: reader and publisher run with `--until-idle`, and neither may fail."""
+    services: tuple[Service, ...] = ("reader", "publisher")
+    for service in services:
+        pipeline.spawn(service, "--until-idle")
+    for service in services:
+        await asyncio.to_thread(pipeline.wait_ended, service, 120)
+        *_, last = pipeline.log(service).read_text().splitlines()
+        assert f" {service} stopped: " in last

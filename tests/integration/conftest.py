@@ -94,8 +94,16 @@ def jars(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    layout = LakeLayout(tmp_path_factory.mktemp("spark").as_uri())
+    """A session that is fast with few rows: it interprets queries, where the demo's sink generates code."""
+    folder = tmp_path_factory.mktemp("spark")
+    layout = LakeLayout((folder / "lake").as_uri())
+    (folder / "spark-defaults.conf").write_text(
+        "spark.sql.codegen.wholeStage false\n"
+        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONF_DIR", str(folder))
         patch.setenv("JDK_JAVA_OPTIONS", ENVIRONMENT["JDK_JAVA_OPTIONS"])
         spark = open_session(SparkSection(jars=jars), layout)
     yield spark
