@@ -28,7 +28,7 @@ down: ## Stop what `make up` started
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
 test: setup ## Run all tests on real servers, three files at a time (T=path runs one)
-	$(BIN)/pytest $(or $(T),-n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0)
+	$(BIN)/pytest $(or $(T),-n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
 ##@ Development
 setup: $(VENV)/installed ## Install everything into .venv from the locked requirements

@@ -3,13 +3,13 @@
 import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from xdist.scheduler import LoadFileScheduling
 
 from common.connections import Execute, connected
 from common.fork_server import ForkServer
@@ -26,16 +26,26 @@ _TOGETHER = {
 }
 
 
+def _group(nodeid: str) -> str:
+    file = nodeid.partition("::")[0]
+    return next((name for name, files in _TOGETHER.items() if files.match(file)), file)
+
+
+class _GroupScheduling(LoadFileScheduling):
+    """Runs each file in one process, and all files of a group in the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config) -> _GroupScheduling:
+    return _GroupScheduling(config)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test a group: `--dist loadgroup` runs a group in one process."""
-    ordered = []
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        found = [(number, name) for number, (name, files) in enumerate(_TOGETHER.items()) if files.match(file)]
-        number, name = found[0] if found else (len(_TOGETHER), file)
-        item.add_marker(pytest.mark.xdist_group(name))
-        ordered.append((number, item))
-    items[:] = [item for _, item in sorted(ordered, key=itemgetter(0))]
+    """Begin with the groups, in their order."""
+    order = {name: number for number, name in enumerate(_TOGETHER)}
+    items.sort(key=lambda item: order.get(_group(item.nodeid), len(order)))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

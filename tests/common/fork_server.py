@@ -7,10 +7,10 @@ process of its own, with the arguments, environment, session and log that `devst
 import gc
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -51,9 +51,9 @@ class ForkServer:
 def _serve() -> None:
     for service in _PRELOADED:
         _main_of(service)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the services
     gc.freeze()  # or the first collection of each service copies all pages
     for line in sys.stdin:
+        _reap()
         command, log = json.loads(line)
         if pid := os.fork():
             sys.stdout.write(f"{pid}\n")
@@ -68,8 +68,14 @@ def _main_of(program: str) -> Callable[[], None]:
     return import_module(f"{program.replace('-', '_')}.__main__").main
 
 
+def _reap() -> None:
+    """Remove the services that have ended; one that ends at once stays until the next request, so it can be found."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def _become(command: list[str], log: str) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     sys.argv = command
     null, output = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -67,6 +67,10 @@ def test_a_statement_whose_effect_is_not_certain_is_refused(statement: str) -> N
         applied(statement)
 
 
+def test_names_without_quotes_may_begin_like_hexadecimal_and_binary_numbers() -> None:
+    assert applied("CREATE TABLE 0xtab (0brand INT)").tables.keys() == {("shop", "0xtab")}
+
+
 def test_an_unknown_default_character_set_is_not_guessed() -> None:
     for statement in ("CREATE TABLE u (a TEXT)", "ALTER TABLE t CHARACTER SET DEFAULT, ADD c CHAR(1)"):
         with pytest.raises(CannotApply, match="not known"):

@@ -127,8 +127,9 @@ async def _acquire(lease: LeaderLease, role: Role, renew: float, health: Health)
             deadline = requested + _DEADLINE * renew
             if (answered := clock()) >= deadline:
                 raise LeadershipLost(
-                    f"the storage of the lease took {answered - requested:.1f} s to answer, longer than the "
-                    f"{_DEADLINE * renew:g} s for which the lease may be held (raise {role}.election.renew)"
+                    f"the request for the lease took {answered - requested:.1f} s, longer than the "
+                    f"{_DEADLINE * renew:g} s for which the lease may be held: its storage is slow "
+                    f"(raise {role}.election.renew), or {_SUSPENDED}"
                 )
             log.info(LogEvent.LEADERSHIP_ACQUIRED, f"this replica is the active {role} now", role=role)
             return deadline

@@ -90,7 +90,7 @@ def _stat(pid: int) -> _Stat | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # from field 3 on, see proc(5)
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return _Stat(state=fields[3 - 3], threads=int(fields[20 - 3]), started=int(fields[22 - 3]))
+    return _Stat(state=fields[0], threads=int(fields[17]), started=int(fields[19]))
 
 
 def spawn(command: list[str], log: Path) -> Process:

@@ -9,6 +9,8 @@ from devstack import jars
 from devstack.engine import Instance
 from devstack.server import Kind, NotReadyError, Say, Server
 
+_CONNECT_SECONDS = 5
+
 
 class Registry:
     """A schema registry whose schemas survive a kill. It accepts any schema until a subject is configured otherwise."""
@@ -43,7 +45,8 @@ class Registry:
         """Request the schema types that it supports."""
         try:
             # Checked first, because making a client loads the CAs, which takes 30 ms of CPU.
-            _, writer = await asyncio.open_connection(server.host, server.port)
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                _, writer = await asyncio.open_connection(server.host, server.port)
             writer.close()
             async with httpx.AsyncClient(trust_env=False) as client:
                 (await client.get(f"{server.url.rstrip('/')}/schemas/types")).raise_for_status()

@@ -130,10 +130,11 @@ async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Man
 
     A partition starts at the dump's offset; one that the dump does not name is read from its earliest record.
     """
-    # Also with a checkpoint: Spark reports an unreachable Kafka only after a minute, and the sink would seem ready.
-    earliest = await _earliest_offsets(settings)
     if layout.has_checkpoint:
+        # Spark reports an unreachable Kafka only after a minute, and the sink would seem ready until then.
+        await check_kafka(settings)
         return "earliest"  # ignored by Spark, which resumes at its checkpoint; the dump's offsets may have expired
+    earliest = await _earliest_offsets(settings)
     pattern = re.compile(topic_pattern(settings))
     starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in earliest.items()}
     for topic, offsets in manifest.kafka_offsets.items():

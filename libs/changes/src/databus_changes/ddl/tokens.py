@@ -17,7 +17,7 @@ _COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
 _EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
 _UNWRAP = re.compile(f"{_QUOTED}|{_COMMENT}|{_EXECUTED}", re.DOTALL)
 _LITERALS = {TokenType.STRING, TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.NATIONAL_STRING}
-_UNQUOTED = re.compile(r"[\w$]")
+_WORD_START = re.compile(r"[\w$]")
 _WORD = re.compile(r"\S+")
 
 
@@ -41,9 +41,9 @@ def tokenize(statement: str) -> list[Token]:
 def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
     """Yield a token of sqlglot, split into words if sqlglot joined several (PRIMARY KEY, DOUBLE PRECISION)."""
     raw = text[joined.start : joined.end + 1]
-    if joined.token_type == TokenType.IDENTIFIER or joined.token_type in _LITERALS:
+    if raw[0] == "`" or joined.token_type in _LITERALS:
         yield Token("?", raw, joined.start)
-    elif _UNQUOTED.match(raw):
+    elif _WORD_START.match(raw):
         for word in _WORD.finditer(raw):
             yield Token(word[0].upper(), word[0], joined.start + word.start())
     else:

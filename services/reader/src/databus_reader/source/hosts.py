@@ -117,7 +117,7 @@ class Hosts:
     async def probe(self, host: str) -> None:
         """Check that a host is one of the source's, can be reached and is set up. Raises DatabusError."""
         if host not in self._order:
-            raise InvalidSettings(f"{host} is none of source.hosts ({', '.join(self.settings.source.hosts)})")
+            raise InvalidSettings(f"{host} is not one of source.hosts ({', '.join(self.settings.source.hosts)})")
         async with connect_source(self.settings.source, host) as session:
             await require_readable(session, self.settings, host)
 
