@@ -1,4 +1,4 @@
-"""What a client of dump-api and the log receive of an unexpected error."""
+"""What an unexpected error shows to a client of dump-api, and in the log."""
 
 import httpx
 import pytest

@@ -8,8 +8,8 @@ import pytest
 
 from databus_publisher.batches import BATCH_BYTES
 
-#: prints the page faults of a hundred requests, each with several copies of a batch; a program, because the settings of
-#: malloc cannot be undone
+#: A program that prints the page faults of a hundred requests, each with several copies of a batch. It runs in its own
+#: process, because malloc's settings cannot be undone.
 _PROGRAM = f"""
 import resource, sys
 from databus_publisher.record_batch import keep_freed_memory

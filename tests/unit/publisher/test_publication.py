@@ -99,7 +99,7 @@ async def add(publication: Publication, *events: Event) -> None:
 
 @pytest.mark.parametrize("message_format", ["databus", "maxwell-json"])
 async def test_a_transaction_that_was_not_sent_completely_cannot_be_committed(publish, message_format):
-    """Maxwell's messages are sent only when the transaction ends, so that its last step may fail."""
+    """Maxwell's messages are sent only when the transaction ends, so they may fail as late as at its Commit."""
     publication, producer = publish(message_format)
     await add(publication, *START, begin(1), ROW, COMMIT)
     assert publication.committable
@@ -127,7 +127,7 @@ async def test_a_heartbeat_that_was_not_sent_does_not_move_the_progress(publish)
 
 
 async def test_the_end_event_commits_everything_before_it(publish):
-    """The reader exits when the entry with `End` is trimmed."""
+    """The reader exits when the entry with `End` is trimmed, so everything must be committed before that."""
     publication, producer = publish("databus")
     await add(publication, *START, begin(1), ROW, COMMIT, End())
     assert (publication.ended, publication.committable) == (True, False)

@@ -103,7 +103,7 @@ class TableTracker:
         """Apply a statement to the tables it names, and return the changed definitions.
 
         If its text is not understood, or it was not executed as written, the tables are read from information_schema,
-        which may be ahead of the binlog: the next rows of a table show whether it fits.
+        which may be ahead of the binlog: the next rows of a table show whether its definition fits.
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:

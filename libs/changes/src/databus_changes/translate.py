@@ -47,7 +47,7 @@ _ACTIONS = {action.value: action for action in Action}
 
 
 class Translator:
-    """Turns the binlog of one generation into change events.
+    """Turns one binlog, from a position on, into change events.
 
     gtids: whether positions carry a GTID set. False while the server may write transactions without GTIDs.
     on_doubt: called with each doubt; raises to stop. If it returns, only what is in doubt is left out. A transaction
@@ -141,7 +141,10 @@ class Translator:
     # --- rows -----------------------------------------------------------------------------------------------------
 
     async def _table(self, event: AnyRows, tables: Mapping[str, TableMap]) -> Table | None:
-        """Return the table of a new table map; None, after reporting a doubt, if its columns have no names."""
+        """Return the table of a new table map; None if its columns have no names, which is reported as a doubt.
+
+        In a transaction that is already in doubt it is not reported.
+        """
         table_map = tables[event.table]
         if table_map.has_names:
             return await self._tracker.learn(table_map)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from databus_binlog import Query
 
-if TYPE_CHECKING:  # imported only if patterns are given: the import takes a quarter of a second
+if TYPE_CHECKING:  # imported only where it is needed: the import takes a quarter of a second
     from databus.settings import Source
 
 #: statements that show, without naming a table, which rows of a transaction take effect

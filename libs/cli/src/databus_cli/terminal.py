@@ -18,7 +18,7 @@ def notice(text: str) -> None:
 
 @contextmanager
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, unless the results go to the same terminal; yields a function to call with read bytes.
+    """Show a progress bar, unless the results go to a terminal; yields a function to call with the size of each piece.
 
     `total` is the number of bytes, None if it is not known.
     """

@@ -109,7 +109,10 @@ class DumpManager:
             raise UnknownLease(f"dump {dump} has no lease {lease}; it may have expired")
 
     async def delete(self, dump: str) -> None:
-        """Delete a dump and its files. Raises UnknownDump, or InUse while it is leased or being taken."""
+        """Delete a dump and its files.
+
+        Raises UnknownDump, or InUse for a dump that is leased, already being deleted, or neither complete nor failed.
+        """
         manifest = self.get(dump)
         if manifest.state in (State.PENDING, State.RUNNING):
             raise InUse(f"dump {dump} is {manifest.state}: it can be deleted once it is complete or failed")
@@ -152,7 +155,7 @@ class DumpManager:
         DUMPS.labels(self.get(manifest.id).state).inc()
 
     async def _delete_expired(self) -> None:
-        """Delete all dumps older than the newest `dumps.keep` complete ones. Leased dumps stay until the next call."""
+        """Delete all dumps older than the newest `dumps.keep` complete ones. Leased dumps are left to a later call."""
         complete = [manifest for manifest in self.newest_first() if manifest.state is State.COMPLETE]
         if len(complete) < self._settings.dumps.keep:
             return

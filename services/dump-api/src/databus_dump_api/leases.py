@@ -1,4 +1,4 @@
-"""Leases: a key in Redis with an expiry for each reader of a dump."""
+"""Leases: each reader of a dump has a key in Redis that expires unless it is renewed."""
 
 import secrets
 from types import TracebackType

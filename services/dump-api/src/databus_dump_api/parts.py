@@ -96,7 +96,7 @@ class _PartFile:
 
 
 def _stem(table: Table) -> str:
-    """Build a file name of a table, safe in every file system and URL; a name that is too long ends with a hash."""
+    """Build the start of a table's file names: most characters are escaped, and a long one ends with a hash."""
     stem = f"{_safe(table.schema)}.{_safe(table.name)}"
     if len(stem) <= _LONGEST_STEM:
         return stem

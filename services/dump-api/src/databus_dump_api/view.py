@@ -33,7 +33,7 @@ log = get_logger(__name__)
 _BATCH = 64 * 1024
 #: seconds to wait for MySQL's global read lock; other sessions' writes wait meanwhile
 _LOCK_TIMEOUT = 5
-#: seconds between a transaction's write to MariaDB's binlog and its commit, which may wait for a semi-sync replica
+#: seconds to wait until MariaDB has committed what is in its binlog; a commit may wait for a semi-sync replica
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.05
 #: seconds that the server waits for us to read its rows
@@ -61,7 +61,7 @@ class View:
     _user: str
 
     async def batches(self, select: Select) -> AsyncGenerator[list[Row], None]:
-        """Stream a table's rows in batches of about 64 KiB. DDL on the table is blocked until `release_table`."""
+        """Stream a table's rows in batches of about 64 KiB. DDL on the table waits until `release_table`."""
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "SAVEPOINT before_table")
             cursor = self._connection.cursor(SSCursor)
@@ -87,7 +87,10 @@ class View:
         transport.resume_reading()
 
     async def release_table(self) -> None:
-        """Release the metadata lock on the table read last, so that DDL on it can proceed; the view stays open."""
+        """Release the metadata lock on the table read last, so that DDL on it can proceed; the view stays open.
+
+        MariaDB keeps the lock until the view is closed if `_disable_binlog` was not permitted.
+        """
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "ROLLBACK TO SAVEPOINT before_table")
 

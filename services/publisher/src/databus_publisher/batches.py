@@ -22,9 +22,9 @@ from databus_publisher.record_batch import RecordBatch
 #: A partition's next batch is sent when the previous one is confirmed, so with larger batches the publisher waits less
 #: often. Brokers accept 1 MiB by default. A request with one such batch still fits into a 1 MiB region of their heap.
 BATCH_BYTES = 960 * 1024
-#: limit of all batches together that are being filled
+#: limit for the total size of the batches that are being filled
 _FILLING_BYTES = 16 * 2**20
-#: limit of all batches together that are in flight
+#: limit for the total size of the batches in flight
 _IN_FLIGHT_BYTES = 8 * 2**20
 #: An idempotent producer retries a batch forever. The publisher gives up after this time, and reconnects.
 CONFIRM_SECONDS = 30
@@ -40,8 +40,8 @@ class Limit(NamedTuple):
     batch: int = BATCH_BYTES
 
 
-#: For our own topics, whose records cannot be left out: the topic's limit is not looked up, and Kafka rejects a record
-#: that is too large.
+#: For the topics of progress and schema history, whose records cannot be left out: the topic's limit is not looked up,
+#: and Kafka rejects a record that is too large.
 UNLIMITED = Limit(2**31, 2**18)
 
 

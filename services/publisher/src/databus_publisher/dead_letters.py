@@ -24,7 +24,10 @@ class DeadLetters:
         self._logged: set[str] = set()
 
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
-        """Write a dead letter, with the original value unless it is too large. Raises FatalError if the rest is."""
+        """Write a dead letter, without the record's value if it would be too large with it.
+
+        Raises FatalError if it is too large even without the value.
+        """
         partition = self._partition = self._partition or await self._open()
         headers = letter.headers()
         if not await self._producer.send(partition, Record(letter.id, value, headers)):

@@ -22,8 +22,8 @@ from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confi
 log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
-#: Kafka answers a commit before it has written the markers to all partitions. Until it has, it rejects the
-#: next transaction, and aiokafka retries only after 20 ms (`sender.BACKOFF_OVERRIDE`).
+#: Kafka answers a commit before it has written the markers to all partitions. Until it has, it rejects the next
+#: transaction, and aiokafka retries only after 20 ms (`aiokafka.producer.sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
 
 

@@ -1,4 +1,7 @@
-"""Publish one generation: its events become records in Kafka transactions that end where source transactions end."""
+"""Publish one generation (see `databus.pipe`): its events become records in Kafka.
+
+Kafka transactions end where source transactions end.
+"""
 
 import asyncio
 import time
@@ -73,7 +76,8 @@ class Publication:
     async def add(self, events: list[Event], size: int) -> None:
         """Publish an entry's events, in order; `size` is the entry's size in bytes.
 
-        The progress moves only after an event's records were sent: a shutdown in between may commit the progress.
+        The progress moves past an event only after its records were sent: a shutdown commits the progress even if
+        sending the next records has failed.
         """
         self._size += size
         for event in events:

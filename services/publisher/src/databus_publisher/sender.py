@@ -24,7 +24,7 @@ class Undelivered:
     partition: Partition
     reason: Reason
     error: str
-    #: bytes of the record's value or of the unread row; 0 if the message could not be encoded
+    #: bytes of the record's value, or of the row that the reader left unread; 0 if the message could not be encoded
     size: int = 0
     #: None if the message was not encoded
     record: Record | None = None
@@ -110,7 +110,7 @@ class Sender:
     async def _refuse(self, undelivered: Undelivered) -> None:
         message, record = undelivered.message, undelivered.record
         content = message.content
-        if isinstance(content, Frame):  # without the frame, consumers cannot see where transactions begin and end
+        if isinstance(content, Frame):  # without it, consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
         if self._policy == "stop":
             raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")

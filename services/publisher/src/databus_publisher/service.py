@@ -52,7 +52,7 @@ async def _serve(
     """Publish from the progress in Kafka, one generation after the other."""
     await topics.ensure_progress()
     await topics.ensure_history()
-    await _check_outputs(settings)  # before a generation is opened: that ends the reader's current one
+    await _check_outputs(settings)  # before opening a generation, which ends the reader's current one
     progress = await read_progress(settings, to_end=True) or Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)

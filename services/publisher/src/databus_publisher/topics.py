@@ -16,7 +16,8 @@ from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: bytes of a segment of the progress topic: Kafka never compacts the active one, and every start reads all of it
+#: bytes of a segment of the topics of progress and schema history: Kafka never compacts the active segment, and every
+#: start reads all of it
 _PROGRESS_SEGMENT = 8 * 2**20
 #: max.message.bytes of the dead-letter topic, which overrides the broker's; requests are only limited by the broker's
 #: socket.request.max.bytes, by default 100 MiB
@@ -92,7 +93,7 @@ class Topics:
     async def lower_limit(self, refused: RecordTooLarge) -> None:
         """Lower a topic's limit after Kafka rejected a batch: the limit was changed, or could not be looked up.
 
-        Raises FatalError for our own topics, whose records cannot be left out.
+        Raises FatalError for the topics of progress and schema history, whose records cannot be left out.
         """
         old = self._limits.pop(refused.topic, None)
         if old is None:

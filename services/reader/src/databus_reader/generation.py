@@ -1,4 +1,4 @@
-"""One generation of the reader: the binlog from a position on, decoded, translated and appended to the pipe."""
+"""One generation (see `databus.pipe`): the binlog from a position on, decoded, translated and appended to the pipe."""
 
 import time
 from collections.abc import Sequence

@@ -57,7 +57,10 @@ async def _serve(
     *,
     until_idle: bool,
 ) -> bool:
-    """Read the binlog in a claimed generation. Return False if the generation or the host is lost, True at the end."""
+    """Read the binlog in a claimed generation. Return False if the generation or the host is lost.
+
+    With `until_idle`, return True at the binlog's end.
+    """
     try:
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):

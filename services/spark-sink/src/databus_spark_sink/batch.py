@@ -25,7 +25,7 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: limit of commits to one mirror in one batch
+#: numbers that a batch has for its commits to one mirror; it never makes nearly as many
 _MAX_STEPS = 1000
 
 
@@ -40,7 +40,7 @@ class LakeWriter:
         self._passed = dump.passed
         #: tables for which a missing mirror was logged
         self._warned: set[str] = set()
-        #: the error of the last batch: Spark passes on only its text
+        #: the error of the batch that failed; Spark passes on only its text
         self.failure: DatabusError | None = None
 
     def apply(self, records: DataFrame, batch: int) -> None:

@@ -1,6 +1,6 @@
 """Load a dump into an empty lake: choose → download → load → wait for the pipeline → write the marker.
 
-Until the marker exists, each start repeats all steps, but keeps the files that it has already downloaded.
+Until the marker exists, each start repeats all steps, but keeps the files that an earlier start has downloaded.
 """
 
 import asyncio

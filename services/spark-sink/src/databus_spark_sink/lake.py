@@ -114,7 +114,7 @@ def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
 
 @contextmanager
 def idempotent(spark: SparkSession, application: str, version: int) -> Iterator[None]:
-    """Make Delta skip the writes in this block if the table has a commit of this application and version already."""
+    """Make Delta skip the writes in this block if the table already has this application's `version` or a later one."""
     settings = {"txnAppId": application, "txnVersion": str(version)}
     for key, setting in settings.items():
         spark.conf.set(f"spark.databricks.delta.write.{key}", setting)

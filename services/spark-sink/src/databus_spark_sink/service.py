@@ -44,7 +44,7 @@ async def run_until_idle(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check that no jar is missing and that Kafka and dump-api can be reached."""
+    """Check that the connectors' jars are present and that Kafka and dump-api can be reached."""
     session.jars(settings.spark.jars)
     await offsets.check_kafka(settings)
     async with DumpApi(settings.dumps.url) as api:

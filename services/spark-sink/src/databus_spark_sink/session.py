@@ -15,7 +15,7 @@ _JARS = {"spark-sql-kafka": "Kafka", "delta-spark": "Delta"}
 
 
 def jars(folder: Path) -> list[Path]:
-    """List the connectors' jars. Raises InvalidSettings if one is missing."""
+    """List the jars in a folder. Raises InvalidSettings if the jar of a connector is missing."""
     found = sorted(folder.glob("*.jar"))
     for prefix, system in _JARS.items():
         if not any(jar.name.startswith(prefix) for jar in found):

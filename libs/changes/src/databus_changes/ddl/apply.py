@@ -1,6 +1,7 @@
 """Apply DDL to the known tables: derive the tables after a statement from its text and the tables before it.
 
-The grammar covers what changes columns, character sets and keys, word by word; any other word raises CannotApply.
+The grammar covers, word by word, what changes columns, character sets and keys; an unknown word there raises
+CannotApply. Clauses that change none of these, such as table options and partitions, are skipped.
 sqlglot's own parser cannot do this: it does not know `ADD (a INT, b INT)`, `RENAME TABLE`, `ZEROFILL`, `NATIONAL CHAR`
 and others, and returns such statements as text or refuses them.
 """

@@ -110,7 +110,7 @@ def _size(kind: str, arguments: tuple[int, ...], dialect: Dialect, *, unsigned: 
             shown = (first or 4) if dialect.integer_widths else None
         case "tinyint" | "smallint" | "mediumint" | "int" | "bigint":
             width = first or _INTEGERS[kind][unsigned]
-            # MySQL 8.0.19 and later still print the width of TINYINT(1), and with ZEROFILL.
+            # MySQL 8.0.19 and later still print the width of TINYINT(1), and any width with ZEROFILL.
             is_printed = dialect.integer_widths or zerofill or (kind, width, unsigned) == ("tinyint", 1, False)
             shown = width if is_printed else None
         case _:

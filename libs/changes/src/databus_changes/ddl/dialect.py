@@ -11,7 +11,7 @@ from databus_binlog.position import release
 from databus_changes.charsets import charset_of
 from databus_changes.tables import TableName
 
-if TYPE_CHECKING:  # not imported otherwise: DDL in binlog files is read without a server
+if TYPE_CHECKING:  # not imported at run time: DDL in binlog files is read without a server
     from databus_binlog.session import Session
 
 _NO_WIDTHS_SINCE = (8, 0, 19)

@@ -17,7 +17,7 @@ class TokenReader:
 
     @property
     def next(self) -> str:
-        """The next token's keyword: "?" if it is quoted, "" at the end of the statement."""
+        """The next token's keyword (see `Token.keyword`); "" at the end of the statement."""
         token = self._peek()
         return token.keyword if token else ""
 

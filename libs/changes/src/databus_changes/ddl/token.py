@@ -13,7 +13,7 @@ class UnreadableStatement(ValueError):
 class Token(NamedTuple):
     """A word, a name, a literal or a punctuation mark."""
 
-    #: in upper case; "?" for quoted names and for literals
+    #: in upper case; "?" for quoted names, and for literals other than numbers
     keyword: str
     #: as in the statement, with quotes
     raw: str

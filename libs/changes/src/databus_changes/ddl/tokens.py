@@ -1,4 +1,4 @@
-"""Splits a statement into tokens, as the server does that logged the statement."""
+"""Splits a statement into tokens, as the server that logged it does."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class _Tokenizer(MySQL.Tokenizer):
 
 
 def tokenize(statement: str) -> list[Token]:
-    """Split a statement, without semicolons at its end. Raises UnreadableStatement."""
+    """Split a statement, and drop semicolons at its end. Raises UnreadableStatement."""
     text = _UNWRAP.sub(_unwrapped, statement)
     try:
         found = _Tokenizer(dialect="mysql").tokenize(text)
@@ -51,7 +51,7 @@ def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
 
 
 def _unwrapped(found: re.Match[str]) -> str:
-    """Blank the marks of `/*! … */`, `/*!40005 … */` and `/*M! … */`: servers execute what is inside."""
+    """Replace the marks of `/*! … */`, `/*!40005 … */` and `/*M! … */` by spaces: servers execute what is inside."""
     if not found["open"]:
         return found[0]
     return " " * len(found["open"]) + found["text"] + " " * len(found["close"])

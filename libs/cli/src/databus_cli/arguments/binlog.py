@@ -5,7 +5,7 @@ import argparse
 from databus_cli.arguments.shared import add_format_options, add_tables
 from databus_messages.formats import known
 
-#: the format that the publisher does not have
+#: the only format that is not one of the publisher's
 JSON = "json"
 
 _DESCRIPTION = """\

@@ -38,7 +38,11 @@ class LineFormat(ABC):
 
     @abstractmethod
     def start(self, head: FormatDescription, *, inside: bool) -> None:
-        """Start with the first file's FormatDescription. `inside`: reading starts at a later offset of that file."""
+        """Prepare for the files, given the FormatDescription of the first one.
+
+        If reading starts at a later offset of that file (`inside`), `of` does not get this event, and the command calls
+        this method. Otherwise `of` calls it, if the format needs it.
+        """
 
     @abstractmethod
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[bytes]:
@@ -50,7 +54,7 @@ class LineFormat(ABC):
 
 
 class Json(LineFormat):
-    """One line for each row, for each event with rows above the limit, and for each statement."""
+    """One line for each row, for each rows event larger than --row-limit, and for each statement."""
 
     def __init__(self, selection: Selection, completion: Completion) -> None:
         self._selection = selection

@@ -35,7 +35,7 @@ class Messages(LineFormat):
         self._encoder: EventEncoder | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables. As statements may alter tables, no piece continues after a statement."""
+        """Decode the rows of captured tables. A statement, which may alter them, is translated before later rows."""
         return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
@@ -45,7 +45,7 @@ class Messages(LineFormat):
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Return the lines of an event. If the format needs the end of a transaction, its lines are returned there."""
+        """Return the lines of an event. A format that needs a transaction's end returns its lines only there."""
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
         if self._translation is None or self._encoder is None:

@@ -11,8 +11,8 @@ from databus_changes.table_maps import assume_metadata
 class Completion:
     """Gives columns without names the names @1, @2, …, and fills in signs and character sets that are not logged.
 
-    Signs and character sets are not logged with binlog_row_metadata=NO_LOG, and not before MySQL 8. The assumed ones
-    leave the bytes of a value as they are logged. `warn` is called with one line, once for each table.
+    Signs and character sets are not logged with binlog_row_metadata=NO_LOG, and not before MySQL 8 and MariaDB 10.5.
+    The assumed ones leave the bytes of a value as they are logged. `warn` is called with one line, once for each table.
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:

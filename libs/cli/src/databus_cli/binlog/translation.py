@@ -20,9 +20,10 @@ T = TypeVar("T")
 class Translation:
     """Translates files, given the first file's FormatDescription.
 
-    A doubt raises the error that stops the reader. With `lenient`, the doubtful changes are left out, and so are
-    transactions without an end. Even without `lenient`, statements on tables that the files do not describe are left
-    out, because there is no server to read the tables from; with `inside`, rows before the first transaction are, too.
+    A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
+    are left out, and so are transactions without an end. Even without `lenient`, statements on tables that the files do
+    not describe are left out, because there is no server to read the tables from; with `inside`, rows before the first
+    transaction are, too.
     """
 
     def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:
@@ -42,7 +43,7 @@ class Translation:
     def translate(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterable[Event]:
         """Translate one event to definitions and changes. Transactions with changes are numbered from 1.
 
-        Raises FatalError for a doubt.
+        Raises FatalError for a doubt, unless what is in doubt is left out.
         """
         if isinstance(event, Gtid) or (isinstance(event, Query) and event.query == b"BEGIN"):
             self._inside = False

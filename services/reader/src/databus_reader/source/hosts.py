@@ -163,7 +163,7 @@ class Hosts:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def log_in(self, host: str, progress: Progress, sessions: AsyncExitStack) -> SourceConnection:
-        """Log in to a host until `sessions` is closed. Raises SourceUnavailable, or a FatalError with the reason."""
+        """Log in to a host; closing `sessions` logs out. Raises SourceUnavailable, or a FatalError with the reason."""
         settings = self.settings
         login = settings.source.login(host)
         try:

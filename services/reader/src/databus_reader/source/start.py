@@ -1,4 +1,4 @@
-"""The position at which a pipeline without progress starts: `reader.start`, resolved once."""
+"""The position at which a pipeline starts: `reader.start`, resolved until a first position has been committed."""
 
 import asyncio
 import time

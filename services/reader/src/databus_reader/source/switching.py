@@ -62,6 +62,6 @@ class Switching:
 
 
 async def start_switching(redis: Redis, pipeline: str, hosts: Hosts) -> Switching:
-    """Start with the host that this reader, or its predecessor, read last."""
+    """Make `hosts` try first the host that the pipeline's reader read last, and return this reader's `Switching`."""
     hosts.prefer(await switch.stored_host(redis, pipeline) or hosts.current)
     return Switching(redis, pipeline, hosts)
