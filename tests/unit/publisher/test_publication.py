@@ -1,4 +1,4 @@
-"""What a publication may commit after a failure, with a stand-in for the producer that can refuse records."""
+"""What a `Publication` may commit after a failure. The producer is a stand-in that can refuse records."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every stop of the translation: the cases in which the binlog does not show what happened to captured tables.
+"""The cases in which the translation stops: the binlog does not show what happened to captured tables.
 
 Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises the doubt's error. If a
 callback returns, the translation leaves out only what is in doubt, and continues.

@@ -58,7 +58,7 @@ class TableTracker:
     def describe(self, table_map: TableMap) -> TableMap:
         """Add the known column names to a table map that has none; remember the table of a table map that has names.
 
-        Called by the decoder. If the known table does not fit, the result has no names, and its rows must not be used.
+        Called by the decoder. If no known table fits, the result has no names, and its rows must not be used.
         """
         name = table_map.schema, table_map.name
         known = self._tables.get(name)
@@ -102,8 +102,9 @@ class TableTracker:
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
         """Apply a statement to the tables it names, and return the changed definitions.
 
-        If its text is not understood, or it was not executed as written, the tables are read from information_schema,
-        which may be ahead of the binlog: the next rows of a table show whether its definition fits.
+        Tables that are not known are read from information_schema; all of them are, if the statement's text is not
+        understood or was not executed as written. information_schema may be ahead of the binlog: the next rows of a
+        table show whether its definition fits.
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:

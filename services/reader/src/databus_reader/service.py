@@ -86,8 +86,8 @@ async def _serve(
 async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
     """Wait until the publisher has opened a generation, and claim it.
 
-    Another reader may have claimed a generation shortly before it noticed that it had lost its lease. Nobody else ends
-    that generation, so it is ended here.
+    Another reader may have claimed a generation shortly before it noticed that it was no longer the leader. Nobody else
+    ends that generation, so it is ended here.
     """
     waited = 0.0
     while (progress := await pipe.claim()) is None:

@@ -47,7 +47,7 @@ _UNSIGNED_64 = "decimal(20,0)"
 
 
 def lake_type(column: Column) -> str:
-    """Return a column's SQL type in the lake, in Spark's short form."""
+    """Return a column's SQL type in the lake, spelled as in `DataFrame.dtypes`."""
     match = _RAW_TYPE.match(column.raw_type.lower())
     kind, size, scale = match.group("kind", "size", "scale") if match else ("", None, None)
     if kind in _INTEGERS:

@@ -131,7 +131,7 @@ class _Comparison(NamedTuple):
 
     #: published transactions that the server lacks
     lacking: GtidSet
-    #: unpublished transactions of the server that a replica which is only behind cannot have
+    #: unpublished transactions that the server cannot have if it is only a replica that is behind
     more: GtidSet
     #: unpublished transactions that the server has purged
     gone: GtidSet
