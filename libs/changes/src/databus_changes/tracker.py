@@ -102,8 +102,8 @@ class TableTracker:
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
         """Apply a statement to the tables it names, and return the changed definitions.
 
-        Tables that are not known are read from information_schema; all of them are, if the statement's text is not
-        understood or was not executed as written. information_schema may be ahead of the binlog: the next rows of a
+        Tables that are not known are read from information_schema; so are all named tables if the statement's text is
+        not understood or was not executed as written. information_schema may be ahead of the binlog: the next rows of a
         table show whether its definition fits.
         """
         named = [self._dialect.name(*name) for name in tables]

@@ -96,7 +96,10 @@ class _PartFile:
 
 
 def _stem(table: Table) -> str:
-    """Build the start of a table's file names: most characters are escaped, and a long one ends with a hash."""
+    """Build the start of a table's file names; one that is too long ends with a hash.
+
+    All characters of the names except ASCII letters, digits, - and _ are escaped.
+    """
     stem = f"{_safe(table.schema)}.{_safe(table.name)}"
     if len(stem) <= _LONGEST_STEM:
         return stem

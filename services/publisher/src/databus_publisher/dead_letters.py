@@ -24,9 +24,9 @@ class DeadLetters:
         self._logged: set[str] = set()
 
     async def write(self, letter: DeadLetter, value: bytes = b"") -> None:
-        """Write a dead letter, without the record's value if it would be too large with it.
+        """Write a dead letter; the record's value is left out if the letter is too large with it.
 
-        Raises FatalError if it is too large even without the value.
+        Raises FatalError if the letter is too large even without the value.
         """
         partition = self._partition = self._partition or await self._open()
         headers = letter.headers()

@@ -40,7 +40,7 @@ def keep_freed_memory() -> None:
 
 
 class RecordBatch(RecordPacker):
-    """Replaces `aiokafka.producer.message_accumulator.BatchBuilder`: the same bytes as its uncompressed batches.
+    """Replaces `aiokafka.producer.message_accumulator.BatchBuilder`, with the same bytes as its uncompressed batches.
 
     aiokafka calls its `close`, `closed`, `record_count`, `_set_producer_state` and `_build`.
     """

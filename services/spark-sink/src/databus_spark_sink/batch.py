@@ -25,7 +25,7 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: numbers that a batch has for its commits to one mirror; it never makes nearly as many
+#: numbers that a batch has for its commits to one mirror; far more than it needs
 _MAX_STEPS = 1000
 
 

@@ -35,7 +35,7 @@ class Messages(LineFormat):
         self._encoder: EventEncoder | None = None
 
     def decoder_options(self) -> DecoderOptions:
-        """Decode the rows of captured tables. A statement, which may alter them, is translated before later rows."""
+        """Decode the rows of captured tables. DDL is translated before the rows after it are decoded."""
         return {"wanted": self._captured.captures, "describe": self._describe, "by_statement": True}
 
     def start(self, head: FormatDescription, *, inside: bool) -> None:
