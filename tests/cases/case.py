@@ -48,7 +48,7 @@ def read_case(path: Path, server: str) -> Case:
     """Read a file. Raises ValueError for a message without a statement above it, and for a statement without an end."""
     case = Case([])
     statement: list[str] = []
-    latest: list[str] = []  # the messages to the last of which continuation lines belong
+    latest: list[str] = []  # messages; a continuation line belongs to the last one
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not case.steps and not statement and (header := _HEADER.fullmatch(line)):
             _set(case, *header.groups())
@@ -73,7 +73,7 @@ def _set(case: Case, name: str, text: str) -> None:
     match name:
         case "route":
             route = yaml.safe_load(text)
-            # By default, the messages of each format are an output and a topic with the format's name.
+            # By default, each format has an output and a topic of its own, both with the format's name.
             names = {"output": route["format"], "topic": route["format"]} if "format" in route else {}
             case.routes.append({"match": ["*.*"]} | names | route)
         case "partitions":

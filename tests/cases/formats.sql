@@ -1,4 +1,4 @@
--- The same three changes in each format.
+-- The same three changes in each format whose messages are JSON.
 -- omit: mysqlType Query
 -- route: {format: databus}
 -- route: {format: databus, options: {compat: strict}, output: strict, topic: strict}

@@ -91,7 +91,7 @@ async def _tracker(session: Session) -> TableTracker:
 
 
 class _Translation:
-    """Translates events to lines. After a stop, the rest of a statement is skipped, and a new translator is made."""
+    """Translates events to lines. After an error, it skips the rest of a statement, and takes a new translator."""
 
     def __init__(self, case: Case, session: Session, tracker: TableTracker) -> None:
         self.tracker = tracker
@@ -108,7 +108,7 @@ class _Translation:
         self._encoder = EventEncoder(rules, plan_outputs(rules), source, partition_counts, SALT.encode())
 
     async def until(self, end: Position, stream: Stream) -> list[str]:
-        """Translate up to a position. A stop drops the lines of the open transaction: Kafka would not commit them."""
+        """Translate up to a position. An error drops the lines of the open transaction: Kafka would not commit them."""
         lines: list[str] = []
         committed = 0
         stopped = False

@@ -1,4 +1,4 @@
--- If the binlog has no column names, they come from the DDL before.
+-- If the binlog has no column names, they come from the preceding DDL.
 -- global: binlog_row_metadata=MINIMAL
 -- omit: table
 -- route: {format: maxwell-json}

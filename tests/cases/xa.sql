@@ -1,4 +1,4 @@
--- An XA transaction is published when it commits in one phase. XA PREPARE stops the reader: the outcome comes later.
+-- An XA transaction is published if it commits in one phase. XA PREPARE stops the reader: the outcome comes later.
 -- route: {format: databus}
 
 CREATE TABLE t (id INT PRIMARY KEY);

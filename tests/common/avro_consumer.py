@@ -16,7 +16,7 @@ from devstack import Server
 
 
 class AvroConsumer:
-    """Reads committed records from the beginning, with the schema whose id precedes the data."""
+    """Reads committed records from the beginning; decodes each with the schema whose id precedes its data."""
 
     def __init__(self, kafka: AIOKafkaConsumer, registry: httpx.AsyncClient) -> None:
         self._kafka, self._registry = kafka, registry

@@ -47,7 +47,10 @@ async def connected(server: Server) -> AsyncIterator[Execute]:
 
 @asynccontextmanager
 async def printing(server: Server) -> AsyncIterator[Print]:
-    """A connection that returns each cell as the bytes that the server prints, in UTF-8 and UTC; it takes any value."""
+    """A connection that returns each cell as the bytes that the server prints, in UTF-8 and UTC.
+
+    Its sql_mode is empty, with which the server accepts zero dates and the like.
+    """
     async with _cursors(server, use_unicode=False, conv={}) as open_cursor:
 
         async def run(statement: str) -> list[list[bytes | None]]:

@@ -1,4 +1,4 @@
-"""Starts services without waiting for their imports: a process that has imported them forks one for each request.
+"""Starts services without waiting for their imports: a process that has imported their programs forks each service.
 
 A service costs 0.7 s of CPU until it has imported its libraries, and the tests start hundreds. What is forked is a
 process of its own, with the arguments, environment, session and log that `devstack.process.spawn` would give it.
@@ -37,7 +37,7 @@ class ForkServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate()  # at the end of its input it ends
+        self._process.communicate()  # closes its input, with which it ends
 
     def spawn(self, command: list[str], log: Path) -> Process:
         """Start a service's program in its own session, with its output appended to the log."""
@@ -51,7 +51,7 @@ class ForkServer:
 def _serve() -> None:
     for service in _PRELOADED:
         _main_of(service)
-    gc.freeze()  # or the first collection of each service copies all pages
+    gc.freeze()  # otherwise the first garbage collection of each service would copy all pages
     for line in sys.stdin:
         _reap()
         command, log = json.loads(line)

@@ -20,7 +20,7 @@ class Changes:
         self._consumer = consumer
 
     async def until(self, count: int) -> list[dict[str, Any]]:
-        """Read `count` messages; each is its value with `Pos` of its key, cells decoded to text."""
+        """Read at least `count` messages. Return each as `decoded` does."""
         found: list[dict[str, Any]] = []
         try:
             async with asyncio.timeout(60):
@@ -33,6 +33,7 @@ class Changes:
 
 
 def decoded(record: Any) -> dict[str, Any]:
+    """Return the value, with the key and the partition as `Key` and `Partition`, and without base64."""
     message = json.loads(record.value)
     message["Key"] = json.loads(record.key)
     message["Partition"] = record.partition

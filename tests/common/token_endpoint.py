@@ -24,7 +24,7 @@ def encoded(content: bytes) -> str:
 
 
 class Signer:
-    """Makes tokens that the broker trusts."""
+    """Makes signed tokens, and writes the public key to the file `keys`: a broker that reads it trusts the tokens."""
 
     def __init__(self, keys: Path) -> None:
         self._key = rsa.generate_private_key(65537, 2048)
@@ -41,16 +41,16 @@ class Signer:
 
 
 class TokenEndpoint:
-    """Returns tokens of `make` to the client `databus` with this secret."""
+    """The endpoint: returns the tokens that `make` makes to the client `databus`, which must send this secret."""
 
     def __init__(self, make: Callable[[], str], secret: str) -> None:
         self.url = ""
         #: seconds that a token is valid
         self.lifetime = 300
-        #: forms that were sent
+        #: fields of the forms that clients sent
         self.requests: list[dict[str, Any]] = []
         self.status = 200
-        #: instead of a token
+        #: what is returned instead of a token, unless it is empty
         self.answer: dict[str, Any] = {}
         self._make = make
         self._login = "Basic " + b64encode(f"databus:{secret}".encode()).decode()

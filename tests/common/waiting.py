@@ -26,7 +26,10 @@ async def throughout(seconds: float, condition: Callable[[], Awaitable[object]])
 
 
 async def cancelled(task: "asyncio.Task[Any]") -> None:
-    """Cancel a task until it has ended, as the services' runtime does: a client that is connecting may lose one."""
+    """Cancel a task repeatedly until it has ended, as the services' runtime does.
+
+    A single cancellation is not enough: a client that is connecting may swallow it.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=5)

@@ -1,4 +1,4 @@
-"""Databases of the contract tests' own, with TLS and room for large rows. Tests may change their global settings."""
+"""Databases for the contract tests only, with TLS and room for large rows. Tests may set global variables."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial

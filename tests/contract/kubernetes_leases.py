@@ -21,7 +21,7 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 class LeaseApi:
-    """A namespace's Leases. Requests with another token than `token` are refused."""
+    """The API of one namespace: stores its Leases, and refuses requests with another token than `token`."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -90,7 +90,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(api: LeaseApi, certificate: Path) -> AsyncIterator[str]:
-    """Serve with TLS; yields the URL."""
+    """Serve the API with TLS; yields its URL."""
     config = uvicorn.Config(
         api.app(), log_config=None, lifespan="off", ssl_certfile=str(certificate), ssl_keyfile=str(certificate)
     )

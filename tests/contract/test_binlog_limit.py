@@ -1,4 +1,4 @@
-"""Rows above row_limit, on each kind of server: they are skipped in little memory, and other events are complete."""
+"""Events above row_limit, on each kind of server: rows are skipped in little memory, statements are an error."""
 
 import asyncio
 import json
@@ -18,8 +18,8 @@ LIMIT = 100_000
 #: size of a huge row in bytes
 HUGE = 64_000_000
 
-#: prints a JSON array: a list with the ids of each rows event, or a description if it is OversizedRows; and the MiB by
-#: which the memory of the process grew
+#: a program that prints two values as JSON: a list of all rows events, each as the list of its ids, or as a description
+#: if it is an OversizedRows; and by how many MiB its memory grew
 READER = """
 import asyncio, json, sys
 from databus_binlog import Login, OversizedRows, Position, Rows
@@ -62,7 +62,7 @@ async def execute(own: Server, execute: Execute) -> Execute:
 
 @pytest.fixture(params=[False, True], ids=["plain", "compressed"])
 async def compressed(request, own: Server, admin: Session, execute: Execute) -> AsyncIterator[bool]:
-    """Whether the server compresses its log."""
+    """Whether the server compresses the changes of `execute` in its log."""
     switch = "GLOBAL log_bin_compress" if own.kind == "mariadb" else "binlog_transaction_compression"
     run = admin.query if own.kind == "mariadb" else execute
     await run(f"SET {switch} = {'ON' if request.param else 'OFF'}")

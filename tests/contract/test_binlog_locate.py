@@ -1,4 +1,4 @@
-"""The position at an offset of a server's log gets the GTID set with which other servers can continue."""
+"""`locate` adds, to an offset in a server's log, the GTID set with which reading can continue on another server."""
 
 import pytest
 

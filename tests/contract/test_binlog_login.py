@@ -145,7 +145,7 @@ async def test_every_method_of_authentication_works(login, own, trusted, admin, 
         await admin.query(f"DROP USER {account}@'%'")
 
 
-@pytest.mark.parametrize("own", ["mariadb"], indirect=True)  # MySQL's package has no other method
+@pytest.mark.parametrize("own", ["mariadb"], indirect=True)  # MySQL's package has no method that we do not support
 async def test_an_unsupported_method_of_authentication_is_an_error(login, admin, account):
     await admin.query("INSTALL SONAME 'auth_pam'")
     await admin.query(f"CREATE USER {account}@'%' IDENTIFIED VIA pam")

@@ -1,4 +1,4 @@
-"""The decoder and the library mysql-replication, an independent implementation, read the same random rows."""
+"""The decoder and the library mysql-replication, an independent implementation, agree on random rows of a log."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ def documents() -> Literals:
 
 CLOCK = st.tuples(st.integers(0, 837), st.integers(0, 59), st.integers(0, 59)).map("{0[0]}:{0[1]:02}:{0[2]:02}".format)
 
-#: types that the library reads correctly, and their values; engines/misread.py lists the others
+#: types that the library reads correctly, and their values; engines/misread.py lists the types that it misreads
 COLUMNS: dict[str, Literals] = {
     **{
         f"{kind}INT": integers(bits, signed=True)

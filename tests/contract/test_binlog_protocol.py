@@ -19,7 +19,7 @@ from devstack import Server
 
 @pytest.fixture
 async def execute(own: Server) -> AsyncIterator[Execute]:
-    """Run statements in an empty schema, which has a table `t`."""
+    """Run statements in a new schema, which has only an empty table `t`."""
     async with connected(own) as run:
         await run("CREATE DATABASE protocol")
         await run("USE protocol")
@@ -86,7 +86,7 @@ async def test_reading_can_resume_after_each_tagged_transaction(login, admin, ex
     assert GtidSet.parse("mysql", end.gtid_set) == executed
 
 
-async def test_a_registered_replica_is_listed_and_another_with_its_server_id_ends_its_dump(own, login, admin):
+async def test_a_registered_replica_is_listed_and_its_dump_ends_when_another_uses_its_server_id(own, login, admin):
     start = await admin.current_position()
     async with login() as first, login() as second:
         await first.register(4816)

@@ -46,7 +46,7 @@ async def semi_sync(own: Server, admin: Session) -> AsyncIterator[str]:
 class Status(NamedTuple):
     """The server's status variables for semi-synchronous replication."""
 
-    status: str  #: ON while commits wait
+    status: str  #: ON while commits wait for acknowledgements
     clients: int  #: connected semi-synchronous replicas
     yes_tx: int  #: commits that were acknowledged in time
     no_tx: int  #: commits that were not

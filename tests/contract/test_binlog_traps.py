@@ -48,7 +48,7 @@ async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[V
 
 # --- T1: a compressed transaction is larger than a packet, or its content is larger than the memory
 
-#: prints the number of row images and the growth of its memory in MiB
+#: a program that prints the number of row images, and by how many MiB its memory grew
 READER = """
 import asyncio, sys
 from databus_binlog import Login, Position
@@ -127,7 +127,7 @@ async def test_t1_a_transaction_that_is_much_larger_when_decompressed_is_read_in
     assert growth < 100, growth
 
 
-# --- T2: JSON is logged as differences from some moment on
+# --- T2: from some moment on, JSON is logged as differences
 
 
 @only_mysql
@@ -182,7 +182,7 @@ async def set_global(admin: Session) -> AsyncIterator[Callable[[str, str], Await
         await admin.query(f"SET GLOBAL {name} = {value!r}")
 
 
-# --- T3: events are compressed from some moment on
+# --- T3: from some moment on, events are compressed
 
 
 @only_mariadb
@@ -208,7 +208,7 @@ async def test_t3_compressed_events_among_others_are_read(admin, execute, stream
         assert read[4 * number : 4 * number + 4] == [inserted, inserted, updated, updated]
 
 
-# --- T7: less table metadata is logged from some moment on
+# --- T7: from some moment on, less table metadata is logged
 
 
 async def test_t7_columns_without_logged_names_get_no_name_until_names_are_logged_again(execute, stream, set_global):
@@ -243,7 +243,8 @@ async def test_t7_a_sign_that_is_not_logged_any_more_is_an_error_and_not_guessed
         await images(stream, 1)
 
 
-#: changes of the column `b` that change no TABLE_MAP if the server logs the least metadata, and then a value of it
+#: kind of server → a change of the column `b` that TABLE_MAP does not show if the server logs the least metadata, and a
+#: value that the column can have only after it
 UNLOGGED_CHANGES = {"mysql": ("CHANGE b c INT", "4"), "mariadb": ("CHANGE b c INT UNSIGNED", "4294967295")}
 
 

@@ -1,4 +1,4 @@
-"""Values and rows that test_binlog_matrix.py does not cover."""
+"""Random numbers, complete rows and vectors, in more detail than in test_binlog_matrix.py."""
 
 import math
 import random

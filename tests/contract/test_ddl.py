@@ -188,7 +188,7 @@ CHARSETS = ["latin1", "utf8mb4", "utf8mb3"]
 async def test_random_statements_make_the_tables_that_the_server_has(
     source: Server, schema: str, execute: Execute, queries: Session
 ) -> None:
-    """Statements that the server refuses are not in its binlog."""
+    """The server refuses some of the statements; these are not in its binlog."""
     await execute_and_apply(source, schema, execute, queries, random_statements(random.Random(5)), strict=False)
 
 
@@ -242,8 +242,8 @@ async def execute_and_apply(
 ) -> None:
     """Run statements on the server; then apply the statements of its binlog, and compare all tables after each.
 
-    Unless `strict`, the server may refuse statements, and we may refuse to apply two percent of them; then we continue
-    with the server's tables.
+    Unless `strict`, the server may refuse statements. Of those that it executes we may then refuse to apply two
+    percent; after each refusal we continue with the server's tables.
     """
     start = await queries.current_position()
     dialect = await dialect_of(queries)

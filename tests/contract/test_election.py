@@ -1,4 +1,4 @@
-"""Leader election with each storage of the lease: a real Redis, and Kubernetes' API for Leases."""
+"""Leader election with each storage of the lease: a real Redis, and a fake of Kubernetes' API for Leases."""
 
 import asyncio
 import secrets
@@ -24,7 +24,7 @@ from devstack.certificates import Authority
 
 #: seconds between renewals
 RENEW = 0.8
-#: seconds that a lease is valid, 2.5 times RENEW: Kubernetes allows only whole seconds
+#: seconds that a lease is valid: 2.5 times RENEW, and a whole number, as Kubernetes requires
 DURATION = 2.0
 #: seconds that requests may take on a busy machine
 BUSY = 0.4
@@ -150,7 +150,7 @@ Start = Callable[[str | LeaderLease], Replica]
 
 @pytest.fixture
 async def start(storage: Storage) -> AsyncIterator[Start]:
-    """Start replicas, each with a lease or with a name under which it gets one; they end with the test."""
+    """Start a replica with a lease, or with a name under which it competes for one; all replicas end with the test."""
     replicas: list[Replica] = []
 
     def start(lease: str | LeaderLease) -> Replica:

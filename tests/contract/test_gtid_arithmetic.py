@@ -1,4 +1,4 @@
-"""GTID sets are subtracted and compared as MySQL does."""
+"""GTID sets are subtracted and compared as MySQL does it."""
 
 import random
 

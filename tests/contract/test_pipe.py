@@ -66,7 +66,7 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    assert await publisher.take(count=9, block_ms=1) == []  # which trims, but only published entries
+    assert await publisher.take(count=9, block_ms=1) == []  # it trims, too, but only published entries
     await reader.append(b"two")
     assert await reader.backlog() == 6
     ahead = await publisher.take(count=9, block_ms=None)
@@ -153,7 +153,7 @@ async def test_reader_and_publisher_notice_that_redis_lost_writes(
     await redis.hset(generation, "next", "1")
     with pytest.raises(GenerationLost):
         await reader.append(b"three")
-    # An entry that this Redis would refuse.
+    # Add an entry that the functions of this Redis would refuse to append.
     token, claim = await redis.hmget(generation, "token", "claim")
     await redis.xadd(stream, {"token": token, "claim": claim, "payload": b"three"}, id="3-0")
     with pytest.raises(GenerationLost, match="entry 2 instead of 1"):

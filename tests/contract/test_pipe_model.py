@@ -1,4 +1,4 @@
-"""The Redis of the model (tests/model) answers every request of reader and publisher like a real one."""
+"""The in-memory Redis of tests/model answers every request of reader and publisher like a real one."""
 
 import random
 import secrets
@@ -15,21 +15,21 @@ from model.memory_redis import MemoryRedis
 from model.turns import Fate
 
 LIBRARY = names.function_library(pipe._SOURCE)
-#: tokens of generations, some of them more likely than others
+#: tokens of generations (databus.pipe explains the term), some of them more likely than others
 TOKENS = (b"g1", b"g1", b"g1", b"g1", b"g2", b"")
-#: tokens of readers
+#: tokens with which readers claim a generation
 CLAIMS = (b"r1", b"r1", b"r1", b"r2")
 
 
 class Step(NamedTuple):
     """A step of a test."""
 
-    function: str  #: of pipe.lua; or xread, save or restore, which the test does
+    function: str  #: a function of pipe.lua; or xread, save or restore, which the test itself does
     args: tuple[Any, ...]
 
 
 def run(call: Any) -> Any:
-    """Run a coroutine of the model's Redis, which waits for its turn once, without an event loop."""
+    """Run, without an event loop, a coroutine of the model's Redis; it waits for its turn once."""
     call.send(None)
     try:
         call.send(Fate.ANSWERED)

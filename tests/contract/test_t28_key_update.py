@@ -29,7 +29,7 @@ def source(own: Server) -> Server:
 
 
 class RenewingProxy:
-    """Forwards a client's connection to a server, and renews the keys before each piece that the server sends."""
+    """Forwards a client's connection to a server, and renews the keys before it forwards a piece from the server."""
 
     def __init__(self, server: Server, certificate) -> None:
         self._server = server

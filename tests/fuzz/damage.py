@@ -1,4 +1,4 @@
-"""Damaged binlogs: real files with bytes changed, cut, swapped and repeated, mostly with a corrected checksum."""
+"""Makes damaged binlogs of real ones, mostly with corrected checksums, and checks what the decoder makes of them."""
 
 import random
 import zlib
@@ -17,7 +17,7 @@ ROWS = {*range(23, 26), *range(30, 33), 39, *range(166, 172)}
 SKIPPED = {5, 7, 9, 11, 13, 14, 17, 19, 28, 35, 36, 37, 161, 163}
 #: TRANSACTION_PAYLOAD and PARTIAL_ROW_DATA: the decoder returns the events inside
 CONTAINERS = {40, 172}
-#: ROWS_QUERY and ANNOTATE_ROWS: the decoder skips them above the limit
+#: ROWS_QUERY and ANNOTATE_ROWS: the decoder skips them above row_limit
 ROWS_QUERIES = {29, 160}
 
 
@@ -92,13 +92,13 @@ def file(rng: random.Random) -> bytes:
 
 
 def packets(data: bytes, status: bytes) -> bytes:
-    """Return the packets in which a server sends a file's events, each after the status."""
+    """Return the packets in which a server sends a file's events; these status bytes precede each event."""
     bodies = [status + event for event in events_of(data)]
     return b"".join(len(body).to_bytes(3, "little") + bytes([n & 255]) + body for n, body in enumerate(bodies))
 
 
 def decode(rng: random.Random, data: bytes) -> None:
-    """Decode in pieces, as a file or as packets. The events must be consistent, and only our errors may occur."""
+    """Decode in pieces, as a file or as packets. The events must be consistent; no error but BinlogError may occur."""
     from_file, semi_sync = rng.random() < 0.7, rng.random() < 0.2
     limit = rng.choice((None, None, 1, rng.randrange(30, 300)))
     decoder = Decoder(describe=complete, file="fuzz", semi_sync=semi_sync, row_limit=limit)

@@ -15,7 +15,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from fuzz import damage
 
 BATCH = 2000
-#: limit for the growth of a process: from an input of at most 20 KB deflate can make 20 MB, and zstd 16 MiB at once
+#: limit for the growth of a process: an input has at most 20 KB, of which deflate can make 20 MB, zstd 16 MiB at once
 MEMORY_MIB = 96
 #: time after which a batch counts as hanging
 HANG_SECONDS = 60

@@ -1,4 +1,4 @@
-"""The examples in docs/guide/formats.md: the same four changes in each format."""
+"""Generates the examples in docs/guide/formats.md: the same four changes in each format of CASES."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def examples() -> str:
 
 
 def transactions(case: Case) -> Iterator[str]:
-    """Yield the lines of each transaction that changes the table."""
+    """Yield the lines of each transaction that changes the table, except for the last one of the binlog."""
     captured = Source(include=[f"*.{_TABLE}"])
     lines = Messages(case.format, dict(case.options), captured)
     encoded = b""

@@ -1,4 +1,4 @@
-"""Reading with an engine chosen by the test, on each kind of server."""
+"""Fixtures that read the log of each kind of server with an engine that the test chooses."""
 
 import re
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def queries(login: Connect) -> AsyncIterator[Session]:
-    """A session for queries, on a server whose GTID set the library can read."""
+    """A session for queries, on a server whose GTID set the library mysql-replication can read."""
     async with login() as session:
         if re.search(":[a-z]", (await session.current_position()).gtid_set):
             await session.query(RESET["mysql"])  # another test has written GTIDs with tags

@@ -1,4 +1,4 @@
-"""What version 1.0.17 of the library mysql-replication misreads, and how the engine that uses it refuses it."""
+"""What version 1.0.17 of the library mysql-replication misreads, and the errors that our engine with it raises."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Before reading, the engine mysql-replication reports what it can't read: settings, columns, a missing package."""
+"""Before reading, the engine mysql-replication reports what prevents it: settings, columns, a missing package."""
 
 import re
 import sys
@@ -36,7 +36,9 @@ async def test_the_error_of_a_missing_engine_names_the_package_to_install(login,
     ],
     indirect=["own"],
 )
-async def test_a_setting_that_the_library_cannot_read_is_reported(own, execute, login, setting, value, readable):
+async def test_a_setting_with_which_the_library_cannot_read_the_log_is_reported(
+    own, execute, login, setting, value, readable
+):
     await execute(f"SET GLOBAL {setting} = '{value}'")
     try:
         async with login() as session:

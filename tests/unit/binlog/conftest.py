@@ -1,4 +1,4 @@
-"""Builds bytes as servers write them, for tests without a server."""
+"""Fixtures that build events and packets as servers write them, and decode them, for tests without a server."""
 
 import random
 import zlib
@@ -66,7 +66,7 @@ class Wire:
         return self.event(19, body + bytes([len(meta)]) + meta + bytes((columns + 7) // 8) + bytes.fromhex(extra))
 
     def inserted(self, image: str, columns: int = 1) -> bytes:
-        """Return a WRITE_ROWS event of lab.t with one row, of which null bitmap and values are hexadecimal."""
+        """Return a WRITE_ROWS event of lab.t with one row, whose null bitmap and values are hexadecimal."""
         present = b"\xff" * ((columns + 7) // 8)
         return self.event(
             30, bytes.fromhex("070000000000 0100 0200") + bytes([columns]) + present + bytes.fromhex(image)

@@ -1,4 +1,4 @@
-"""The decoder cuts events out of a dump's packets and computes their positions in the file."""
+"""The decoder cuts a dump's packets into events, computes their positions in the file, and raises server errors."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_by_statement_ends_a_call_after_each_statement_that_may_be_ddl(wire):
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_an_event_may_span_packets(wire, excess):
-    # Without `excess` the event, with its status, header and checksum, fills the longest packet.
+    # If `excess` is 0, the event, with its status, header and checksum, just fills the longest packet.
     size = 0xFFFFFF - 1 - 19 - 4 + excess
     stream = wire.packets(wire.head(), wire.event(160, b"x" * size), xid(wire, 7))
     decoder = Decoder()

@@ -1,4 +1,4 @@
-"""Sets of executed transactions, as text and as bytes."""
+"""Sets of executed transactions, as text and as bytes, and the events that contain GTIDs."""
 
 import pytest
 

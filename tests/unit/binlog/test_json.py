@@ -20,7 +20,7 @@ def text_of(value_of) -> Callable[[str], bytes]:
 
 
 def opaque(field: int, value: bytes) -> str:
-    """Return a document that is one value of an SQL type, here a DECIMAL, a time or a blob."""
+    """Return a document that is one value of an SQL type, in this file a DECIMAL, a date or time, or a blob."""
     return (bytes([15, field, len(value)]) + value).hex()
 
 

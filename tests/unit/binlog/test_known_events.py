@@ -1,4 +1,4 @@
-"""Single events of many types: those in complete hexadecimal are copied from binlogs, the others are built here."""
+"""Single events of many types: those given as a whole in hexadecimal are copied from binlogs, others are built here."""
 
 import msgspec
 import pytest
@@ -110,7 +110,7 @@ def test_a_transaction_of_mariadb_has_its_statement_and_its_commit(decode):
     assert (xid.xid, xid.start, xid.end) == (190, 749, 780)
 
 
-def test_a_commit_may_be_a_statement_or_the_first_phase_of_xa(decode):
+def test_a_transaction_may_end_with_a_commit_statement_or_with_xa_prepare(decode):
     commit, prepared = decode(
         "6de0006b02090300004800000017100000080027000000000000000300001a0000000000010100000000000000000603737464042100"
         "210008006c616200434f4d4d49547d09cd86",

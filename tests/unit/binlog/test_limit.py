@@ -1,4 +1,4 @@
-"""A rows event above row_limit is replaced by a marker, OversizedRows; all other events stay the same."""
+"""A rows event above row_limit is replaced by a marker, OversizedRows; a statement above it is an error."""
 
 import ctypes
 import zlib
@@ -50,7 +50,7 @@ def payload(wire, events: list[bytes]) -> bytes:
 
 
 def summary(events) -> list[object]:
-    """Return row images, the action and size of OversizedRows and whether they end a statement, and numbers of Xid."""
+    """Return of Rows: the images; of OversizedRows: action, size, whether it ends a statement; of Xid: the number."""
     return [
         event.images()
         if isinstance(event, Rows)
@@ -76,7 +76,7 @@ def test_a_marker_has_table_position_and_size(wire, table, transaction):
     assert second.start == marker.end + len(table)
 
 
-def test_the_limit_is_the_largest_event_that_is_decoded(decode, table, blob):
+def test_the_limit_is_the_size_of_the_largest_event_that_is_decoded(decode, table, blob):
     size = len(blob(300))
     assert summary(decode(table, blob(300), row_limit=size)) == [[[b"x" * 300]]]
     assert summary(decode(table, blob(300), row_limit=size - 1)) == [("insert", size, True)]
@@ -127,7 +127,7 @@ def test_a_stream_with_any_cut_gives_the_same_events(wire, transaction, cuts, wa
 
 @pytest.mark.parametrize("excess", [-1, 0, 1, 0xFFFFFF])
 def test_a_large_event_may_span_packets(wire, table, transaction, excess):
-    # Without `excess` the event, with its status, header and checksum, fills the longest packet.
+    # If `excess` is 0, the event, with its status, header and checksum, just fills the longest packet.
     size = 0xFFFFFF - 1 - 19 - 10 - 4 + excess
     large = wire.event(WRITE_ROWS, bytes.fromhex("070000000000 0100 0200") + bytes(size))
     stream = wire.packets(wire.head(), table, large, *transaction)
@@ -232,7 +232,7 @@ def test_the_limit_applies_to_the_inflated_size_of_compressed_columns(wire, deco
 
 
 @pytest.mark.parametrize("cuts", [[], [5], [60], [300, 600], [5, 10, 15, 20, 25, 30], [*range(50, 1000, 50)]])
-def test_the_limit_applies_to_the_rows_event_that_parts_make(wire, decode, table, blob, cuts):
+def test_the_limit_applies_to_a_rows_event_that_is_assembled_from_parts(wire, decode, table, blob, cuts):
     rows = wire.bare(blob(1000))
     pieces = [rows[start:end] for start, end in pairwise([0, *cuts, len(rows)])]
     parts = [

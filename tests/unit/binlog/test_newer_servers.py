@@ -1,4 +1,4 @@
-"""T20: what only newer servers write: no positions in transactions (MariaDB 11.4), PARTIAL_ROW_DATA (MariaDB 12.3)."""
+"""T20: only newer servers write events without positions (MariaDB 11.4) and PARTIAL_ROW_DATA (MariaDB 12.3)."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ def test_t20_events_in_a_transaction_need_no_position(wire):
 
 @pytest.fixture
 def parts(wire):
-    """Cut an insert into `count` PARTIAL_ROW_DATA events. Only these have checksums."""
+    """Cut an insert, which has no checksum, into `count` PARTIAL_ROW_DATA events, which have one each."""
 
     def run(count: int, text: bytes = b"x" * 300) -> list[bytes]:
         value = b"\0" + len(text).to_bytes(2, "little") + text

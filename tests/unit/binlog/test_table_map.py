@@ -71,7 +71,7 @@ def test_the_length_of_a_long_char_is_combined_from_two_metadata_bytes():
 @pytest.mark.parametrize(("unsigned", "nullable", "hidden"), [(True, True, 1), (False, True, 0), (True, False, 0)])
 def test_t12_only_a_hash_column_that_mariadb_added_is_hidden(unsigned, nullable, hidden):
     """The server adds it as BIGINT UNSIGNED NULL; a user's column may have the same name."""
-    # lab.t; INT and BIGINT, without metadata; the second is nullable; the second is unsigned; names
+    # lab.t; INT and BIGINT, without metadata; whether the second is nullable; whether it is unsigned; below, the names
     body = bytes.fromhex(f"036c616200 017400 02 0308 00 {nullable << 1:02x} 0101 {unsigned << 6:02x}")
     names = bytes.fromhex("02 6964 0d") + b"DB_ROW_HASH_1"
     table = parse_table_map(body + bytes([4, len(names)]) + names, "mariadb", COLLATIONS)

@@ -1,4 +1,4 @@
-"""Values of every column type are decoded from their bytes to the server's text."""
+"""Values of every column type but JSON are decoded from their bytes to the server's text."""
 
 import math
 import struct

@@ -1,4 +1,4 @@
-"""Every stop of the translation: a strict one raises the doubt's error; a lenient one leaves out what is in doubt."""
+"""Every doubt: a strict translation raises its error, a lenient one leaves out what is in doubt."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def case(make):
 
 
 def shape(events):
-    """Return "begin", "commit", or the start offset of rows and statements, for each event except definitions."""
+    """Return for each event except definitions "begin", "commit", or the start offset of the rows or the statement."""
     kinds = {Begin: "begin", Commit: "commit"}
     return [
         kinds.get(type(event)) or event.start
@@ -57,7 +57,7 @@ def transaction(log, *tables, rows=None):
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-async def test_a_transaction_without_an_end_stops(case, log, flavor):
+async def test_a_transaction_without_an_end_stops_the_translation(case, log, flavor):
     table, other = log.table(), log.table("u")
     gtids = ["5-1-1", "5-1-2"] if flavor == "mariadb" else [None, None]
     begin = [log.query("BEGIN")] if flavor == "mysql" else []
@@ -74,7 +74,7 @@ async def test_a_transaction_without_an_end_stops(case, log, flavor):
     assert translated[-1].executed == second[0].gtid
 
 
-async def test_without_gtids_a_transaction_without_an_end_stops_at_the_next_begin(case, log):
+async def test_without_gtids_a_transaction_without_an_end_stops_the_translation_at_the_next_begin(case, log):
     table = log.table()
     events = log.query("BEGIN"), log.rows(table), log.query("BEGIN"), log.rows(table), log.xid()
     await case().assert_stops(events, [table], FatalError, r"a transaction before binlog\.7:24 has no end")
@@ -98,7 +98,7 @@ async def test_a_transaction_without_captured_rows_needs_no_end(case, log):
 
 
 @pytest.mark.parametrize("oversized", [False, True])
-async def test_rows_outside_a_transaction_stop(case, log, oversized):
+async def test_rows_outside_a_transaction_stop_the_translation(case, log, oversized):
     """Rows before the first transaction, after the end of a transaction, and between a GTID and its BEGIN."""
     table = log.table()
     rows = log.oversized if oversized else log.rows
@@ -109,7 +109,7 @@ async def test_rows_outside_a_transaction_stop(case, log, oversized):
     assert shape(await case().translate_leniently(events, [table], *doubts)) == ["begin", 34, "commit"]
 
 
-async def test_rows_without_column_names_outside_a_transaction_stop(case, log):
+async def test_rows_without_column_names_outside_a_transaction_stop_the_translation(case, log):
     table, unknown = log.table("u"), log.nameless()
     events = log.rows(unknown), *transaction(log, table)
     text = r"^rows of shop\.t outside a transaction at binlog\.7:4: to start over"
@@ -125,7 +125,7 @@ async def test_the_doubt_of_a_transaction_has_no_table_of_the_previous_transacti
     await case().translate_leniently(events, [table, other], doubt)
 
 
-async def test_rows_after_a_standalone_gtid_stop(case, log):
+async def test_rows_after_a_standalone_gtid_stop_the_translation(case, log):
     table = log.table()
     events = log.gtid("5-1-1", standalone=True), log.rows(table)
     await case(flavor="mariadb").assert_stops(events, [table], FatalError, "outside a transaction")
@@ -135,7 +135,7 @@ async def test_rows_after_a_standalone_gtid_stop(case, log):
     )
 
 
-async def test_rows_that_lack_columns_stop(case, log):
+async def test_rows_that_lack_columns_stop_the_translation(case, log):
     table, other = log.table(), log.table("u")
     gtid, begin = log.gtid(), log.query("BEGIN")
     lacking = log.rows_query("UPDATE t"), log.rows(table, "update", 2, complete=False)
@@ -149,7 +149,7 @@ async def test_rows_that_lack_columns_stop(case, log):
 
 
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
-async def test_a_rollback_after_rows_stops(case, log, flavor):
+async def test_a_rollback_after_rows_stops_the_translation(case, log, flavor):
     table, other = log.table(), log.table("u")
     gtids = ["5-1-1", "5-1-2"] if flavor == "mariadb" else [None, None]
     first = log.gtid(gtids[0]), log.query("BEGIN"), log.rows(table), log.rows(other), log.query("ROLLBACK")
@@ -185,7 +185,7 @@ async def test_a_transaction_that_is_already_in_doubt_may_lack_its_end(case, log
     assert shape(translated) == ["begin", 24, "begin", 64, "commit"]
 
 
-async def test_a_rollback_without_captured_rows_does_not_stop(case, log):
+async def test_a_rollback_without_captured_rows_does_not_stop_the_translation(case, log):
     table = log.table()
     empty = log.gtid(), log.query("BEGIN"), log.query("ROLLBACK TO s"), log.query("ROLLBACK")
     assert shape(await case().translate_leniently([*empty, *transaction(log, table)], [table])) == [
@@ -195,7 +195,7 @@ async def test_a_rollback_without_captured_rows_does_not_stop(case, log):
     ]
 
 
-async def test_an_xa_transaction_that_is_only_prepared_stops(case, log):
+async def test_an_xa_transaction_that_is_only_prepared_stops_the_translation(case, log):
     table = log.table()
     prepared = log.gtid(), log.query("XA START X'31'"), log.rows(table), log.query("XA END X'31'"), log.xa_prepare()
     events = *prepared, log.gtid(), log.query("XA COMMIT X'31'"), *transaction(log, table)
@@ -208,7 +208,7 @@ async def test_an_xa_transaction_that_is_only_prepared_stops(case, log):
     assert translated[-1].executed == f"{log.uuid}:1-3"
 
 
-async def test_an_xa_transaction_without_captured_rows_does_not_stop(case, log):
+async def test_an_xa_transaction_without_captured_rows_does_not_stop_the_translation(case, log):
     assert await case().translate_leniently([log.gtid(), log.query("XA START X'31'"), log.xa_prepare()], []) == []
 
 
@@ -220,7 +220,7 @@ async def test_an_xa_transaction_without_captured_rows_does_not_stop(case, log):
         (r"CREATE TABLE t (c CHAR(9) DEFAULT '\')", Reason.UNREADABLE_STATEMENT, FatalError, frozenset()),
     ],
 )
-async def test_statements_that_do_not_log_their_rows_or_cannot_be_read_stop(
+async def test_statements_that_do_not_log_their_rows_or_cannot_be_read_stop_the_translation(
     case, log, statement, reason, error, tables
 ):
     table = log.table("u")
@@ -241,7 +241,7 @@ async def test_a_table_that_a_statement_fills_from_a_query_is_read_from_informat
 
 
 @pytest.mark.parametrize("oversized", [False, True])
-async def test_rows_without_column_names_of_a_table_that_is_not_known_stop(case, log, oversized):
+async def test_rows_without_column_names_of_a_table_that_is_not_known_stop_the_translation(case, log, oversized):
     unknown, table = log.nameless(), log.table("u")
     rows = log.oversized if oversized else log.rows
     events = transaction(log, unknown, table, unknown, rows=rows)
@@ -261,7 +261,7 @@ async def test_rows_without_column_names_of_a_table_that_is_not_known_stop(case,
         (1, FieldType.LONGLONG, "column id is bigint, not int"),
     ],
 )
-async def test_rows_without_column_names_that_do_not_fit_the_table_stop(case, log, columns, kind, why):
+async def test_rows_without_column_names_that_do_not_fit_the_table_stop_the_translation(case, log, columns, kind, why):
     history = SchemaHistory({("shop", "t"): log.known()})
     other, table = log.nameless(columns=columns, kind=kind), log.table("u")
     events = transaction(log, other, table)
@@ -297,7 +297,7 @@ async def test_without_a_server_a_statement_on_an_unknown_table_is_left_out(case
     assert shape(translated) == ["begin", create.start, "commit", "begin", drop.start, "commit"]
 
 
-async def test_real_rows_that_lack_columns_stop(make):
+async def test_real_rows_that_lack_columns_stop_the_translation(make):
     """MySQL 9 wrote them with binlog_row_image=MINIMAL."""
     source = Source(include=["lab.*"])
     with pytest.raises(FatalError, match=r"^rows of lab\.j at m1\.bin:3537 lack columns"):
@@ -311,7 +311,7 @@ async def test_real_rows_that_lack_columns_stop(make):
     ]
 
 
-async def test_real_rows_of_a_table_that_is_not_known_stop_or_are_left_out(make):
+async def test_real_rows_of_a_table_that_is_not_known_stop_the_translation_or_are_left_out(make):
     source = Source(include=["lab.*"])
     with pytest.raises(SchemaMismatch, match=r"^rows of lab\.st9 at x4\.bin:535: "):
         await make(source=source, flavor="mariadb").of_file("mariadb-binlog/x4.bin")

@@ -1,4 +1,4 @@
-"""The tables of rows: which of the binlog, the schema history and information_schema define them."""
+"""The definition of a table: whether it comes from the binlog, the schema history or information_schema."""
 
 import logging
 
@@ -14,7 +14,7 @@ from databus_changes.tracker import TableTracker
 
 @pytest.fixture
 def track(make):
-    """Make a tracker; `apply` of the result applies a statement's text."""
+    """Make a tracker; return it, a function that applies statements to it, and the list of tables that it looks up."""
 
     def run(**options):
         translation = make(**options)
@@ -67,7 +67,7 @@ async def test_the_history_completes_a_table_that_the_binlog_describes(track, lo
 
 
 async def test_columns_keep_their_names_if_the_binlog_no_longer_names_them(track, log):
-    """After binlog_row_metadata was changed from FULL to NO_LOG."""
+    """As after binlog_row_metadata was changed from FULL to NO_LOG."""
     tracker, _, _ = track()
     tracker.describe(log.table())
     complete = tracker.describe(log.nameless())

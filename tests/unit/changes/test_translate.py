@@ -110,7 +110,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase_is_published(mak
 
 
 async def test_transactions_without_captured_changes_advance_the_position(make, log):
-    """At the ends of transactions, statements and empty XA transactions, and at a new file. Each is reported once."""
+    """To the ends of transactions, statements and empty XA transactions, and to a new file. Each is reported once."""
     translation = make()
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
@@ -164,7 +164,7 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
 
 
 async def test_ddl_on_a_table_of_the_history_follows_the_definitions_before_and_after_it(make, log):
-    """Formats need the definition before the statement, too, and it was not emitted yet."""
+    """Formats also need the definition that the statement changed, which has not been emitted yet."""
     translation = make(history=SchemaHistory({("shop", "t"): log.known()}))
     _, before, after, query, _ = await translation.of(log.gtid(), log.query("ALTER TABLE t ADD c INT"))
     assert before == TableDefinition(log.known())

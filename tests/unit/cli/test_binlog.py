@@ -22,8 +22,8 @@ from databus_messages import transaction_buffer
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
-#: The columns of the tables in x1.bin and x2.bin, whose names and metadata are not in the files. After a name: `+` is
-#: an unsigned column, `!` a binary one, `.n` one with n fraction digits.
+#: The columns of tables whose column names and metadata x1.bin or x2.bin lacks. After a column's name, `+` stands
+#: for unsigned, `!` for binary, and `.n` for n fraction digits.
 COLUMNS = {
     "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
     "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "
@@ -35,7 +35,7 @@ COLUMNS = {
 
 
 def described(table: TableMap) -> TableMap:
-    """Complete a table map from COLUMNS, and what is still missing as the command does."""
+    """Complete a table map from COLUMNS; then add what is still missing, as the command does."""
     columns = list(table.columns)
     for index, text in enumerate(COLUMNS.get(table.name, "").split()):
         name, _, digits = text.rstrip("+!").partition(".")

@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 class Topic:
-    """The records of a topic, with the methods of a consumer."""
+    """A fake consumer, with the records of its topic in memory."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -63,7 +63,7 @@ class Topic:
 
 
 class Replay:
-    """Replays each letter except those of the rows in `refused`."""
+    """A fake replay: accepts each letter except those of the rows in `refused`."""
 
     def __init__(self) -> None:
         self.sent: list[int] = []
