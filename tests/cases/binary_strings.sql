@@ -1,4 +1,4 @@
--- Bytes: base64 in most formats, characters of ISO 8859-1 in canal's. BINARY is filled with zero bytes.
+-- Bytes are base64 in most formats, characters of ISO 8859-1 in canal's. BINARY is padded with zero bytes.
 -- omit: sql pkNames old isDdl table
 -- route: {format: debezium-json, options: {schemas_enable: false, include_schema_changes: false}}
 -- route: {format: canal-json}

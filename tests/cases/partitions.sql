@@ -1,4 +1,4 @@
--- Rows are spread over partitions by their key. An UPDATE that moves a row is split into a delete and an insert.
+-- A key spreads a table's rows over partitions. An UPDATE that moves a row is split into a delete and an insert.
 -- partitions: 3
 -- omit: Query
 -- route: {format: databus, partition_by: primary_key, topic: by_key, output: a}

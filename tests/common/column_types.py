@@ -40,7 +40,7 @@ class Column:
         return [*self.values, "NULL"][row % (len(self.values) + 1)]
 
     def text(self, name: str) -> str:
-        """Return an SQL expression for the column of this name that the server prints as the decoder does."""
+        """Return an SQL expression with which the server prints the column of this name as the decoder does."""
         kind = self.type.partition("(")[0].partition(" ")[0]
         if kind in {"BIT", "ENUM", "SET"}:
             return f"CAST({name} AS UNSIGNED)"
@@ -118,7 +118,7 @@ class Table:
 
 
 def repeated(sizes: Iterable[int], text: str = "'x'") -> list[str]:
-    """Return a value of each size: the text so many times."""
+    """Return a value for each size: the text, repeated this many times."""
     return [f"REPEAT({text}, {size})" for size in sizes]
 
 

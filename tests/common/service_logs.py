@@ -1,4 +1,4 @@
-"""Reading the logs of services."""
+"""Reads the logs of services."""
 
 import json
 import re

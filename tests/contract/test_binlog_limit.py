@@ -19,7 +19,7 @@ LIMIT = 100_000
 HUGE = 64_000_000
 
 #: a program that prints two values as JSON: a list of all rows events, each as the list of its ids, or as a description
-#: if it is an OversizedRows; and by how many MiB its memory grew
+#: if it is an OversizedRows; and by how many MiB the program's memory grew
 READER = """
 import asyncio, json, sys
 from databus_binlog import Login, OversizedRows, Position, Rows

@@ -244,7 +244,7 @@ async def test_t7_a_sign_that_is_not_logged_any_more_is_an_error_and_not_guessed
 
 
 #: kind of server → a change of the column `b` that TABLE_MAP does not show if the server logs the least metadata, and a
-#: value that the column can have only after it
+#: value for the changed column
 UNLOGGED_CHANGES = {"mysql": ("CHANGE b c INT", "4"), "mariadb": ("CHANGE b c INT UNSIGNED", "4294967295")}
 
 

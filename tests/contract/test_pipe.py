@@ -66,7 +66,7 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    assert await publisher.take(count=9, block_ms=1) == []  # it trims, too, but only published entries
+    assert await publisher.take(count=9, block_ms=1) == []  # it calls trim, which removes only published entries
     await reader.append(b"two")
     assert await reader.backlog() == 6
     ahead = await publisher.take(count=9, block_ms=None)

@@ -44,7 +44,7 @@ def examples() -> str:
 
 
 def transactions(case: Case) -> Iterator[str]:
-    """Yield the lines of each transaction that changes the table, except for the last one of the binlog."""
+    """Yield the lines of each transaction that changes the table, unless it is the last one of the binlog."""
     captured = Source(include=[f"*.{_TABLE}"])
     lines = Messages(case.format, dict(case.options), captured)
     encoded = b""

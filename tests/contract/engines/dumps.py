@@ -1,4 +1,4 @@
-"""Reads the log of a server with one of the two engines."""
+"""What the tests of both engines share: the result of a dump, and random server ids."""
 
 import secrets
 from collections.abc import Awaitable, Callable

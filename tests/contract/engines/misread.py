@@ -1,4 +1,4 @@
-"""What version 1.0.17 of the library mysql-replication misreads, and the errors that our engine with it raises."""
+"""What version 1.0.17 of the library mysql-replication misreads, and the errors with which our engine refuses that."""
 
 import re
 from typing import NamedTuple

@@ -73,7 +73,7 @@ def test_gtids_keep_their_domain_and_server(binlog_file):
     assert "9-55-1000" in gtids
 
 
-def test_a_file_that_is_still_in_use_passes_its_checksum(binlog_file):
+def test_the_checksum_of_a_file_that_is_still_in_use_is_accepted(binlog_file):
     [head] = Decoder().feed_file(binlog_file("x5.bin"))
     assert (head.checksum, head.server_version) == (True, "10.11.19-MariaDB-0+deb12u1-log")
 

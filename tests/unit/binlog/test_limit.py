@@ -50,7 +50,7 @@ def payload(wire, events: list[bytes]) -> bytes:
 
 
 def summary(events) -> list[object]:
-    """Return of Rows: the images; of OversizedRows: action, size, whether it ends a statement; of Xid: the number."""
+    """Return Rows as images; OversizedRows as action, size, and whether it ends a statement; Xid as its number."""
     return [
         event.images()
         if isinstance(event, Rows)
