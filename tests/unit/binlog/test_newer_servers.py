@@ -1,4 +1,4 @@
-"""T20: only newer servers write events without positions in transactions (MariaDB 11.4), and PARTIAL_ROW_DATA (12.3)."""
+"""T20: what newer servers write: transactions whose events lack positions (MariaDB 11.4), PARTIAL_ROW_DATA (12.3)."""
 
 from itertools import pairwise
 
