@@ -7,7 +7,7 @@ from common.connections import Print
 from devstack import Kind
 
 FOLDER = Path(__file__).parent
-#: kind of server → session settings for fixed ids, and for logging the text of statements with their rows
+#: kind of server → session settings for fixed ids (only MariaDB), and for logging statements with their rows
 _SESSION: dict[Kind, list[str]] = {
     "mariadb": ["SET gtid_domain_id = 5, server_id = 1", "SET binlog_annotate_row_events = ON"],
     "mysql": ["SET binlog_rows_query_log_events = ON"],

@@ -1,4 +1,4 @@
-"""Golden cases: the lines of `databus binlog --format` for the binlogs in this folder, without volatile members."""
+"""Golden cases: the lines of `databus binlog --format` for the binlogs here, with constants for volatile members."""
 
 import json
 import re
