@@ -25,7 +25,7 @@ def message(number: int, query: bytes = b"", output: Output = OUTPUT) -> Message
 
 
 def fields(message: Message) -> tuple[Any, ...]:
-    """Return what must be equal of a message that was buffered: an equal sequence may be of another type."""
+    """Return the fields that must survive buffering; `ordinals` as a list, because it may become another sequence."""
     change = message.content
     assert isinstance(change, Change)
     return message.output, message.partitions, change.table, list(change.ordinals), change.rows, change.query

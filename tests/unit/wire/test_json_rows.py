@@ -89,7 +89,7 @@ def test_short_decimals_are_copied(text: bytes) -> None:
     "text",
     [b"", b"-", b"1", b"1.", b".5", b"0.05", b"-0.01", b"12345678.5", b"1.5e-7", b"1e20", b"1.5\x00", b"1\x00.5"],
 )
-def test_all_other_texts_of_numbers_are_converted_by_the_function(text: bytes) -> None:
+def test_texts_that_are_not_short_decimals_are_converted_by_the_function(text: bytes) -> None:
     assert json.loads(RowWriter(["c"], [(PLAIN, in_brackets)]).row([text])) == {"c": in_brackets(text)}
 
 

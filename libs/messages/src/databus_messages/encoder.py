@@ -1,6 +1,8 @@
-"""Turns change events into messages: routed, filtered, distributed over partitions, with transaction frames.
+"""Turns change events into messages: routed, filtered, distributed over partitions, with frames around transactions.
 
-It does no I/O and knows no producer: the publisher sends the messages to Kafka, the command line prints them.
+Frames are the records by which a format marks where a transaction begins and ends. The encoder knows no producer: the
+publisher sends the messages to Kafka, the command line prints them. Its only I/O is the temporary file of
+`TransactionBuffer`; but formats may call other services (e.g. a schema registry) in `open` and in `Message.encode`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +28,7 @@ from databus_messages.transaction_buffer import TransactionBuffer
 
 
 class EventEncoder:
-    """Makes the messages of one generation of a pipeline, or of a series of binlog files."""
+    """Makes the messages of one generation of a pipeline (see `databus.events`), or of a series of binlog files."""
 
     def __init__(
         self,
@@ -36,7 +38,10 @@ class EventEncoder:
         partition_counts: Mapping[str, int],
         salt: bytes = b"",
     ) -> None:
-        """Make the outputs. `partition_counts`, by topic, may be filled before each event: see `unknown_topics`."""
+        """Make the outputs. `partition_counts` maps topics to their numbers of partitions.
+
+        It need not be complete from the start: see `unknown_topics`.
+        """
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
         self._heartbeat_outputs = [output for output in self._outputs if output.format.emits_heartbeats]
@@ -69,7 +74,7 @@ class EventEncoder:
             output.format.open()
 
     def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> list[str]:
-        """Name the topics whose number of partitions has to be known before the event can be encoded."""
+        """Name the topics that must be added to `partition_counts` before the event can be encoded."""
         fingerprints = [event.table]
         if isinstance(event, QueryEvent) and event.before:
             fingerprints.append(event.before)
@@ -174,7 +179,7 @@ class EventEncoder:
                 yield Message(output, (), Frame(records))
 
     def _find(self, fingerprint: str) -> tuple[Route, ...]:
-        """Return the routes of a table, which are made once in a generation."""
+        """Return the routes of a version of a table; they are made with its first event."""
         if (routes := self.routes.get(fingerprint)) is None:
             table = self._table(fingerprint)
             routes = self.routes[fingerprint] = self._router.routes(table, self._partition_counts)

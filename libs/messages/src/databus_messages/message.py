@@ -1,4 +1,7 @@
-"""A message: rows, a DDL statement or a transaction frame, which the format of one output encodes as records."""
+"""A message: rows or a DDL statement, which the format of one output encodes as records, or a transaction frame.
+
+The records of a frame are already encoded.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -13,7 +16,7 @@ from databus_messages.routing.partitions import Partition, images_per_row
 
 
 class Frame(NamedTuple):
-    """Records around a transaction's changes, or between transactions."""
+    """Records that a format writes before or after a transaction's changes, or heartbeats between transactions."""
 
     records: Sequence[Record]
 

@@ -1,4 +1,7 @@
-"""The outputs of a pipeline: one for each routing rule, with its format and the state of the open transaction."""
+"""The outputs of a pipeline: one for each routing rule that publishes, with its format and its state.
+
+In the settings, several rules can belong to the same `output`; here, each rule has an `Output` of its own.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -42,7 +45,7 @@ class Output:
         self._begin_records: Sequence[Record] = ()
 
     def enter(self, partition: Partition, begin: Begin) -> Sequence[Record]:
-        """Return the records that precede a transaction's first change in a partition; none if it is not the first.
+        """Return the records that precede a transaction's first change in a partition; none before its other changes.
 
         Records for the format's own topics are returned only with the first partition of a transaction.
         """
@@ -56,7 +59,7 @@ class Output:
         return records
 
     def number_rows(self, count: int) -> range:
-        """Count changed rows; return their ordinals among those of the transaction that this output publishes."""
+        """Count changed rows; return their ordinals among the transaction's rows that this output publishes."""
         first = self.row_count
         self.row_count += count
         return range(first, self.row_count)

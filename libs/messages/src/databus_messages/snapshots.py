@@ -1,4 +1,4 @@
-"""Reads a dump's files as `SnapshotRows`, table by table; each line of a file is one `SnapshotRows`."""
+"""Reads a dump's files as `SnapshotRows`, table by table: one for each line of a file, or one for an empty table."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -16,7 +16,7 @@ from databus.events import Row, Table
 from databus.manifest import DumpFile, Manifest
 from databus_messages.formats.base import SnapshotRows
 
-#: returns a context manager: inside the context, the dump's file exists as a local file
+#: returns a context manager, inside which the dump's file exists as a local file
 Fetch: TypeAlias = Callable[[DumpFile], AbstractAsyncContextManager[Path]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
     files_by_table = list(zip(tables, manifest.files_of(tables), strict=True))
-    # `first` and `last` are set for tables with rows; only in a dump without rows, for empty tables
+    # the first of these tables gets `first`, the last one `last`: the tables with rows, or all if none has rows
     marked = [table for table, files in files_by_table if any(file.rows for file in files)] or tables
     for table, files in files_by_table:
         async with aclosing(_lines(files, fetch)) as lines:

@@ -13,10 +13,10 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: The changes in memory are moved to the file when they are larger. Their size is that of packed rows and statements;
-#: as Python objects, short values take up to twenty times as much memory.
+#: When the changes in memory are larger than this, they are moved to the file. Their size is counted as that of packed
+#: rows and of statements; as Python objects, short values take up to twenty times as much memory.
 _MEMORY_BYTES = 2**20
-#: size of a change without its rows and its statement
+#: what a change counts besides its rows and its statement
 _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 
@@ -43,7 +43,7 @@ class _Entry(msgspec.Struct, array_like=True):
     query: bytes | None
 
 
-_encode = msgspec.msgpack.Encoder(enc_hook=list).encode  # ordinals may be a range
+_encode = msgspec.msgpack.Encoder(enc_hook=list).encode  # for ordinals that are a range, and for PackedRows
 _decode = msgspec.msgpack.Decoder(_Entry).decode
 
 
@@ -60,7 +60,7 @@ class TransactionBuffer:
         self._targets: list[_Target] = []
 
     def __del__(self) -> None:
-        """Close the file of a transaction whose generation was lost."""
+        """Close the file of a transaction whose end never came."""
         if self._file is not None:
             self._file.close()
 

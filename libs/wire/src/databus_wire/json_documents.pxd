@@ -1,6 +1,7 @@
 """The fast path for JSON documents that are written as JSON strings: at most 64 levels, and no \\u escapes.
 
-The functions `after_…` return the end of a token, or NULL if the text has no such token. A zero byte follows the text.
+The functions `after_…` return the end of a token at `p`, or NULL if there is no such token. A zero byte must follow the
+text.
 """
 
 from databus_wire.json_strings cimport UTF8_ESCAPES, put_escape
@@ -73,7 +74,7 @@ cdef inline const char* after_scalar(const char* p) noexcept nogil:
 
 
 cdef inline bint is_simple_document(const char* p, const char* end) noexcept nogil:
-    """Return whether the text is a valid document that `put_document` can write."""
+    """Return whether the text is a valid document that `put_document` can write; UTF-8 is not validated."""
     cdef char closings[MAX_DEPTH]  # the closing brackets of the enclosing objects and arrays
     cdef int depth = 0
     while True:

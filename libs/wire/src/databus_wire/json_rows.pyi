@@ -48,8 +48,9 @@ class RowWriter:
         path, the function for all other texts. The kinds from DECIMAL to JSON are permitted only in a pair.
 
     The fast path of RAW and PLAIN is for decimals that have a point, at most seven digits before it, and an absolute
-    value of at least 0.1. The fast path of the kinds for dates and times is for existing dates from year 1 on, and for
-    valid times. The fast path of JSON is for valid documents of at most 64 levels without numeric escapes.
+    value of at least 0.1. The fast path of the kinds for dates and times is for existing dates from year 1 on (ZONED:
+    from year 1000 on), and for valid times. The fast path of JSON is for valid documents of at most 64 levels without
+    numeric escapes.
 
     Rows are lists, PackedRows, or packed rows as bytes. Values of packed rows become Python objects only if a function
     or a fast path needs them. All methods raise ValueError for text that is not UTF-8 and for rows with a wrong number

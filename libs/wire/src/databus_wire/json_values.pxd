@@ -60,7 +60,7 @@ cdef inline int append_number(Output* out, int kind, int64_t number) except -1:
 
 
 cdef inline int append_value(Output* out, int kind, const char* text, Py_ssize_t size) except -1:
-    """Append a text whose kind is any other."""
+    """Append a text whose kind is not from DECIMAL to TIME."""
     cdef const uint8_t* p = <const uint8_t*> text
     if kind == Kind.TEXT:
         return append_text(out, p, size)

@@ -16,7 +16,10 @@ class RecordPacker:
     def append(
         self, time_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
     ) -> bool:
-        """Pack a record; return False if the batch is closed or would exceed its limit. The first record may do so."""
+        """Pack a record; return False if the batch is closed or would exceed its limit.
+
+        The first record may exceed the limit.
+        """
 
     def extend(self, time_ms: int, keys: Sequence[bytes | None], values: Sequence[bytes | None], first: int = 0) -> int:
         """Pack records without headers from index `first` on, as `append` does; return how many were packed.

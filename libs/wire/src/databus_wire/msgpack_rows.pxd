@@ -45,7 +45,7 @@ cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
 
 
 cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
-    """Read the header of a value; return how many bytes of text follow, or -1 for NULL. The text is not cut off."""
+    """Read the header of a value; return how many bytes of text follow, or -1 for NULL. Refuse text that is cut off."""
     cdef uint8_t head = read_number(cursor, 1)
     cdef Py_ssize_t length
     if head == Head.NIL:

@@ -1,4 +1,4 @@
-"""Rows as the services exchange them: a msgpack array with an array for each row, which has `bin`, or nil for NULL."""
+"""Rows as the services exchange them: a msgpack array with an array for each row, of `bin` and, for NULL, nil."""
 
 from collections.abc import Sequence
 from typing import final, overload

@@ -259,7 +259,7 @@ def test_the_schema_change_of_a_dropped_table_has_no_definition() -> None:
     )
 
 
-def test_truncate_is_also_a_record_of_the_table_only_if_it_is_not_skipped() -> None:
+def test_a_truncate_that_is_not_skipped_is_also_a_record_of_the_table() -> None:
     truncate = statement(Action.TRUNCATE, b"truncate `test`.`t1`")
     (ddl,) = schemaless().statement(truncate)
     assert (ddl.topic, value(ddl)["tableChanges"]) == ("srv1", [])
@@ -315,7 +315,7 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     )
 
 
-def test_a_transaction_without_a_gtid_has_its_position_as_id_and_ddl_has_no_begin_and_end() -> None:
+def test_without_a_gtid_the_id_is_the_first_changes_position_and_ddl_has_no_begin_and_end() -> None:
     format_ = schemaless(provide_transaction_metadata=True, include_schema_changes=False)
     format_.begin(BEGIN)
     begin, _ = format_.change(change(Action.INSERT, ANNE))

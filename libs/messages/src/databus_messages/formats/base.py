@@ -1,11 +1,14 @@
 """The interface of message formats, which encode changes as Kafka records.
 
-One instance encodes what one output publishes in one generation of the pipe. For each source transaction of which the
-output publishes changes, `begin`, `change` and `end` are called in this order; between transactions `statement` (DDL,
-without `begin` and `end`) and `heartbeat` are called. `change` may be called again with one half of its rows and then
-the other, if not all rows can be encoded or accepted by the topic. A format may keep state until the end of a
-transaction. State that it keeps longer must depend only on configuration and events, because after a crash all events
-since the last commit are encoded again.
+One instance encodes what one output publishes in one generation (see `databus.events`) or in a series of binlog files,
+or the rows of one dump. For each source transaction of which the output publishes changes, `begin`, `change` and `end`
+are called in this order; between transactions `statement` (DDL, without `begin` and `end`) and `heartbeat` are called.
+For a dump only `snapshot` is called.
+
+If some rows of a change cannot be encoded, or if the topic does not accept its record, `change` may be called again
+with one half of the rows and then with the other. A format may keep state until the end of a transaction. State that
+it keeps longer must depend only on configuration and events, because after a crash all events since the last commit
+are encoded again.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +38,7 @@ class Record(NamedTuple):
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records without headers for the topic of the route, as two lists, because making an object of each takes time.
+    """Records without headers for the topic of the route, as two lists, because making a `Record` of each takes time.
 
     There must be as many keys as values.
     """
@@ -54,7 +57,7 @@ class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
 
 
 class Options(BaseModel):
-    """Base class of a format's options, which a route may set (`options`)."""
+    """Base class of a format's options: `publisher.options`, or `options` of a routing rule."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +74,7 @@ class MessageSource:
 
 
 class ClaimCheck(NamedTuple):
-    """The location, size and checksum of a value that is stored elsewhere, because its topic does not accept it."""
+    """The location, size and checksum of a record's value that is stored elsewhere, because its topic rejects it."""
 
     url: str
     bytes: int
@@ -85,7 +88,7 @@ class TransactionEnd(NamedTuple):
     xid: int | None
     #: offset in the binlog file after the transaction's last event
     end: int
-    #: number of row changes that the output publishes of the transaction; an update counts once
+    #: number of the transaction's row changes that the output publishes; an update counts once
     rows: int
 
 
@@ -104,9 +107,10 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     first: int
     #: ordinals of the rows in the transaction; the two images of an update have one ordinal
     ordinals: Sequence[int]
-    #: row images; in an update before and after images alternate
+    #: row images, whose values are canonical text (docs/reference/values.md); in an update, before and after images
+    #: alternate
     rows: Sequence[Row]
-    #: the SQL statement that changed the rows, only in its first event; None if it is not logged, or a rule hides it
+    #: the SQL statement that changed the rows, if this is its first event; None if it is not logged, or a rule hides it
     query: bytes | None = None
     #: set if the format has `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
@@ -120,7 +124,7 @@ class DdlStatement:
     table: Table
     begin: Begin
     action: Action
-    #: text of the statement, in UTF-8, with the table's name qualified by its schema
+    #: text of the statement, normally in UTF-8 (see `sql`), with the table's name qualified by its schema
     query: bytes
     #: offset in the binlog file at which the event starts
     start: int
@@ -145,12 +149,14 @@ class SnapshotRows:
 
     table: Table
     position: Position
-    #: when the dump was taken, µs since the epoch
+    #: when the dump was requested, µs since the epoch
     time_us: int
     rows: Sequence[Row]
-    #: whether the rows include the dump's first row. If no table has rows: whether the table is the dump's first
+    #: whether the rows include the first row that is read from the dump. If no table has rows: whether the table is the
+    #: first that is read
     first: bool = False
-    #: whether the rows include the dump's last row. If no table has rows: whether the table is the dump's last
+    #: whether the rows include the last row that is read from the dump. If no table has rows: whether the table is the
+    #: last that is read
     last: bool = False
     #: whether these are the first rows of the table; true for the one `SnapshotRows` of a table without rows
     first_of_table: bool = False
@@ -162,7 +168,7 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 
 class Format(ABC, Generic[OptionsT]):
-    """Encodes changes as records. All methods raise PoisonError for anything that the format cannot express."""
+    """Encodes changes as records. Methods that make records raise PoisonError for what the format cannot express."""
 
     #: the class of `options`
     options_type: ClassVar[type[Options]] = Options
@@ -212,7 +218,7 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Make the records that precede a transaction's changes, in each partition that has changes."""
+        """Make the records that precede a transaction's changes; they are written to each partition with changes."""
         return ()
 
     @abstractmethod
@@ -224,7 +230,7 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Make the records that follow a transaction's changes, in each partition that has changes."""
+        """Make the records that follow a transaction's changes; they are written to each partition with changes."""
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:

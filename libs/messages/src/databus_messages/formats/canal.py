@@ -1,4 +1,4 @@
-"""The common parts of canal's formats: options, event types, and the `sqlType` of values."""
+"""The common parts of canal's formats: options, event types, names of key columns, and the `sqlType` of values."""
 
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -46,9 +46,9 @@ class SqlType(NamedTuple):
     default: int
     #: the type of NULL
     null: int
-    #: values of an unsigned column from this one on have the type `widened`; 0: there are no such values
+    #: values of an unsigned column from this one on have the type `widened`; 0: no value has it
     limit: int = 0
-    #: the type of values above the signed range
+    #: the type of values from `limit` on
     widened: int = 0
 
     @property

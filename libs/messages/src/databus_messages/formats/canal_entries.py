@@ -57,7 +57,7 @@ class RowDataEncoder:
                     self._image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
-        """Add an image's columns. `updated` is set in columns that differ from `before`, or in all if that is None."""
+        """Add an image's columns. `updated` is set in columns that differ from `before`, or in all without `before`."""
         columns.extend(self._columns)
         for column, text in zip(columns, self._texts.of(row), strict=True):
             if text is None:
@@ -78,7 +78,7 @@ def packet(batch: int, *entries: bytes) -> Record:
 
 
 def new_header(file: str, offset: int, time_us: int, gtid: str) -> pb.Header:
-    """Return a header with the fields that every entry has; `time_us`, in ms, is its `executeTime`."""
+    """Return a header with the fields that every entry has; its `executeTime` is `time_us`, converted to ms."""
     return pb.Header(
         version=1,
         logfileName=file,
@@ -96,7 +96,7 @@ def transaction_begin(header: pb.Header, thread_id: int) -> bytes:
 
 
 def transaction_end(header: pb.Header, xid: int | None) -> bytes:
-    """Encode a TRANSACTIONEND entry; its transaction id is 0 without an XID, e.g. of a non-transactional engine."""
+    """Encode a TRANSACTIONEND entry; its transaction id is 0 without an XID, e.g. for a non-transactional engine."""
     return encode_entry(header, pb.TRANSACTIONEND, pb.TransactionEnd(transactionId=str(xid or 0)))
 
 

@@ -4,9 +4,10 @@ Every message has all members, in alphabetical order; records have no key. Choic
 
 * `id` is the ordinal of the source transaction in its pipeline, and 0 for rows of a dump.
 * `gtid` is the transaction's own GTID; for rows of a dump, the GTID set of its position; empty if the source has none.
-* `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was taken.
+* `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was requested.
   `ts` is the time of encoding, and the only member that differs when a message is encoded again.
-* `sqlType` is the type of the last row's values: unsigned values above the signed range have another type.
+* `sqlType` has the types of the last row's values: unsigned values above the signed range, and NULL in a JSON column,
+  have other types than the column's other values.
 * `old` of a row has the columns that were changed in this row (canal itself adds those of the preceding rows).
 * Rows of a dump are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
@@ -74,7 +75,7 @@ class _FlatMessageEncoder:
         self._writer = row_writer(table, time_zone)
         self._types = [sql_type(column) for column in table.columns]
         #: for each column whose `sqlType` depends on the value: its index, the length of `limit` (a shorter value is
-        #: below it), and the fields of its `SqlType`
+        #: below it; `maxsize` if there is no limit), and the fields of its `SqlType`
         self._varying = [
             (index, len(str(kind.limit)) if kind.limit else maxsize, *kind)
             for index, kind in enumerate(self._types)

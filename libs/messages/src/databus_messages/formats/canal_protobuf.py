@@ -1,13 +1,15 @@
-"""The `canal-protobuf` format: canal's entries, one in each packet (`Packet` of type MESSAGES, no key).
+"""The `canal-protobuf` format: canal's entries, in records without keys, each a `Packet` of type MESSAGES.
 
 Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, also with MariaDB, for
 which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has the rows of one binlog event. A DDL statement is a single
-ROWDATA without begin and end. Rows of a dump are packets of three entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
+ROWDATA without begin and end. Each of these entries has a packet of its own. Rows of a dump are packets of three
+entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
 
 Choices that canal leaves open, and fields whose values are not known here:
 
 * `batch_id` is the `id` of `canal-json`, `gtid` its `gtid`, and `executeTime` its `es`.
-* TRANSACTIONBEGIN has no offset; TRANSACTIONEND has the offset of the transaction's end.
+* TRANSACTIONBEGIN has no offset; TRANSACTIONEND has the offset of the transaction's end. In a dump, all entries have
+  the dump's position.
 * `tableId` is omitted. `ddlSchemaName` is the table's schema. Of the `props` in canal's headers, only `curtGtid` (for
   MySQL) and `rowsCount` are set.
 * Logged DML statements (`binlog_rows_query_log_events`) have no entry.

@@ -1,9 +1,9 @@
 """Value text of canal's formats, where every value is a string.
 
 An ENUM is its index, a SET its bit mask. The bytes of BLOB, BINARY and geometries are mapped to U+0000…U+00FF
-(ISO-8859-1). FLOAT and DOUBLE are written as Java writes them. Values that canal writes wrongly are right here: text in
-any character set is converted correctly, DECIMAL keeps its scale, BINARY(n) keeps all n bytes, and TIMESTAMP is in the
-zone of the `time_zone` option instead of the process's zone. MariaDB's UUID and INET types and VECTOR, which canal does
+(ISO-8859-1). FLOAT and DOUBLE are written as Java writes them. Values that canal distorts are exact here: text in any
+character set is converted correctly, DECIMAL keeps its scale, BINARY(n) keeps all n bytes, and TIMESTAMP is in the zone
+of the `time_zone` option instead of the process's zone. MariaDB's UUID and INET types and VECTOR, which canal does
 not know, are bytes like BLOB.
 """
 
@@ -23,7 +23,7 @@ from databus_messages.formats.canal import is_binary
 from databus_wire import json_rows
 from databus_wire.json_rows import PLAIN, TEXT, RowWriter
 
-#: Converts a value's canonical text to canal's. Raises ValueError for a value that does not fit its column.
+#: Converts a value's canonical text (docs/reference/values.md) to canal's. Raises ValueError for an invalid value.
 Converter: TypeAlias = Callable[[bytes], str]
 
 _LATIN_1: Converter = methodcaller("decode", "latin-1")
@@ -94,7 +94,7 @@ def row_writer(table: Table, time_zone: str) -> RowWriter:
 
 
 def json_string(column: Column) -> int:
-    """Return the row writer's kind for canonical text as a string; the text of numbers and times needs no escapes."""
+    """Return the `RowWriter` kind that writes canonical text as a string; numbers and times need no escapes."""
     return TEXT if column.type in _NEEDS_ESCAPES else PLAIN
 
 

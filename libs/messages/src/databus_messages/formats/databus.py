@@ -50,6 +50,7 @@ _TYPES = (
 _STRING = 5
 
 #: for each column, the conversion to the original's text; None if that is the canonical text
+#: (docs/reference/values.md)
 Texts: TypeAlias = tuple[Callable[[bytes], bytes] | None, ...]
 
 

@@ -9,7 +9,8 @@ The conversion loses information:
 * BINARY and MariaDB's UUID and INET types lose their trailing zero bytes.
 * DATETIME has six fractional digits, or none if they are all zero.
 * TIMESTAMP is in this process's time zone, without fractional digits.
-* TIME(1), (3), (5) and (6) are always 00:00:00, and so is a TIME(2) or (4) below one second.
+* TIME(1), (3), (5) and (6) are always 00:00:00. TIME(2) and (4) are, too, below one second;
+  otherwise they have the fractional digits of a DATETIME.
 * Text is in its column's character set. If the character set has several codes for one character, the first is used.
 * JSON is rewritten as Go's encoder writes it.
 
@@ -30,7 +31,7 @@ from databus_binlog import charsets
 from databus_messages.formats.columns import TEXT, UUID_AND_INET, fraction_digits
 from databus_messages.formats.go_json import marshal
 
-#: converts canonical text to the original's text; None: the two texts are the same
+#: converts canonical text (docs/reference/values.md) to the original's text; None: the two texts are the same
 Text: TypeAlias = Callable[[bytes], bytes] | None
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}

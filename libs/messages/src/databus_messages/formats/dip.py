@@ -5,8 +5,8 @@ images are complete. CKafka does not define the text of values; here it is the s
 and SET, TIMESTAMP in UTC, and bytes (BINARY, BLOB, geometries, VECTOR, MariaDB's UUID and INET types) in base64.
 
 `BINLOG_POS` is the start of the rows' binlog event, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit time
-in UTC+8. Rows of a dump are inserts (`I`) at the dump's position. In DDL messages `es` and `ts` are both the commit
-time in ms, and `id` is 0.
+in UTC+8. Rows of a dump are inserts (`I`) at the dump's position, and `TIME` is when the dump was requested. In DDL
+messages `es` and `ts` are both the commit time in ms, `id` is 0, and there is no `gtid`.
 """
 
 import time
@@ -36,7 +36,7 @@ class _Origin(NamedTuple):
     file: str
     offset: int
     gtid: str | None
-    #: commit time, or when the dump was taken
+    #: commit time, or when the dump was requested
     time_us: int
 
 

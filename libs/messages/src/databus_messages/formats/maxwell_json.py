@@ -1,9 +1,11 @@
 """The `maxwell-json` format: Maxwell's messages, one for each row.
 
-`gtid` is the transaction's own GTID, not the set executed so far. `thread_id` and `query` are present if the binlog
-has them. Where Maxwell uses a random UUID as a key, this format derives the UUID from the transaction and the row's
-ordinal, so that a message that is encoded again has the same key. `ts` is the commit time. Rows of a dump are between
-`bootstrap-start` and `bootstrap-complete`. DDL on databases has no message.
+`gtid` is the transaction's own GTID, not the set executed so far. `thread_id` and `query`, if they are enabled, are
+present if the binlog has them. Where Maxwell uses a random UUID as a key, this format derives the UUID from the origin
+of the message (for a row, its transaction and its ordinal there), so that a message that is encoded again has the same
+key. `ts` is the commit time. In a dump, each table's rows are between `bootstrap-start` and `bootstrap-complete`, and
+`ts` is when the dump was requested. DDL on databases has no message, but DROP DATABASE is the `table-drop` of each
+captured table.
 """
 
 from collections.abc import Iterable
@@ -89,7 +91,7 @@ class MaxwellJson(Format[MaxwellOptions]):
         return KeyValueRecords(keys, values)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode a CREATE, ALTER or DROP as one message."""
+        """Encode a CREATE, ALTER or DROP as one message, if DDL is enabled."""
         message = ddl_message(statement) if self.options.output_ddl else None
         if message is None:
             return ()

@@ -10,7 +10,7 @@ from databus_messages.formats.maxwell_values import encode
 
 
 class MaxwellKeyEncoder:
-    """Encodes keys: a row's primary key; without a primary key a UUID, or an empty array in the format `array`."""
+    """Encodes keys: a row's primary key; without a primary key a UUID, or no values in the key format `array`."""
 
     def __init__(self, table: Table, key_format: KeyFormat) -> None:
         names = [table.columns[index].name.lower() for index in table.primary_key]

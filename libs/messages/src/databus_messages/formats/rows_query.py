@@ -1,7 +1,8 @@
 """The statement that changed a row, for formats that publish it.
 
 With binlog_rows_query_log_events (MySQL) or binlog_annotate_row_events (MariaDB) the server logs the text of each
-statement (Rows_query, Annotate_rows) before the statement's first rows event. Its other rows events follow directly.
+statement (Rows_query, Annotate_rows) before the statement's first rows event; its other rows events follow that one
+directly.
 """
 
 from databus_messages.formats.base import Change
@@ -12,7 +13,7 @@ _NO_EVENT = (-1, -1)
 class RowsQueries:
     """Finds the statement that caused each change of a transaction.
 
-    `Change.query` is set only in a statement's first event; the events that follow directly have the same statement.
+    `Change.query` is set only in a statement's first event; the events that directly follow it have the same statement.
     """
 
     def __init__(self) -> None:
@@ -25,7 +26,10 @@ class RowsQueries:
         self._event = _NO_EVENT
 
     def query_of(self, change: Change) -> str | None:
-        """Return the statement; None if it was not logged, or if its first event is not published by this output."""
+        """Return the statement; None if it was not logged, or if its first event is not published by this output.
+
+        In a compressed transaction, where all events have the same offsets, only a statement's first event gets it.
+        """
         event = (change.first, change.end)
         if change.query is not None:
             self._query = change.query.decode(errors="replace")

@@ -14,7 +14,7 @@ from databus.events import Column
 from databus_messages.formats import columns
 
 Dialect = Literal["mysqlbinlog", "mysql"]
-#: converts a value's canonical text to a literal
+#: converts a value's canonical text (docs/reference/values.md) to a literal
 LiteralEncoder: TypeAlias = Callable[[bytes], str]
 
 _UNQUOTED = columns.INTEGERS | columns.FLOATS | {"decimal", "year", "enum", "set"}

@@ -1,6 +1,6 @@
-"""Columns that a rule names.
+"""Finds the columns of a table that a rule names.
 
-A table without a column of that name is an error, and nothing of the table is published: neither a typo nor DDL may
+If the table lacks a named column, that is an error, and nothing of the table is published: neither a typo nor DDL may
 expose a column that was meant to be hidden. A pattern (`*`, `?`) may match any number of columns, also none.
 """
 

@@ -1,4 +1,4 @@
-"""The rows that a rule publishes: conditions on canonical value text (docs/reference/values.md)."""
+"""Selects the rows that a rule publishes, by conditions on the canonical text of values (docs/reference/values.md)."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation

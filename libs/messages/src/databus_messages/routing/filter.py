@@ -38,7 +38,7 @@ class Filter:
         return [project_row(row) for row in rows if passes is None or passes(row)]
 
     def changes(self, action: Action, first: int, rows: Sequence[Row]) -> Iterator[Run]:
-        """Yield the changes that meet the conditions, projected; the first change in `rows` has ordinal `first`.
+        """Yield runs of changes that meet the conditions, projected; the first change in `rows` has ordinal `first`.
 
         An update is published as an insert if only its after image meets the conditions, and as a delete if only its
         before image does, because consumers must see exactly the rows that meet the conditions.

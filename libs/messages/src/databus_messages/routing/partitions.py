@@ -1,8 +1,9 @@
-"""Chooses the partition of a row: all changes of one row go to the same partition, in order.
+"""Chooses the partition of a row: its changes go to the same partition, in order, as long as its key stays the same.
 
-By `primary_key`, or by the columns of a rule's `key`, the partition is the CRC-32 of the columns' texts
-(docs/reference/values.md), joined by zero bytes, modulo the number of partitions. By `table`, and for tables without a
-primary key, it is the CRC-32 of the table's name, `schema.table`, modulo the number of partitions.
+With `partition_by: primary_key`, or with a rule's `key`, the partition is the CRC-32 of the key columns' published
+texts (docs/reference/values.md), joined by zero bytes, modulo the number of partitions. With `partition_by: table`, and
+for tables without such a key, it is the CRC-32 of the table's name, `schema.table`, modulo the number of partitions.
+With `partition_by: single` it is 0.
 """
 
 import zlib

@@ -1,4 +1,4 @@
-"""Routes the changes of a table by the rules: a route has the topic, partitions and filter of one output.
+"""Routes the changes of a table by the rules: a route has the topic, partitions and filter for one output.
 
 Routes only name topics and partitions; they do not send. The caller provides the partition counts: the publisher reads
 them from Kafka, the command line uses one partition per topic.
@@ -21,7 +21,7 @@ from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, partition_of_table, split_by_key
 from databus_wire.packed_rows import PackedRows
 
-_UPDATE = Action.UPDATE  # looking up an enum member for each event takes longer than comparing it
+_UPDATE = Action.UPDATE  # a constant, because looking up an enum member takes longer than comparing with it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class Route:
     #: the table as it is published
     table: Table
     filter: Filter | None
-    #: whether the text of statements is left out, because it may contain values that a rule of this output hides
+    #: whether the text of DML statements is left out, because it may contain values that a rule of this output hides
     hides_queries: bool
     #: the partition of all rows, or all partitions if each row's partition is chosen by its key
     row_partitions: tuple[Partition, ...]
@@ -123,7 +123,7 @@ class Router:
 
 
 def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ...]:
-    """Return the indexes of the rule's `key` columns in published rows; a dropped table has no columns."""
+    """Return the indexes of the rule's `key` columns in published rows; none for a dropped table."""
     if not table.columns:
         return ()
     try:

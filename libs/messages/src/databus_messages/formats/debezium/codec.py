@@ -47,9 +47,9 @@ class RowEncoder(ABC):
 class Codec(ABC):
     """Encodes Connect data in one wire format."""
 
-    #: null in an optional field
+    #: null in an optional field without a default
     null: ClassVar[bytes]
-    #: prefix of any other value in an optional field
+    #: prefix of any other value in such a field
     present: ClassVar[bytes]
     #: encodes an integer of a required field
     integer: Callable[[int], bytes]

@@ -66,12 +66,12 @@ class Debezium(Format[OptionsT]):
         return [topic.name for topic in self._metadata.enabled()]
 
     def open(self) -> None:
-        """Encode the schemas of the enabled metadata topics."""
+        """Encode the schemas of the enabled metadata topics, which may have to be registered."""
         for topic in self._metadata.enabled():
             topic.open()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Return no record: BEGIN is written before the first row change, so that DDL transactions have none."""
+        """Return no record: `change` writes BEGIN, whose id may be the position of the first row change."""
         self._transaction = None
         self._queries.reset()
         return ()
@@ -104,7 +104,7 @@ class Debezium(Format[OptionsT]):
         return [self._metadata.transactions.record({"id": transaction.id}, transaction.begin_message()), *records]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode the schema change. A TRUNCATE is also a record of the table, unless that operation is skipped."""
+        """Encode the schema change, if enabled. A TRUNCATE is also a record of the table, unless it is skipped."""
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             context = self._context(self._tables[table], table, begin, statement.start)

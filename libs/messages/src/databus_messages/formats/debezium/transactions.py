@@ -1,4 +1,4 @@
-"""Transaction metadata: a change's order in its source transaction, and the topic of BEGIN and END messages."""
+"""Transaction metadata: a change's order in its source transaction, and the BEGIN and END messages."""
 
 from dataclasses import dataclass, field
 
