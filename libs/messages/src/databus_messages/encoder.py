@@ -1,8 +1,9 @@
 """Turns change events into messages: routed, filtered, distributed over partitions, with frames around transactions.
 
 Frames are the records by which a format marks where a transaction begins and ends. The encoder knows no producer: the
-publisher sends the messages to Kafka, the command line prints them. Its only I/O is the temporary file of
-`TransactionBuffer`; but formats may call other services (e.g. a schema registry) in `open` and in `Message.encode`.
+publisher sends the messages to Kafka, the command line prints them. It does no I/O except in the temporary file of
+`TransactionBuffer`; formats may call other services, e.g. a schema registry, in `EventEncoder.open` and
+`Message.encode`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Text inside a JSON string.
+"""Writes text inside a JSON string.
 
 The functions `put_…` write to `o`, where the caller has reserved room, and return the end of what they wrote.
 """

@@ -1,4 +1,4 @@
-"""Values of rows as JSON, by the kind of their column."""
+"""Writes values of rows as JSON, by the kind of their column."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_wire.base64 cimport base64_size, put_base64

@@ -1,4 +1,4 @@
-"""The records of Kafka's record batches, version 2."""
+"""Packs the records of Kafka's record batches, version 2."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-// Whether text is well-formed UTF-8 (table 3-7 of the Unicode standard).
+// Checks whether text is well-formed UTF-8 (table 3-7 of the Unicode standard).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-"""Whether text is well-formed UTF-8."""
+"""Checks whether text is well-formed UTF-8."""
 
 from libc.stdint cimport uint8_t
 

@@ -1,4 +1,4 @@
-"""`debezium-avro`, decoded by the schemas in the registry, as a consumer does; and the client of the registry."""
+"""`debezium-avro`, decoded by the schemas in the registry, as consumers decode it; and the client of the registry."""
 
 import io
 import json

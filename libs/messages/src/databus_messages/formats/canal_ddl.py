@@ -2,9 +2,9 @@
 
 Canal derives the type from a statement's first words and, for ALTER TABLE, from the first words of its clauses. A
 statement has one message for each captured table that it changes: RENAME TABLE has one for the old and one for the new
-name, and DROP DATABASE has one for each table, without the table's name. (Canal itself publishes one message, for the
-new name or the first table.) CREATE INDEX and DROP INDEX have none: the reader does not report them as statements on a
-table.
+name, and DROP DATABASE has one for each captured table, without the table's name. (Canal itself publishes one message,
+for the new name or the first table.) CREATE INDEX and DROP INDEX have none: the reader does not report them as
+statements on a table.
 """
 
 import re

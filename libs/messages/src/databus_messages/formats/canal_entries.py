@@ -1,4 +1,4 @@
-"""Canal's entries and packets in protobuf (`canal_protocol.proto`)."""
+"""Encodes canal's entries and packets in protobuf (`canal_protocol.proto`)."""
 
 from collections.abc import MutableSequence, Sequence
 

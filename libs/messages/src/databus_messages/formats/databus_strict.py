@@ -9,8 +9,8 @@ The conversion loses information:
 * BINARY and MariaDB's UUID and INET types lose their trailing zero bytes.
 * DATETIME has six fractional digits, or none if they are all zero.
 * TIMESTAMP is in this process's time zone, without fractional digits.
-* TIME(1), (3), (5) and (6) are always 00:00:00. TIME(2) and (4) are, too, below one second;
-  otherwise they have the fractional digits of a DATETIME.
+* TIME(1), (3), (5) and (6) are always 00:00:00. TIME(2) and (4) are 00:00:00 below one second; otherwise they have six
+  fractional digits, or none, as a DATETIME has.
 * Text is in its column's character set. If the character set has several codes for one character, the first is used.
 * JSON is rewritten as Go's encoder writes it.
 

@@ -4,8 +4,8 @@
 present if the binlog has them. Where Maxwell uses a random UUID as a key, this format derives the UUID from the origin
 of the message (for a row, its transaction and its ordinal there), so that a message that is encoded again has the same
 key. `ts` is the commit time. In a dump, each table's rows are between `bootstrap-start` and `bootstrap-complete`, and
-`ts` is when the dump was requested. DDL on databases has no message, but DROP DATABASE is the `table-drop` of each
-captured table.
+`ts` is when the dump was requested. DROP DATABASE is a `table-drop` for each captured table; other DDL on databases has
+no message.
 """
 
 from collections.abc import Iterable

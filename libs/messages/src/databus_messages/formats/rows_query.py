@@ -1,4 +1,4 @@
-"""The statement that changed a row, for formats that publish it.
+"""Finds the statement that changed a row, for formats that publish it.
 
 With binlog_rows_query_log_events (MySQL) or binlog_annotate_row_events (MariaDB) the server logs the text of each
 statement (Rows_query, Annotate_rows) before the statement's first rows event; its other rows events follow that one

@@ -13,7 +13,7 @@ from databus_messages.routing.columns import column_index
 #: whether a row meets the conditions
 RowTest: TypeAlias = Callable[[Row], bool]
 
-#: stands for a label that the column does not have: no row has it, because the text of ENUM and SET is digits
+#: stands for a label that the column does not have; equals no value, because the text of ENUM and SET is digits
 _UNKNOWN_LABEL = b"-"
 
 

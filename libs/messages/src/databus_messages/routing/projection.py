@@ -1,4 +1,4 @@
-"""The columns that a rule publishes: some are left out, masked, hashed, truncated or renamed.
+"""Projects rows to the columns that a rule publishes: some can be left out, masked, hashed, truncated or renamed.
 
 Masked and hashed values are text, whatever the column's type; NULL stays NULL. If several of mask, hash and truncate
 name a column, only the strictest applies: mask, else hash, else truncate.

@@ -1,4 +1,4 @@
-"""Records of row changes: inserts, updates, deletes and their tombstones, and updates that change the key."""
+"""Makes the records of row changes: inserts, updates, deletes and their tombstones, and updates that change the key."""
 
 from collections.abc import Sequence
 
