@@ -93,7 +93,7 @@ class TransactionEnd(NamedTuple):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is made for each rows event
-    """Rows of one binlog event that are published to one partition, after the route's filter."""
+    """Rows of one binlog event that are published to one partition with one action, after the route's filter."""
 
     table: Table
     begin: Begin

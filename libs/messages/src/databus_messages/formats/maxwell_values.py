@@ -2,7 +2,7 @@
 
 Some values that Maxwell distorts are exact here: a TIME that is negative or above 24 hours, YEAR 0000, and labels with
 quotes. An invalid ENUM value (index 0) is "". Maxwell does not know some types: here, MariaDB's JSON is a string,
-because it is a LONGTEXT; its UUID and INET types are the text that the server prints; VECTOR is base64.
+because it is a LONGTEXT; UUID and INET types are the text that the server prints; VECTOR is base64.
 """
 
 from collections.abc import Callable, Mapping
