@@ -67,7 +67,7 @@ name: the component's name
 {{- end }}
 {{- end }}
 
-{{/* The content of databus.yaml: the settings that the chart makes, and over them the value `config`. */}}
+{{/* The content of databus.yaml: the settings that the chart makes, overridden by the value `config`. */}}
 {{- define "databus.config" -}}
 {{- $own := dict
   "source" (dict "password_file" "/run/secrets/databus/password")
