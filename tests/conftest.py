@@ -18,7 +18,7 @@ from common.service_logs import unexpected
 from devstack import Server
 from devstack.pipeline import SERVICES, Pipeline, replicas
 
-#: Files that share expensive servers or a JVM, so one process runs them. They take longest, so they begin first.
+#: Groups of files that share expensive servers or a JVM. They take longest, so they begin first.
 _TOGETHER = {
     "Spark": re.compile(r"tests/integration/(secure/|test_spark_sink\.py)"),
     "servers that may be killed": re.compile(r"tests/faults/test_(kafka_stop|lost_redis|outages|storm|t29_)"),

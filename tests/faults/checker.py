@@ -33,7 +33,7 @@ class Checker:
         self._books = {book.name: book for writer in writers for book in writer.ledger.books}
         #: each table as the messages describe it: its rows by their key
         self._tables: dict[str, dict[str, Row]] = {name: {} for name in self._books}
-        #: the position of the last key, by partition and base name of the binlog
+        #: the binlog position in the last message's key, by partition and base name of the binlog
         self._places: dict[tuple[TopicPartition, str], tuple[int, int]] = {}
         #: offset and transaction of each partition's last message
         self._last: dict[TopicPartition, tuple[int, tuple[int, int]]] = {}
@@ -127,7 +127,7 @@ class Checker:
             self.transactions += 1
 
     def _check_whole(self, partition: TopicPartition, offset: int, change: Change, where: str) -> None:
-        """A marker of Kafka's takes an offset, so a transaction without a gap is in one transaction of Kafka's."""
+        """Verify that Kafka did not commit, which takes an offset, between two messages of a source transaction."""
         transaction = change.book.writer, change.transaction
         before, previous = self._last.get(partition, (offset, transaction))
         self._last[partition] = offset, transaction

@@ -112,7 +112,7 @@ class Ledger:
         return self.transactions, self.accounts, self.entries
 
     def draw(self) -> list[Change]:
-        """Draw the next transaction: its changes in order, an added column alone."""
+        """Draw the next transaction: its changes in order, or only an added column."""
         chance, number = self._random.random(), self._drawn
         if number == 0:
             work = [self.accounts.insert(1, id=str(n), balance="1000", text="opened") for n in range(ACCOUNTS)]
@@ -141,7 +141,7 @@ class Ledger:
 
 
 def statements(changes: list[Change]) -> Iterator[Statement]:
-    """Write changes as SQL, each with the arguments of one or many executions; inserts and deletes in a row as one."""
+    """Yield SQL with the arguments of each execution; successive inserts into, or deletes from, a table share one."""
     for (table, action), group in groupby(changes, lambda change: (change.book.name, change.action)):
         images = [change.images for change in group]
         if action == "insert":

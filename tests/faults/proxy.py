@@ -134,5 +134,5 @@ class _Link:
                 if not self.dead:
                     writer.write(piece)
                     await writer.drain()
-        if not self.dead:  # the other end must not notice it
+        if not self.dead:  # with a dead link, the other end must not notice that this one has ended
             writer.close()

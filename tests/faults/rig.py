@@ -55,7 +55,7 @@ class Rig:
         self._home = home
         self.writers = [Writer(Ledger(n, seed), self.schema, lambda: pair.primary) for n in range(_WRITERS)]
         self.checker = Checker(self.writers)
-        #: how often services ended by themselves, by their last words
+        #: how often services ended by themselves, by the last line of their log
         self.ends: Counter[str] = Counter()
         self._killed: set[int] = set()
 

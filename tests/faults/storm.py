@@ -33,7 +33,7 @@ class Storm:
 
     seed: int
     layout: str
-    #: seconds from each fault's beginning until the pipeline worked again, by its name
+    #: name of a fault → seconds from its beginning until the pipeline worked again, each time
     faults: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     transactions: int = 0
     rows: int = 0

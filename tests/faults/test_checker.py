@@ -18,7 +18,7 @@ Damage = Callable[[list[Change]], list[Change]]
 
 
 class Tape:
-    """Messages of the first transactions of a ledger, one a change."""
+    """Messages of the first transactions of a ledger, one for each change."""
 
     def __init__(self) -> None:
         self._ledger = Ledger(0, seed=1)

@@ -1,4 +1,4 @@
-"""T21 and larger: a row or a transaction of any size needs little memory, and does not stop others."""
+"""T21: a large row or transaction needs little memory, and does not stop the others."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from devstack.pipeline import Pipeline
 _MEMORY = 200 * 2**20
 _SERVICES = ("reader", "publisher")
 _ROW = 200 * 2**20
-#: of a transaction of 250 MB, many times what Redis may hold
+#: a transaction of 250 MB: its rows, the bytes of text in each, and the much smaller limit of what Redis may hold
 _ROWS, _TEXT, _BACKLOG = 250_000, 1000, 8 * 2**20
-#: MySQL takes no value that is larger than a tenth of it
+#: MySQL accepts no value that is larger than a tenth of its redo log
 _REDO: dict[Kind, tuple[str, ...]] = {"mariadb": (), "mysql": ("--innodb-redo-log-capacity=3G",)}
 _NUMBERS: dict[Kind, str] = {
     "mariadb": f"SELECT seq, RPAD(seq, {_TEXT}, 'x') FROM seq_1_to_{_ROWS}",

@@ -1,6 +1,6 @@
 """T29: Redis or Kafka is away on a busy database: memory stays bounded, nothing is lost, no service is treated as dead.
 
-Instead of waiting for minutes, the limits are low: the backlog is many times what reader and Redis may hold.
+The limits are low, so the tests need not wait for minutes: they write many times what reader and Redis may hold.
 """
 
 import asyncio

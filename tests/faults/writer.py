@@ -1,6 +1,6 @@
-"""Writes a ledger to whichever server is the primary, through every loss of it, until it is stopped.
+"""Writes a ledger to the server that is the primary at the time, and continues after each loss of a primary.
 
-A COMMIT whose answer was lost is repeated with all of its transaction. The first row's key is the number of the
+If the answer to a COMMIT is lost, the complete transaction is repeated. The first row's key is the number of the
 transaction, which is a duplicate if and only if it was committed. So in the end each one is committed once.
 """
 

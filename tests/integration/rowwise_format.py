@@ -9,7 +9,7 @@ from databus_messages.formats.base import Change, Format, Options, Record, Snaps
 
 
 class Rowwise(Format[Options]):
-    """Writes the first cell of each row, its ordinal in the transaction, and whether it is the last."""
+    """Writes of each row: table, action, first cell, ordinal in the transaction, whether it is the last, statement."""
 
     needs_transaction_end = True
 

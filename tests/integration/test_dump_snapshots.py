@@ -181,7 +181,7 @@ async def test_a_table_replaced_by_a_rename_fails_the_dump(api: Api, schema: str
         table = await read_table(session, schema, "t")
         assert table
         state = await read_state(session, table)
-        # Creation times of tables have whole seconds, so the next table must be created in a later one.
+        # Creation times of tables have whole seconds, so the next table must be created in a later second.
         await eventually(partial(is_over, session, await server_second(session)))
         await execute("CREATE TABLE ghost LIKE t")
         await execute("RENAME TABLE t TO old, ghost TO t")

@@ -118,7 +118,7 @@ async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> No
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
-    # It writes more than before: the reset is still detected, unless an event happens to start at the position.
+    # Once it has written more than before, the reset is still detected, unless an event starts at that very offset.
     for number in range(3, 60):
         await run(first, f"INSERT INTO shop.t VALUES ({number})")
     place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)

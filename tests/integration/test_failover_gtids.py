@@ -89,7 +89,7 @@ async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_hi
 
 
 async def test_t17_a_transaction_without_gtid_that_comes_next_stops_the_reader(pair: Pair) -> None:
-    """For a GTID set, the server starts with the last file before which nothing is missing, and leaves it out."""
+    """Asked by a GTID set, the server begins with the last file before which no GTID is missing, and would skip it."""
     first, _ = pair.servers
     await run(pair.replica, "STOP REPLICA")
     progress = await read_to_the_end(first)
@@ -105,7 +105,7 @@ async def test_t17_a_transaction_without_gtid_that_comes_next_stops_the_reader(p
     assert "set gtid_mode=ON_PERMISSIVE until it is read" in str(caught.value)
     sent = await read_rows(first, Position(progress.position.gtid_set), "shop")
     assert sent == [], "row 2 would be lost"
-    # After it a position can have GTIDs again, once its file has no transaction without one.
+    # A later position has GTIDs again, once its file has no transaction without one.
     place = Progress(Position("", behind.position.file, behind.position.offset), 1, 1, behind.server)
     assert not (await go_on(place, pair, first)).gtids
     await run(first, "INSERT INTO shop.t VALUES (3)")

@@ -78,13 +78,13 @@ async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: P
     await insert(first, 2)
     assert await next_ids(consumer, 1) == [2]
 
-    # Its successor starts there.
+    # The reader's successor starts at that host.
     await asyncio.to_thread(pipeline.stop, "reader")
     pipeline.spawn("reader")
     await asyncio.to_thread(pipeline.wait, "reader")
     assert (await cli.ask(settings, address(second))).text == f"the reader is at {address(second)}"
 
-    # The changes that it has read there are not on the first one, which is not a replica: the reader stays.
+    # The first host lacks changes that were read from the second, which it does not replicate: the reader stays.
     await insert(second, 3)
     assert await next_ids(consumer, 1) == [3]
     stayed = await cli.ask(settings, address(first))
@@ -98,6 +98,6 @@ async def test_the_reader_switches_to_the_requested_host(pair: Pair, pipeline: P
     assert await next_ids(consumer, 1) == [4]
 
 
-def test_a_host_that_is_not_one_of_them_is_refused(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_switch_to_an_unknown_host_is_refused(pipeline: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["source", "switch", "elsewhere:3306", "--config", str(pipeline.config)]) == 1
     assert "elsewhere:3306 is not one of source.hosts" in capsys.readouterr().err

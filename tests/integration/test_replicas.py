@@ -26,7 +26,7 @@ SERVICES: tuple[Service, ...] = ("reader", "publisher")
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """For a Redis that may be killed."""
+    """Servers of the module's own: its Redis may be killed."""
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     yield stack
     stack.stop("redis")
@@ -152,7 +152,7 @@ async def test_t22_two_replicas_active_at_the_same_time_lose_and_repeat_nothing(
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_t22_what_a_deposed_reader_claims_before_it_knows_does_not_stop_the_active_one(
+async def test_t22_the_active_reader_continues_after_a_deposed_reader_claimed_a_generation(
     pipeline: Pipeline, source: Server, schema: str, redis_server: Server, changes: Consume
 ) -> None:
     consumer = await changes(f"{pipeline.name}.{schema}.ledger")

@@ -71,7 +71,7 @@ def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-async def test_rows_of_every_kind_of_column_are_read_by_the_history(
+async def test_rows_with_every_kind_of_column_are_published_exactly(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     """In a table created before the pipeline, and in one created after it."""
@@ -102,10 +102,10 @@ async def test_rows_of_every_kind_of_column_are_read_by_the_history(
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 @pytest.mark.parametrize("metadata", ["least"], indirect=True)
-async def test_columns_that_only_mariadb_has_are_read_by_the_history(
+async def test_columns_that_only_mariadb_has_are_read_with_the_history(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Temporal types of before 10.1, whose digits are not logged, and a hidden column for a unique TEXT among them."""
+    """Among them: temporal types from before 10.1, whose fraction digits are not logged; a hidden hash column."""
     start(pipeline)
     async with connected(source) as run:
         await run("SET GLOBAL mysql56_temporal_format = OFF")

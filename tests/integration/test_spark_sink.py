@@ -23,7 +23,7 @@ from databus_spark_sink.offsets import wait_until_passed
 from devstack import Server
 from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, serving
 
-#: py4j leaves the connection of an ended thread to the garbage collector
+#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
 INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE

@@ -41,7 +41,7 @@ async def test_a_pipeline_begins_at_a_position(
     spawn(pipeline)
     consumer = await changes(f"{pipeline.name}.{schema}.t")
     assert await next_ids(consumer, 2) == [2, 3]
-    # Its set has everything that was executed before, so nothing is repeated when the reader resumes by GTIDs.
+    # The progress's GTID set includes what was executed before `here`, so a reader that resumes by it repeats nothing.
     await asyncio.to_thread(pipeline.kill, "reader")
     await execute("INSERT INTO t VALUES (4)")
     pipeline.spawn("reader")

@@ -79,7 +79,7 @@ class Store:
 
 
 class MemoryRedis:
-    """The part of redis.asyncio.Redis that the pipe needs. Every call waits for its turn."""
+    """Stands in for redis.asyncio.Redis, with the methods that the pipe calls. Every call waits for its turn."""
 
     def __init__(self) -> None:
         self.store = Store()

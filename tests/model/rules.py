@@ -1,4 +1,4 @@
-"""The protocol's rules, each with a patch that leaves it out of the real code.
+"""Rules of the protocol, each with a patch that leaves it out of the real code.
 
 If the model found no violation without a rule, it would prove nothing about that rule.
 """
@@ -21,7 +21,7 @@ _accept = Acceptance.accept
 
 
 def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Omission:
-    """Change every entry before the publisher's check, so that the entry always meets a rule."""
+    """Change every entry before the publisher checks it, so that the check of one rule always passes."""
     return patch.object(Acceptance, "accept", lambda self, entry: _accept(self, change(self, entry)))
 
 
@@ -54,7 +54,7 @@ _REFUSAL = "if generation[1] ~= args[1] or generation[2] ~= args[2] or generatio
 #: the part of that check which compares the number
 _NUMBER = " or generation[3] ~= args[3]"
 
-#: name of a rule in docs/reference/protocol.md → patch that leaves the rule out
+#: switch in docs/reference/protocol.md → patch that leaves its rule out
 LEFT_OUT: dict[str, Callable[[], Omission]] = {
     "token": lambda: _accepting(lambda acceptance, entry: entry._replace(token=acceptance.token)),
     "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),

@@ -29,7 +29,7 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class Source:
-    """Transactions are numbered from 1; each has some captured rows, or none."""
+    """The source's transactions, numbered from 1; each has some captured rows, or none."""
 
     def __init__(self) -> None:
         #: number of captured rows in each transaction

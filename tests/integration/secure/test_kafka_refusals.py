@@ -88,7 +88,7 @@ async def produce(settings: Settings) -> None:
 
 @pytest.mark.parametrize("client", [reader, publisher, dump_api, check_kafka, produce])
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_a_wrong_setting_is_one_line(
+async def test_a_wrong_setting_is_reported_in_one_line(
     sections: dict[str, Section],
     stranger: Authority,
     wrong: str,

@@ -1,4 +1,4 @@
-"""Every client of Kafka with a secure broker: a password over TLS (SCRAM), and a client certificate."""
+"""Services, command line and Spark log in to a secure Kafka: by password over TLS, certificate or OAuth token."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ from integration.dump_api import Api, produce
 from integration.secure.settings import Section, but, count_topics
 from integration.sink_peers import DumpServer, SamplePublisher, describe_table, read, serving
 
-#: py4j leaves the connection of a thread that has ended to the garbage collector
+#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
@@ -60,7 +60,7 @@ async def deadletter(pipeline: Pipeline, *arguments: str) -> str:
     return output.decode()
 
 
-async def test_rows_dumps_and_dead_letters_pass(
+async def test_services_publish_rows_take_dumps_and_replay_dead_letters(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, section: Section
 ) -> None:
     pipeline = make_pipeline(source, schema, kafka=section)
@@ -84,7 +84,7 @@ async def test_rows_dumps_and_dead_letters_pass(
     assert manifest["kafka_offsets"][topic]["0"] > 0
 
 
-async def test_spark_feeds_the_lake_writes_no_secret_there_and_says_why_it_is_refused(
+async def test_the_sink_feeds_the_lake_writes_no_secret_there_and_names_a_wrong_setting(
     spark: SparkSession, kafka: Server, jars: Path, section: Section, stranger: Authority, tmp_path: Path
 ) -> None:
     name = f"sink-{secrets.token_hex(3)}"
@@ -109,7 +109,8 @@ async def test_spark_feeds_the_lake_writes_no_secret_there_and_says_why_it_is_re
         assert written
         assert not any(secret in path.read_bytes() for path in written)
 
-        # From now on Spark is the first to connect: its checkpoint says where to begin.
+        # Also with a checkpoint, the sink asks Kafka for the earliest offsets before it starts Spark's query: that
+        # request is refused.
         wrong, setting = (
             (but(section, sasl={"password": "wrong"}), "kafka.sasl.password")
             if "sasl" in section

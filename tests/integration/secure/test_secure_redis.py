@@ -51,7 +51,7 @@ async def test_the_pipe_runs_over_tls(section: dict[str, Any]) -> None:
         assert await redis.execute_command("ACL", "WHOAMI") == b"app"
 
 
-async def test_each_wrong_setting_is_one_line(section: dict[str, Any], tmp_path: Path) -> None:
+async def test_each_wrong_setting_is_reported_in_one_line(section: dict[str, Any], tmp_path: Path) -> None:
     stranger = Authority(tmp_path)
     (_, port) = section["url"].removesuffix("/0").rsplit(":", 1)
     tls = section["tls"]
