@@ -63,7 +63,7 @@ async def test_t16_a_transaction_is_published_completely_and_once_though_service
     await execute(f"INSERT INTO t {_NUMBERS[source.kind]}")
     for victim in ("publisher", "reader"):
         async with asyncio.timeout(60):
-            await uncommitted.getone()  # it is on its way
+            await uncommitted.getone()  # the transaction is being sent
         await asyncio.to_thread(pipeline.kill, victim)
         progress = await read_progress(settings)
         assert progress is None or progress.transaction == 0, "it was published before it was disturbed: make it larger"

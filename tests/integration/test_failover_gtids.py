@@ -89,7 +89,7 @@ async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_hi
 
 
 async def test_t17_a_transaction_without_gtid_that_comes_next_stops_the_reader(pair: Pair) -> None:
-    """Asked by a GTID set, the server begins with the last file before which no GTID is missing, and would skip it."""
+    """The server would skip the transaction: by GTIDs it begins with the last file before which no GTID is missing."""
     first, _ = pair.servers
     await run(pair.replica, "STOP REPLICA")
     progress = await read_to_the_end(first)
