@@ -108,7 +108,7 @@ cdef Fault write_container(
 ) noexcept nogil:
     """Append an object or array.
 
-    Its layout: count, size, of an object the key entries (offset, length), value entries (type, offset or value), data.
+    Its layout: count, size, an object's key entries (offset, length), value entries (type, offset or value), data.
     """
     cdef bint is_object = kind <= LARGE_OBJECT
     cdef int width = 4 if kind & 1 else 2

@@ -8,7 +8,7 @@ cdef enum:
     KEPT = 4 << 20  # bytes of memory that a buffer keeps for the next events
 
 
-cdef struct Buffer:  # empty if all its bytes are zero
+cdef struct Buffer:  # a struct of zero bytes is an empty buffer
     char* data
     size_t size
     size_t capacity
@@ -32,7 +32,7 @@ cdef inline char* room(Buffer* buffer, size_t size) noexcept nogil:
 
 cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept nogil:
     cdef char* o
-    if size == 0:  # room() returns NULL for an empty buffer, which is not a lack of memory
+    if size == 0:  # room() returns NULL if nothing was ever reserved, which is not a lack of memory
         return Fault.NONE
     o = room(buffer, size)
     if o == NULL:

@@ -1,7 +1,7 @@
 """Where the servers' character sets differ from Python's codecs.
 
-Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree with each other. A question mark stands for
-a code without a character: the servers print it as a question mark, too.
+Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree with each other, except where a comment says
+otherwise. A code without a character is listed with what the servers print for it: a question mark or U+FFFD.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _cells(lead: bytes, row: int, first: int, characters: str) -> dict[bytes, st
     return {lead + bytes([row, trail]): character for trail, character in enumerate(characters, first)}
 
 
-#: charset → Python's codec, and the bytes that the codec converts differently or lacks
+#: charset → Python's codec, and the characters of the bytes that the codec converts differently or lacks
 SINGLE_BYTE: dict[str, tuple[str, dict[int, str]]] = {
     "armscii8": (
         "latin1",
@@ -93,9 +93,11 @@ class MultiByte:
 _SJIS = rb"[\x00-\x7f\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
 _EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
 
-#: The user-defined rows of both Japanese EUC sets. MySQL accepts 8EA0, which has no character, and prints it as "??".
+#: codes that differ in both Japanese EUC sets
 _EUC_JP_DIFFERING = {
+    # MySQL accepts this code, which has no character, and prints it as "??"
     b"\x8e\xa0": "??",
+    # the user-defined rows
     **{
         lead + bytes([row, trail]): chr(first + (row - 0xF5) * 94 + trail - 0xA1)
         for lead, first in ((b"", 0xE000), (b"\x8f", 0xE3AC))
@@ -124,8 +126,8 @@ MULTI_BYTE: dict[str, MultiByte] = {
             "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ?㍉㌔㌢㍍㌘㌧㌃㌶㍑㍗㌍㌦㌣㌫㍊"
             "㌻㎜㎝㎞㎎㎏㏄㎡????????㍻〝〟№㏍℡㊤㊥㊦㊧㊨㈱㈲㈹㍾㍽㍼≒≡∫∮∑√⊥∠∟⊿∵∩∪",
         )
-        # These rows contain compatibility ideographs, which text tools must not normalize.
         | _cells(b"\x8f", 0xF3, 0xF3, "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡ")
+        # Row F4 contains compatibility ideographs: do not edit it with a tool that normalizes Unicode.
         | _cells(
             b"\x8f",
             0xF4,
@@ -143,7 +145,8 @@ MULTI_BYTE: dict[str, MultiByte] = {
     "gb2312": MultiByte(codec="gb2312", code=rb"[\x00-\x7f]|[\xa1-\xf7][\xa1-\xfe]"),
     "gbk": MultiByte(codec="gbk", code=rb"[\x00-\x7f]|[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
     "sjis": MultiByte(codec="shift_jis", code=_SJIS, differing={b"\x81\x5f": "\\"}),
-    # Both servers store surrogates in it; MariaDB prints them as invalid UTF-8, MySQL prints nothing.
+    # Both servers store surrogates in ucs2 columns; MariaDB prints them as invalid UTF-8, MySQL prints nothing. We
+    # refuse surrogates: `code` does not match them.
     "ucs2": MultiByte(codec="utf_16_be", code=rb"[^\xd8-\xdf].", foreign="\U00010000-\U0010ffff"),
     "ujis": MultiByte(codec="euc_jp", code=_EUC_JP, differing={**_EUC_JP_DIFFERING, b"\xa1\xc0": "\\"}),
 }

@@ -34,8 +34,9 @@ def packed_table(charset: str) -> bytes:
 def multi_byte(charset: str) -> Callable[[bytes], str] | None:
     """Return a decoder of a multi-byte set, or None if the set is not known.
 
-    The decoder returns what the server prints, with a question mark for a code that the server stores without a
-    character. It raises UnicodeError for bytes that are not a code of the set, and for a lone surrogate.
+    The decoder returns what the server prints, also for a code that the server stores although it has no character
+    (mostly a question mark). It raises UnicodeError for bytes that are not a code of the set, for a lone surrogate, and
+    in ucs2 for any surrogate.
     """
     if charset in _UTF:
         return partial(bytes.decode, encoding=_UTF[charset])
@@ -43,9 +44,10 @@ def multi_byte(charset: str) -> Callable[[bytes], str] | None:
 
 
 class _Decoder:
-    """Uses Python's codec, unless the text contains a character for which codec and server may differ.
+    """Decodes text of one multi-byte set with Python's codec.
 
-    Such a text, and bytes that the codec can't decode, are decoded code by code.
+    A text with a character for which codec and server may differ, and bytes that the codec can't decode, are decoded
+    code by code.
     """
 
     def __init__(self, charset: str, facts: MultiByte) -> None:
@@ -104,7 +106,7 @@ def to_text(data: bytes, charset: str | None) -> str:
 
 
 def statement(data: bytes, charset: str) -> bytes:
-    """Return a statement as UTF-8. Bytes that its character set does not have (binary literals) are left unchanged."""
+    """Return a statement as UTF-8. Bytes that are invalid in UTF-8 or a multi-byte set (binary literals) are kept."""
     if charset in UTF8 or charset == "binary":
         return data
     try:
@@ -114,7 +116,10 @@ def statement(data: bytes, charset: str) -> bytes:
 
 
 def to_bytes(text: str, charset: str) -> bytes:
-    """Encode text as a column in `charset` stores it. Raises UnicodeError for a character that is not in the set."""
+    """Encode text as a column in `charset` stores it.
+
+    Raises UnicodeError for a character that is not in the set; utf8mb3 and ucs2 are taken to have all of Unicode.
+    """
     if charset in UTF8:
         return text.encode()
     if charset in _UTF or charset == "ucs2":
@@ -135,7 +140,7 @@ def _codes(charset: str) -> dict[str, bytes]:
 class _Codes(dict[str, bytes]):
     """The characters of a set and their codes. A character is added when it first occurs.
 
-    If a character has several codes, the codec's is used, or if the codec has none, the first.
+    If a character has several codes, the codec's is used, or if the codec has none, the first. `known` precedes both.
     """
 
     def __init__(self, facts: MultiByte, known: Mapping[str, bytes] | None = None) -> None:

@@ -153,7 +153,7 @@ class Parts:
             raise ValueError(f"part {number} of {total} follows part {self._number}")
         if flags & 1:
             self._announced = cursor.uint(8)
-        if len(self._event) == self._size:  # the parts before it were kept completely
+        if len(self._event) == self._size:  # all parts before this one were kept completely
             self._event += body[cursor.at :]
         self._size += size - cursor.at
         if self._size > self._limit:

@@ -9,8 +9,8 @@ to the same buffer. The path of a row:
     files         │               └─ tables: finds the table_plan of the rows' table, how its columns are stored
                   └─► transactions, control.py: all other events
 
-All of them write through event_writer. The layouts are those of libs/mysql/binlog/event/*.h in MySQL's source and
-sql/log_event.h in MariaDB's.
+All of them write into event_writer's output. The layouts of events are those of libs/mysql/binlog/event/*.h in MySQL's
+source and sql/log_event.h in MariaDB's.
 """
 
 cimport cython
@@ -339,7 +339,7 @@ cdef class Decoder(EventWriter):
         return 0
 
     cdef int end_skipped(self, const uint8_t* p, size_t kept, size_t size) except -1:
-        """Verify a skipped event. Write OversizedRows for rows, and nothing for other events."""
+        """Verify a skipped event. Write OversizedRows for rows, add a part of a rows event, drop any other event."""
         cdef int kind = p[4]
         cdef size_t checksum = 4 if self.checksum and not self.in_payload else 0
         self.read_header(p, size)

@@ -11,7 +11,7 @@ BinlogError
     ├── DuplicateServerId        another replica uses this server id
     ├── PositionPurged           the server no longer has the log from this position on
     ├── PositionUnknown          the server's log does not have the transaction that this position ends with
-    ├── InvalidPosition          no event starts at this position
+    ├── InvalidPosition          no dump can start at this position
     ├── EngineUnavailable        the chosen engine is not installed, or does not support an option
     ├── ServerRefused            any other error that the server returned
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
@@ -73,7 +73,11 @@ class PositionUnknown(Fatal):
 
 
 class InvalidPosition(Fatal):
-    """No event starts at the position."""
+    """No dump can start at the position.
+
+    No event starts there, it is inside a transaction or malformed, it lacks a GTID set or file that the dump needs, or
+    the server writes no binary log.
+    """
 
 
 class EngineUnavailable(Fatal):
@@ -109,7 +113,7 @@ class PartialRowImage(Fatal):
 
 
 class UnsupportedColumn(Fatal):
-    """A column whose type can't be decoded, or a column or statement whose character set can't."""
+    """The type of a column, or the character set of a column or statement, can't be decoded."""
 
 
 # Error codes, see https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html; MariaDB's own start at 1900.
@@ -142,7 +146,7 @@ _DUMP_REFUSED = {
     4052,  # MariaDB disconnects a replica when another one connects with its server id
 }
 
-# Parts of the texts of these last two errors, in lower case: only the text shows the cause.
+# Parts of the texts of the errors in _DUMP_REFUSED, in lower case: only the text shows the cause.
 _PURGED = ("purged", "could not find", "missing transactions")
 _UNKNOWN = ("is missing the gtid", "not in the master's", "more gtids with the source's server_uuid")
 _DUPLICATE = ("same server_uuid/server_id", "same server_uuid or server_id", "same server_id")

@@ -28,7 +28,8 @@ class EventType(IntEnum):
 
 _E = EventType
 
-#: The events that the decoder skips, because they contain neither rows nor statements.
+#: The events that the decoder skips, because they contain neither rows nor statements. START_ENCRYPTION is skipped only
+#: in a dump; in a file it is an error.
 SKIPPED = frozenset({
     # These only prepare the statement that follows: its variables, or the file that LOAD DATA reads.
     _E.INTVAR, _E.RAND, _E.USER_VAR, _E.APPEND_BLOCK, _E.DELETE_FILE, _E.BEGIN_LOAD_QUERY,

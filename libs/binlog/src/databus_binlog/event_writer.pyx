@@ -46,7 +46,7 @@ cdef class EventWriter(Framer):
         return 0
 
     cdef uint64_t widened(self, uint32_t position) noexcept:
-        """Complete the lower 32 bits of an offset. Offsets never decrease by 1 GiB: such bits have wrapped at 4 GiB."""
+        """Complete the lower 32 bits of an offset. If they decrease by more than 1 GiB, they have wrapped at 4 GiB."""
         cdef uint64_t upper = self.offset & ~<uint64_t> 0xFFFFFFFF
         if self.offset - upper > <uint64_t> position + 0x40000000:
             upper += <uint64_t> 1 << 32

@@ -1,7 +1,8 @@
 """The events of a binlog, as the decoder returns them.
 
-A transaction is `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`. A statement
-outside of a transaction (DDL) is `Gtid, Query`. MariaDB sends no BEGIN; it sets `Gtid.standalone` for such a statement.
+A transaction is usually `Gtid, [Query BEGIN], ([RowsQuery], (Rows | OversizedRows)…)…, (Xid | Query COMMIT)`, and a
+statement outside of a transaction (DDL) is `Gtid, Query`. MariaDB sends no BEGIN; it sets `Gtid.standalone` if a
+statement outside of a transaction follows.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     time: int  #: seconds since 1970, 0 for events that the server creates while sending
     server_id: int  #: id of the server that first wrote the event
     file: str  #: name of the binlog file
-    #: offset of the event's first byte, also beyond 4 GiB; an event in a compressed transaction has the transaction's
+    #: offset of the event's first byte, also beyond 4 GiB; events in a compressed transaction have its start and end
     start: int
     end: int  #: offset of the next event
 
@@ -99,7 +100,7 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
     rows: msgspec.Raw
 
     def images(self) -> list[list[Value]]:
-        """Return `rows` as Python values, in table order."""
+        """Return the row images as lists; each contains the values of the table's columns, in their order."""
         return _decode_images(self.rows)
 
 
@@ -116,7 +117,9 @@ class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
 
     table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
     action: Action
-    size: int  #: bytes of the event, or of its inflated data if only that is above the limit
+    #: bytes of the event, or if only its inflated data is above the limit, bytes of that data; compressed columns are
+    #: counted up to the one that exceeds the limit
+    size: int
     statement_end: bool  #: these are the last rows of the statement
 
 

@@ -11,7 +11,7 @@ cdef enum:
 cdef class Framer:
     """Passes each event to `event`, and a compressed transaction to `payload` piece by piece.
 
-    Events larger than `limit` that `may_skip` allows are skipped: only the first bytes are kept, for `skipped`.
+    Events larger than `limit` are skipped if `may_skip` allows it: only the first bytes are kept, for `end_skipped`.
     """
     cdef readonly object failure  # the error to raise after the events that were already returned
     cdef readonly bint finished  # the server sent the end of the log
@@ -20,7 +20,7 @@ cdef class Framer:
     cdef bint from_file  # the input is a file's content, not a connection's packets
     cdef readonly bint semi_sync  # packets show whether the server expects an acknowledgement
     cdef Buffer part  # the bytes so far of an incomplete event, or of an answer
-    cdef Buffer rest  # input that was left when the output reached its limit
+    cdef Buffer rest  # input that the last call left
     cdef Buffer out
     cdef uint8_t[8] head  # a packet's bytes before those of an event or answer
     cdef int head_size  # bytes in `head`
@@ -32,7 +32,7 @@ cdef class Framer:
     cdef bint paused  # the next event is left for the next call
     cdef size_t payload_left  # bytes of a compressed transaction that have not arrived yet
     cdef size_t limit  # bytes of the largest event that is kept
-    cdef size_t skip_left  # bytes of a larger event that have not arrived yet; its first ones are in `part`
+    cdef size_t skip_left  # bytes of a skipped event that have not arrived yet
 
     # The Decoder overrides these.
     cdef int event(self, const uint8_t* p, size_t size) except -1

@@ -1,8 +1,8 @@
 """Cuts events out of packets and files.
 
-A packet is: length u24, sequence u8, status u8, with semi-sync 0xEF and an acknowledgement flag u8, and an event. An
-event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A packet whose status
-is not EVENT has the server's answer instead: the end of the log, or an error.
+A packet is: length u24, sequence u8, status u8, and an event; in semi-sync 0xEF and an acknowledgement flag u8 precede
+the event. An event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A packet
+whose status is not EVENT has the server's answer instead: the end of the log, or an error.
 
 A file is a magic number of four bytes, and then events.
 """
@@ -77,7 +77,7 @@ cdef class Framer:
         return 0
 
     cdef int frame(self, const uint8_t* data, size_t size) except -1:
-        """Read the rest of the last input and then `data`, until the output reaches its limit."""
+        """Read the rest of the last input and then `data`, until the output reaches its limit or `paused` is set."""
         cdef size_t done
         self.paused = False
         if self.rest.size == 0 and size == 0:
@@ -93,7 +93,7 @@ cdef class Framer:
         return 0
 
     cdef Py_ssize_t read_input(self, const uint8_t* p, size_t size) except -1:
-        """Read packets or a file's content until the output reaches its limit. Return the number of bytes read."""
+        """Read packets or a file's content until the output's limit or a pause. Return the number of bytes read."""
         if self.from_file:
             return self.read_file(p, size)
         return self.read_packets(p, size)
@@ -129,7 +129,7 @@ cdef class Framer:
         return p - first
 
     cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
-        """Fast path: read a packet that is complete and has exactly one event. Return 0 without reading any other."""
+        """Fast path: read a packet if it is complete and has exactly one event; else read nothing and return 0."""
         cdef size_t length
         if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
             return 0
@@ -142,7 +142,7 @@ cdef class Framer:
         return length + 4
 
     cdef int head_length(self) noexcept:
-        """Return the bytes of a packet before those of its event or answer, as far as the bytes in `head` show it."""
+        """Return how many bytes of a packet precede its event or answer, as far as the bytes in `head` show it."""
         if self.continued:
             return 4
         return 7 if self.semi_sync and self.head_size >= 5 and self.head[4] == EVENT else 5

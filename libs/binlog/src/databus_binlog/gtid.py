@@ -230,7 +230,7 @@ class MariaDbGtidPosition(GtidSet):
     def minus(self, other: Self) -> Self:
         """Return the last transaction of each domain in which this position is ahead of the other.
 
-        A domain is also ahead if its last transaction has the same sequence number, but is from another server.
+        It is also ahead in a domain if both last transactions have the same sequence number, but different servers.
         """
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():

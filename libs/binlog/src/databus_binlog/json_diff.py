@@ -23,7 +23,7 @@ class _Cell(NamedTuple):
     from_end: bool
 
     def position(self, count: int) -> int:
-        """Return the cell's index in an array of `count` cells: `count` for a cell after the end, 0 for one before."""
+        """Return the cell's index in an array of `count` cells: `count` if after the end, 0 if before the start."""
         return max(count - 1 - self.number, 0) if self.from_end else min(self.number, count)
 
 
@@ -101,7 +101,7 @@ def _legs(path: str) -> list[_Leg]:
 
 
 def _kind(path: list[_Leg]) -> str:
-    """Describe what a path leads to, without its names."""
+    """Describe what a path leads to, without the names in the path, which are row data."""
     if len(path) < 2:
         return "the root" if path else "an unreadable path"
     return "a cell" if isinstance(path[-1], _Cell) else "a member"

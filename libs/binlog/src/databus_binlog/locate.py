@@ -1,4 +1,4 @@
-"""Turns a file and offset of one server's log into a position that any server understands, by adding the GTID set."""
+"""Adds the GTID set to a file and offset of one server's log, so that other servers understand the position, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompresses TRANSACTION_PAYLOAD (MySQL ≥ 8.0.20), all events of a transaction in one event, piece by piece.
+"""Decompresses TRANSACTION_PAYLOAD, one event with all events of a transaction (MySQL ≥ 8.0.20), piece by piece.
 
 Layout: fields of type, length, value, and after them the payload (libs/mysql/binlog/event/codecs in MySQL's source).
 """
@@ -13,7 +13,7 @@ from databus_binlog.cursor import Cursor
 
 #: Bytes of the event that are decompressed at once: zstd can turn one byte into 32 KiB, so a piece yields up to 16 MiB.
 PIECE = 512
-_MAX_FIELDS_SIZE = 64  # bytes of all fields
+_MAX_FIELDS_SIZE = 64  # bytes of all fields together
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)  # types of fields
 _KNOWN_FIELDS = {_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE}
 _ZSTD, _NONE = 0, 255  # kinds of compression

@@ -21,7 +21,7 @@ cdef struct RowImages:
     Image[2] images
     size_t limit  # bytes that all compressed values together may inflate to
     size_t inflated  # bytes that they have inflated to so far
-    Buffer* scratch  # the inflated value
+    Buffer* scratch  # the inflated value of a compressed column
     Buffer* json  # by column: offset and size, in the output, of the JSON text of the before image
     uint32_t written  # number of images written
     uint32_t failed  # index of the column that a fault is about

@@ -45,7 +45,7 @@ FAULT_CLASSES = {Fault.NO_BEFORE_IMAGE: PartialRowImage, Fault.NO_COLUMNS: Parti
 
 
 cdef int rows_action(int kind) noexcept nogil:
-    """Return the index in ACTIONS for a rows event of version 1 or 2, compressed or not; -1 for any other event."""
+    """Return the index in ACTIONS for a rows event of any kind that is decoded; -1 for any other event."""
     if WRITE_ROWS_V1 <= kind <= DELETE_ROWS_V1:
         return kind - WRITE_ROWS_V1
     if WRITE_ROWS <= kind <= DELETE_ROWS:
@@ -79,7 +79,7 @@ cdef class RowsDecoder:
         return 0
 
     cdef int decode(self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end) except -1:
-        """Read table number u48, flags u16, in version 2 extra data with its size, column count, bitmaps, images."""
+        """Read table number u48, flags u16, [version 2: size u16, extra data], column count, bitmaps, images."""
         cdef bint statement_end
         cdef uint32_t columns
         cdef TablePlan plan = self.plan_of(to, kind, p, end, &statement_end)
@@ -131,7 +131,7 @@ cdef class RowsDecoder:
     cdef TablePlan plan_of(
         self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end
     ):
-        """Read table number u48 and flags u16. Return the table's plan, None if the table is not wanted."""
+        """Read table number u48 and flags u16. Return the table's plan; None if no rows of a wanted table follow."""
         cdef uint64_t number
         cdef TablePlan plan
         to.need(end - p, 8, kind)

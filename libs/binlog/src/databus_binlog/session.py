@@ -60,7 +60,7 @@ async def connect(login: Login) -> AsyncIterator[Session]:
 
 
 class Session:
-    """One connection, from `connect()`. After `dump` the stream owns it; queries then need another session."""
+    """A logged-in connection; `connect()` makes it. After `dump`, queries need another session."""
 
     server: Server
 
@@ -167,7 +167,7 @@ class Session:
         return text.replace("\n", "") if kind == "Previous_gtids" else ""
 
     async def _listed_event(self, file: str, offset: int, *, skip: int = 0) -> tuple[str, str] | None:
-        """Return type and description of the event at an offset, or of a later one after skipping `skip` events."""
+        """Return type and description of the event at an offset, or of the event that is `skip` events after it."""
         sql = f"SHOW BINLOG EVENTS IN %s FROM {offset} LIMIT {skip}, 1"
         try:
             rows = await self.query(sql, (file,), grant=_EVENTS_GRANT)
@@ -302,7 +302,7 @@ class Session:
         if semi_sync:
             await self.query("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         if self.server.flavor == "mysql":
-            # A server ends an older dump of the same replica: MySQL identifies it by this UUID, MariaDB by server_id.
+            # A server ends an older dump of the same replica, which MySQL knows by this UUID and MariaDB by server_id.
             uuid = str(UUID(int=server_id))
             await self.query("SET @slave_uuid = %s, @replica_uuid = %s", (uuid, uuid))
             return

@@ -32,7 +32,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._unread = 0
         self._failure: BaseException | None = None
         self._loop = asyncio.get_running_loop()
-        self._consumer: asyncio.Future[None] | None = None  # the consumer waits in it for bytes or the end
+        self._consumer: asyncio.Future[None] | None = None  # done when bytes or the end arrive; the consumer waits
         self._last_arrival = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True
@@ -61,7 +61,7 @@ class EventStream(asyncio.BufferedProtocol):
 
     @property
     def drained(self) -> bool:
-        """Whether all received events were returned, so that the next call has to wait."""
+        """Whether all received events were returned: the next call of `__anext__` has to wait."""
         return not self._ready and self._decoder.drained
 
     def _regulate(self) -> None:

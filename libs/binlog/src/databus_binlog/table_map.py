@@ -37,7 +37,8 @@ _LABELLED = {_T.ENUM, _T.SET}
 _HASH = re.compile(r"DB_ROW_HASH_\d+")
 _OLD_TEMPORAL = {_T.TIME, _T.DATETIME, _T.TIMESTAMP}
 
-# The types by the size and byte order of their metadata; the metadata of all other types is empty.
+# The types by the size and byte order of their metadata. STRING has a layout of its own (see _type_of), all other types
+# have no metadata.
 _TWO_BYTES_LITTLE_ENDIAN = {_T.VARCHAR, _T.VAR_STRING, _T.VARCHAR_COMPRESSED}
 _TWO_BYTES = {_T.NEWDECIMAL, _T.BIT}
 _ONE_BYTE = {
@@ -47,7 +48,7 @@ _ONE_BYTE = {
 
 
 class ColumnMap(msgspec.Struct, frozen=True, kw_only=True):
-    """One column. A field that the server did not log is None (the name: "")."""
+    """One column. A field that the server did not log is None (name: "", metadata: NOT_LOGGED, visible: True)."""
 
     name: str = ""
     type: int  #: a FieldType, with ENUM and SET distinguished from STRING
@@ -79,7 +80,7 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str  #: equal for equal definitions, independent of the table's number
 
     def described_as(self, complete: TableMap) -> TableMap:
-        """Return `complete`, this description with additions, with a fingerprint that covers the additions."""
+        """Return `complete`, a copy of this description with additions, under a fingerprint that covers them."""
         if complete == self:
             return self
         definition = msgspec.msgpack.encode(complete)
@@ -149,7 +150,7 @@ def _is_hash(column: ColumnMap) -> bool:
 
 
 def _type_of(code: int, metadata: Cursor, flavor: Flavor) -> tuple[int, int]:
-    """Return the real type and its metadata as one number (see ColumnMap.metadata)."""
+    """Return the real type, and the type's metadata as one number (see ColumnMap.metadata)."""
     if code in _TWO_BYTES_LITTLE_ENDIAN:
         return code, metadata.uint(2)
     if code == _T.STRING:
@@ -223,7 +224,7 @@ class _Extra:
         self.collation.update((columns[i], c) for i, c in zip(exceptions[::2], exceptions[1::2], strict=True))
 
     def charset(self, column: int) -> str | None:
-        """Return the column's character set, "collation N" for a collation N that is not in the server's list."""
+        """Return the column's character set: "collation N" if the server's list lacks N, None if none is logged."""
         collation = self.collation.get(column)
         return None if collation is None else self._collations.get(collation, f"collation {collation}")
 

@@ -79,7 +79,7 @@ cdef class Tables:
         return 0
 
     cdef int forget_descriptions(self) except -1:
-        """Call `describe` again for each table: DDL may have changed what table maps do not contain."""
+        """Forget what `describe` has returned: DDL may have changed what table maps do not contain."""
         if self.describe is not None:
             self.plans.clear()
             self.recent = None

@@ -14,7 +14,7 @@ _LAST_KNOWN_FIELD = 11
 
 class _Fields(Cursor):
     def unsigned(self) -> int:
-        """Read a number; the count of low one-bits of its first byte is the number of bytes that follow."""
+        """Read a number. The first byte ends with as many one-bits as bytes follow it."""
         first = self.uint(1)
         if first == 0xFF:
             return self.uint(8)

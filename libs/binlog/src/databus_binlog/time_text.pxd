@@ -108,7 +108,7 @@ cdef inline char* put_timestamp2(char* o, const uint8_t* p, int digits) noexcept
 
 
 # --- the layouts before MySQL 5.6, and MariaDB's own with fractions (mysql56_temporal_format=OFF) -------------------
-# `size` is the number of bytes of a value. A value with a fraction counts units of 10 ** -digits seconds.
+# `size` is the number of bytes of a value. A TIME or DATETIME with a fraction counts units of 10 ** -digits seconds.
 
 cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
     cdef uint64_t value = 1

@@ -29,7 +29,7 @@ cdef enum ExtraGtidFlag:  # MariaDB's second byte of flags
 
 
 cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* end) except -1:
-    """Read sequence u64, domain u32, flags u8, [commit id u64], [XID: format u32, two lengths u8, data], flags u8."""
+    """Read sequence u64, domain u32, flags u8, [commit id u64], [XID: format u32, two lengths u8, data], [flags u8]."""
     cdef char[64] gtid
     cdef char* o
     cdef uint8_t flags
@@ -52,7 +52,7 @@ cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* 
 
 
 cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t* end) except -1:
-    """Read flags u8, UUID, number u64, type 2 u8, last committed i64, sequence i64, commit times of 7 bytes each."""
+    """Read flags u8, UUID, number u64, [u8 with value 2, last committed i64, sequence i64, commit times u56]."""
     cdef uint64_t committed = 0
     cdef char[64] gtid
     cdef char* o = gtid

@@ -1,7 +1,7 @@
 """Converts the library's events into ours.
 
-Apart from values (see `values`), two things differ from the decoder's events: `Gtid.commit_time_us` is always 0, and
-MariaDB sends no RowsQuery to a dump that starts at a file.
+The events equal the decoder's, except that `Gtid.commit_time_us` is always 0, and that MariaDB sends no RowsQuery to a
+dump that starts at a file. `values` converts the columns' values.
 """
 
 from __future__ import annotations

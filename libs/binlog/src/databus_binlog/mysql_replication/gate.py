@@ -38,12 +38,12 @@ _NO_TABLE = 0xFFFFFF  # table number in an event without rows that only ends a s
 
 
 class Gate:
-    """Wraps the library's connection, and describes the last event that it has passed on."""
+    """Wraps the library's connection, and describes the event that was read last."""
 
     head: control.EventHead = (0, 0, "", 0, 0)
     artificial: bool  #: the server created the event while sending; it is not in the file
-    table: TableMap  #: the table of the last table map or rows
-    statement_end: bool  #: the last rows were the last of their statement
+    table: TableMap  #: the table of the last table map or rows event that was passed on
+    statement_end: bool  #: the last rows event was the last one of its statement
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Gate:
             super().__setattr__(name, value)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Cut a command to its header's length: extra bytes make MariaDB reset the connection at the dump's end."""
+        """Cut a packet to the length in its header: extra bytes make MariaDB reset the connection at the dump's end."""
         self._connection._write_bytes(data[: 4 + int.from_bytes(data[:3], "little")])
 
     def _read_packet(self) -> Any:
@@ -96,7 +96,7 @@ class Gate:
     # --- events
 
     def _passes(self, event: bytes) -> bool:
-        """Return whether an event is passed on. Raises BinlogError for one that the library would lose."""
+        """Return whether to pass an event on. Raises BinlogError for an event that the library would lose."""
         try:
             return self._inspect(event)
         except (LookupError, ValueError, struct.error) as error:

@@ -1,4 +1,4 @@
-"""The library's reader, in a thread of its own; iterate over it as over an EventStream."""
+"""Runs the library's reader in a thread of its own. A LibraryStream is iterated over like an EventStream."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from databus_binlog.table_map import TableMap
 
 _MAX_CONNECTIONS = 2  # the library opens one for the log and one for the server's settings
 _PIECE_IMAGES = 1000  # row images after which a piece of a transaction is returned
-_CONTINUED = (Gtid, RowsQuery, Rows)  # events that do not end a transaction
+_CONTINUED = (Gtid, RowsQuery, Rows)  # any other event may end a transaction, and `read` returns after it
 
 
 def open_stream(
@@ -61,7 +61,7 @@ def open_stream(
 
 
 class LibraryStream:
-    """An asynchronous iterator of Events. They are read on demand, so memory is bounded."""
+    """An asynchronous iterator of Events. Events are read on demand, so memory is bounded."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -156,7 +156,7 @@ class Reader:
         )
 
     def read(self) -> Events | None:
-        """Read a transaction, or a piece of a large one. Return None at the end of the log, or if `failure` is set."""
+        """Read a transaction, or a piece of one. Return None at the end of the log, or if `failure` is set."""
         found: list[AnyEvent] = []
         tables: dict[str, TableMap] = {}
         images = 0
@@ -184,9 +184,9 @@ class Reader:
         self._library.close()
 
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
-        """Open the library's connections; the first one reads the log.
+        """Open a connection for the library; on the first one it reads the log.
 
-        Raises Disconnected if the library connects again after a loss: it would read from the start.
+        Raises Disconnected if the library connects again after a loss: it would read from its first position again.
         """
         self._connections += 1
         if self._connections > _MAX_CONNECTIONS:

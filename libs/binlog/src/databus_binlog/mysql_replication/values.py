@@ -173,7 +173,10 @@ def _labelled(column: ColumnMap, library_column: Any) -> Text:
 
 
 def _string(column: ColumnMap, library_column: Any) -> Text:
-    """Convert text, which the library has decoded with Python's codec, or bytes if there is no codec."""
+    """Convert text, which the library has decoded with Python's codec, and binary strings.
+
+    Raises Refused if the codec may differ from the server.
+    """
     codec = RowsEvent.charset_to_encoding(library_column.character_set_name)
     if column.charset == codec == "binary":
         width = column.metadata or 0
