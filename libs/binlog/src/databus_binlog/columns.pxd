@@ -24,7 +24,7 @@ cdef enum Kind:
     # values that follow their length
     BYTES  # copied as they are: UTF-8, VARBINARY, BLOB, GEOMETRY, VECTOR
     PADDED  # BINARY(n): the log drops trailing zero bytes
-    SINGLE_BYTE_TEXT  # a character set of 256 characters
+    SINGLE_BYTE_TEXT  # a character set with one byte per character
     MULTI_BYTE_TEXT  # any other character set except UTF-8
     JSON
 

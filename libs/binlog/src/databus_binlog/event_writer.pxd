@@ -1,4 +1,4 @@
-"""The position of the current event, and the output: msgpack in the shape of the classes in events.py."""
+"""Keeps the current event's position, and writes the output: msgpack in the shape of the classes in events.py."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

@@ -1,4 +1,4 @@
-"""The position of the current event, and the output."""
+"""Keeps the current event's position, and writes the output."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport append

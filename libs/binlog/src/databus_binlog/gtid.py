@@ -56,7 +56,7 @@ class GtidSet(ABC):
 
     @abstractmethod
     def of_sources_in(self, other: Self) -> Self:
-        """Return this set without the sources (MySQL: UUID and tag; MariaDB: domain) that are not in the other set."""
+        """Return the part of this set whose sources (MySQL: UUID and tag; MariaDB: domain) the other set has, too."""
 
     def covers(self, other: Self) -> bool:
         """Return whether everything in the other set is in this one."""
@@ -175,7 +175,7 @@ class MySqlGtidSet(GtidSet):
         return rest
 
     def of_sources_in(self, other: Self) -> Self:
-        """Return this set without the sources (UUID and tag) that are not in the other set."""
+        """Return the part of this set whose sources (UUID and tag) the other set has, too."""
         kept = type(self)()
         kept._intervals = {key: own for key, own in self._intervals.items() if key in other._intervals}
         return kept
@@ -250,7 +250,7 @@ class MariaDbGtidPosition(GtidSet):
         return missing
 
     def of_sources_in(self, other: Self) -> Self:
-        """Return this position without the domains that are not in the other position."""
+        """Return the part of this position whose domains the other position has, too."""
         kept = type(self)()
         kept._last = {domain: last for domain, last in self._last.items() if domain in other._last}
         return kept

@@ -1,4 +1,4 @@
-"""Rows events: which table they are about, and where their row images begin."""
+"""Decodes rows events: finds their table, and where their row images begin."""
 
 cimport cython
 from databus_binlog.buffer cimport Buffer

@@ -1,4 +1,4 @@
-"""Rows events."""
+"""Decodes rows events."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

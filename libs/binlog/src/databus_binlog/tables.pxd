@@ -1,4 +1,4 @@
-"""The table maps that rows refer to by number."""
+"""Keeps the table maps that rows refer to by number."""
 
 from databus_binlog.buffer cimport Buffer
 from databus_binlog.event_writer cimport EventWriter

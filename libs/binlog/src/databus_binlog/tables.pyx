@@ -1,4 +1,4 @@
-"""The table maps that rows refer to by number."""
+"""Keeps the table maps that rows refer to by number."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from databus_binlog.buffer cimport append

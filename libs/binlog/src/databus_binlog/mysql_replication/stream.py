@@ -186,7 +186,7 @@ class Reader:
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
         """Open a connection for the library; on the first one it reads the log.
 
-        Raises Disconnected if the library connects again after a loss: it would read from its first position again.
+        Raises Disconnected if the library connects again after a loss: it would start at the same GTID set again.
         """
         self._connections += 1
         if self._connections > _MAX_CONNECTIONS:
