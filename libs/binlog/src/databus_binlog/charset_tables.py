@@ -95,7 +95,7 @@ _EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
 
 #: codes that differ in both Japanese EUC sets
 _EUC_JP_DIFFERING = {
-    # MySQL accepts this code, which has no character, and prints it as "??"
+    # MySQL stores this code, which has no character, and prints it as "??"; MariaDB refuses it
     b"\x8e\xa0": "??",
     # the user-defined rows
     **{

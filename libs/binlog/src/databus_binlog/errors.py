@@ -14,13 +14,13 @@ BinlogError
     ├── InvalidPosition          no dump can start at this position
     ├── EngineUnavailable        the chosen engine is not installed, or does not support an option
     ├── ServerRefused            any other error that the server returned
-    ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes
-    ├── UnknownEvent             an event type that can't be decoded and may not be skipped
+    ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes, a file that is no readable binlog
+    ├── UnknownEvent             an event that this version or the chosen engine can't decode, and must not skip
     ├── Incident                 the server reports that events are missing from its log
     ├── MissingMetadata          a table map lacks metadata that is needed to decode its columns
     ├── OversizedStatement       a statement is larger than row_limit
     ├── PartialRowImage          a row image lacks columns without which the row can't be decoded
-    └── UnsupportedColumn        the type of a column, or the character set of a column or statement, can't be decoded
+    └── UnsupportedColumn        a type, value or character set that can't be decoded, of a column or statement
 
 The messages are one line each; they name positions and tables, never row data.
 """
@@ -89,11 +89,11 @@ class ServerRefused(Fatal):
 
 
 class CorruptEvent(Fatal):
-    """Wrong checksum, truncated or inconsistent bytes."""
+    """Wrong checksum, truncated or inconsistent bytes, or a file that is no readable binlog."""
 
 
 class UnknownEvent(Fatal):
-    """An event whose type can't be decoded and which is not marked as ignorable."""
+    """This version or the chosen engine can't decode an event, and must not skip it."""
 
 
 class Incident(Fatal):
@@ -113,7 +113,7 @@ class PartialRowImage(Fatal):
 
 
 class UnsupportedColumn(Fatal):
-    """The type of a column, or the character set of a column or statement, can't be decoded."""
+    """The type, character set or value of a column, or the character set of a statement, is not supported."""
 
 
 # Error codes, see https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html; MariaDB's own start at 1900.
