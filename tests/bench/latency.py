@@ -22,11 +22,11 @@ from writer import Pace
 from devstack import Server, Stack
 
 RATE, SECONDS, CONNECTIONS = 2_000, 20, 4
-#: if the writer falls behind by more than so many seconds, the bench fails
+#: if the writer falls behind by more than this many seconds, the bench fails
 LATE = 0.2
 #: seconds that the pipeline may take to publish the last rows; then the bench fails
 TIMEOUT = 60
-#: milliseconds for each percentile
+#: goals: percentile → milliseconds
 GOALS = {50: 20, 99: 100}
 
 

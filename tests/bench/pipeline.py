@@ -1,7 +1,7 @@
 """From the binlog to Kafka: the speed of our services, a baseline and the bare socket, and the latency of a commit.
 
-Services, baseline and socket read the same log from the same server, alternately, on the same processors as Kafka and
-Redis.
+Services, baseline and socket read the same log from the same server, alternately. The server and the reader of the bare
+socket each run on one processor; services, baseline, Kafka and Redis may use all.
 """
 
 import argparse
@@ -128,7 +128,7 @@ async def _timed(pipeline: Pipeline, log: Log, env: Environment) -> Delivery:
         Redis.from_url(env.redis.url, socket_timeout=None) as redis,
     ):
         pipeline.spawn("reader")
-        await redis.xread({stream: "1-0"}, block=30_000)  # entry 1 has the start position, entry 2 the first rows
+        await redis.xread({stream: "1-0"}, block=30_000)  # 1-0 has the start position, 2-0 the first rows
         pids = env.pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
         before, begin = {name: cpu(pid) for name, pid in pids.items()}, time.perf_counter()
         await wait_until_committed(progress, log)

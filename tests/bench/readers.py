@@ -1,6 +1,6 @@
 """The readers that the benches compare. Each run is a new process.
 
-As a script, it reads a `Task` from standard input and writes a `Run` to standard output.
+As a script, this module reads a `Task` from standard input and writes a `Run` to standard output.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from databus_binlog import EventStream, Login, Position, Rows, commands
 from databus_binlog.session import connect
 
 SERVER_ID = 4711
-#: A run reads the log repeatedly for at least so many seconds: other load on the machine would distort a shorter one.
+#: A run reads the log repeatedly for at least this many seconds: other load on the machine would distort a shorter one.
 SHORTEST = 0.6
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to read: the log from the start of `file`; `library` reads it only up to `tenth`."""
+    """What to read: the log from the start of `file`; `library` and baseline.py read it only up to `tenth`."""
 
-    #: one of READERS
+    #: one of READERS; in baseline.py, its variant
     reader: str
     host: str
     port: int
@@ -42,13 +42,13 @@ class Task:
     file: str
     #: offset at which the first tenth of the rows ends
     tenth: int
-    #: the processor to run on
+    #: the processor to run on; baseline.py uses all
     cpu: int
 
 
 @dataclass(frozen=True)
 class Run:
-    """The result of reading the log, from the dump command to the log's end; times are the average of all passes."""
+    """The result of reading the log to its end, timed from after the dump command; times are averages of all passes."""
 
     #: row images read; bytes for `drain`
     count: int

@@ -46,7 +46,7 @@ _BASE = {
     "kafka": {"security_protocol": "SASL_SSL", "sasl": {"mechanism": "OAUTHBEARER", "oauth": _OAUTH}},
 }
 
-#: valid and invalid values of each kind of setting
+#: kind of setting → valid and invalid values
 _SAMPLES: dict[str, list[Any]] = {
     "size": [1, "256MiB", "1 KiB", "8B", 0, -1, "8MB", "MiB", "1.5GiB"],
     "duration": [1, 0.5, "500ms", "1.5s", "90 m", "6h", "1d", 0, -1, "5w", "s"],
@@ -107,7 +107,7 @@ def test_the_reference_links_settings_to_pages_that_exist() -> None:
     assert all((_ROOT / "docs" / "reference" / page).exists() for page in pages)
 
 
-def test_the_chart_accepts_every_setting_that_it_does_not_set_itself() -> None:
+def test_the_chart_accepts_every_setting_that_it_neither_sets_itself_nor_excludes() -> None:
     own = set_by_chart()
     assert "spark.lake" in own
     assert own <= _SETTINGS.keys()

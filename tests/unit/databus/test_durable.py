@@ -73,7 +73,7 @@ async def test_a_new_manifest_and_its_folder_are_synced(target: Path, synced: Sy
     assert [number for number, _ in synced] == [inode(path) for path in expected]
 
 
-def test_no_other_module_syncs_files() -> None:
+def test_no_module_but_durable_syncs_files() -> None:
     sources = [path for part in ("libs", "services") for path in (_ROOT / part).glob("*/src/**/*.py")]
     assert len(sources) > 100
     assert [path.name for path in sources if "fsync(" in path.read_text()] == ["durable.py"]

@@ -1,4 +1,4 @@
-"""The records of the schema history, and which topics are ours."""
+"""The records of the schema history; and the pattern of table topics, which leaves out our own topics."""
 
 import re
 

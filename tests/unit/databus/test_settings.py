@@ -1,4 +1,4 @@
-"""The configuration file: units, overrides, secrets, and errors, all of which are reported at once."""
+"""The configuration file: units, overrides and secrets; and its errors, which are all reported at once."""
 
 from pathlib import Path
 

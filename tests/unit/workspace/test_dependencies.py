@@ -1,4 +1,4 @@
-"""A distribution declares exactly the packages that it imports, and a lock contains exactly the declared packages."""
+"""A distribution declares exactly what it imports; a lock contains exactly that and its dependencies."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[3]
 #: distributions that are installed from a lock of their own
 INSTALLED = ["databus", *(f"databus-{service}" for service in ("reader", "publisher", "dump-api", "spark-sink"))]
-#: package that we declare for another package, which imports it without declaring it
+#: package that we may declare without importing it → package that imports it without declaring it
 FOR_OTHERS = {"cryptography": "asyncmy", "pynacl": "asyncmy"}
 OPTIONAL_ENGINE = "databus_binlog.mysql_replication"
 _PYX_IMPORT = re.compile(r"^\s*(?:from ([\w.]+) import \(?([\w, ]*)|import ([\w.]+))", re.MULTILINE)
@@ -150,7 +150,7 @@ def distributions_of(packages: Iterable[str]) -> set[str]:
 
 
 def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
-    """Return the requirements that a distribution and those of our distributions that it requires have of others."""
+    """Return, by name, what a distribution requires of others, itself or through our other distributions."""
     found: dict[str, Requirement] = {}
     waiting, seen = [(name, extra) for extra in ("", *extras)], set()
     while waiting:
@@ -197,7 +197,7 @@ def test_a_distribution_declares_what_its_modules_import(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTALLED)
-def test_a_program_requires_exactly_what_it_imports_through_our_libraries(name: str) -> None:
+def test_a_program_requires_exactly_what_it_imports_itself_or_through_our_libraries(name: str) -> None:
     reached = reached_from(members()[name].modules)
     assert OPTIONAL_ENGINE not in reached.modules
     others = distributions_of(reached.others)

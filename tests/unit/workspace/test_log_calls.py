@@ -43,7 +43,7 @@ def events(tree: ast.AST) -> Iterator[str]:
 
 
 def wrong_calls(tree: ast.AST) -> list[int]:
-    """Return the line numbers of log calls whose first argument has no LogEvent."""
+    """Return the line numbers of log calls whose first argument contains no LogEvent."""
     loggers = {
         target.id
         for node in ast.walk(tree)

@@ -37,5 +37,5 @@ def test_every_step_names_a_class_or_function_that_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_path_has_6_to_20_files(page: Path) -> None:
+def test_a_page_names_6_to_20_files(page: Path) -> None:
     assert 5 < len({file for file, _ in steps(page)}) <= 20

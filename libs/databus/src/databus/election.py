@@ -7,9 +7,10 @@ active replica.
 A standby tries to acquire the lease every 0.2 times `renew`, so one takes over within 3 times `renew` after the last
 renewal. The duration of a Kubernetes lease is rounded up to full seconds, so there it may take up to 1 s longer.
 
-Without the election several readers would keep ending one another's generations of the pipe. With `exactly_once`,
-safety does not depend on the election: two replicas may work at once, because a process was suspended or the storage
-lost the lease, but a generation accepts the entries of one reader only, and Kafka fences all publishers but the newest.
+Without the election several readers would keep ending one another's generations (see `databus.pipe`). With
+`exactly_once`, safety does not depend on the election: two replicas may work at once, because a process was suspended
+or the storage lost the lease, but a generation accepts the entries of one reader only, and Kafka fences all publishers
+but the newest.
 """
 
 import asyncio
@@ -46,7 +47,8 @@ _POLL = 0.2
 
 #: timeout for reading or releasing the lease after the work has ended
 _RELEASE_SECONDS = 2.0
-#: pause until the work is cancelled again: a client may swallow a cancellation while it disconnects, which takes less
+#: pause until the work is cancelled again, because a client that is disconnecting may swallow a cancellation. The pause
+#: is longer than a client needs to disconnect.
 _LEAVE_SECONDS = 8.0
 #: why a lease was lost before the next renewal was tried
 _SUSPENDED = "this process was suspended or blocked"
@@ -209,7 +211,7 @@ class _Term:
             pause, reason = self._renew, _SUSPENDED
 
     async def _another_may_be_active(self) -> bool:
-        """Return whether the deadline has passed or another replica holds the lease; False if the storage is silent."""
+        """Return whether the deadline has passed or the storage names another holder; False if it does not answer."""
         with suppress(DatabusError, TimeoutError):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 return self._clock() >= self._deadline or await self._lease.holder() not in (None, self._lease.me)

@@ -39,7 +39,7 @@ START_OVER = (
 
 
 class DatabusError(Exception):
-    """The base class of all our errors. The message is one line: what happened, where, what to do."""
+    """The base class of all our errors. Each line of the message is one fault: what happened, where, what to do."""
 
     exit_code = 1
     #: fields of the error's log line; each `logs.bound` block that the error leaves adds its own
@@ -52,7 +52,7 @@ class RetryableError(DatabusError):
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
     #: name of the dependency in the log
     dependency = ""
-    #: the source's host that is unavailable; empty for all of them, or for another dependency
+    #: the host of the source that is unavailable; empty if all hosts are, or for another dependency
     host = ""
 
 

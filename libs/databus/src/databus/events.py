@@ -1,9 +1,11 @@
 """The events that the reader sends to the publisher: tables, transactions, rows, DDL and positions.
 
 They are encoded as msgpack. Structs sent for each binlog event are arrays with an integer tag, to be small. A `Table`
-is a map, sent once per generation; events refer to it by its fingerprint. A generation is `(TableDefinition |
-SchemaDefinition)* Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow |
-QueryEvent)* Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
+is a map, sent only if it differs from the last one sent for the same table; events refer to it by its fingerprint.
+
+A generation, which is one use of the pipe, has the events `(TableDefinition | SchemaDefinition)* Start (Heartbeat |
+Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)* End?`. Definitions before
+`Start` are sent only when a pipeline begins.
 
 GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
 executed since the last `Start`, `Commit` or `Heartbeat`.

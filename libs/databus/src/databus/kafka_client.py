@@ -1,4 +1,4 @@
-"""All clients of Kafka are made here, so that security and errors are the same for all.
+"""All clients of Kafka but Spark's are made here, so that security and errors are the same for all of them.
 
 `consumer`, `admin` and `producer` start a client before their block and always stop it afterwards. Errors of aiokafka
 leave the block as errors of ours; the error of a failed connection contains the reason.
@@ -22,7 +22,7 @@ Isolation: TypeAlias = Literal["read_committed", "read_uncommitted"]
 
 #: timeout for the start of a client; without a transaction coordinator aiokafka would retry for ever
 _START_SECONDS = 30
-#: how long a producer that is stopped may deliver what was sent
+#: how long a producer that is being stopped may take to deliver what was sent
 _STOP_SECONDS = 5
 #: timeout for the next records of a partition; without a partition leader aiokafka would wait for ever
 _READ_SECONDS = 60

@@ -1,9 +1,9 @@
 """The schema history in Kafka: each table of the captured schemas as it is defined at the pipeline's progress.
 
-The topic is compacted. It is written in the same transactions as the progress. The first transaction also writes the
-head record, which shows that the history was started with the pipeline. The history starts with all tables of the
-captured schemas, or with none if the binlog names columns and `reader.start` is not `latest`. The reader stops at rows
-whose columns are named neither in the binlog nor in the history.
+The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
+progress. The first commit also writes the head record, which shows that the history was started with the pipeline. The
+history starts with all tables of the captured schemas, or with none if the binlog names columns and `reader.start` is
+not `latest`. The reader stops at rows whose columns are named neither in the binlog nor in the history.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class SchemaHistory:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: schema → its default character set
     charsets: dict[str, str] = field(default_factory=dict)
-    #: whether the history was started with the pipeline, so that no table is missing
+    #: whether the history has the head record: it was started with the pipeline, and lacks no table that it should have
     complete: bool = False
 
 

@@ -1,7 +1,7 @@
 """Turn the section `kafka` into the settings of Kafka's Java clients, which Spark uses.
 
-The client's certificate and key are passed as text. As a file Java accepts only one that contains both, and it cannot
-read a key that OpenSSL encrypted, or a key in a format older than PKCS#8.
+The client's certificate and key are passed as text, not as files. Java would accept only a single file that contains
+both, and it can read neither a key that OpenSSL encrypted nor a key in a format older than PKCS#8.
 """
 
 import re

@@ -15,14 +15,14 @@ from aiokafka.errors import (
 
 #: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
-#: how often the settings of a topic are requested, every 0.1 s, until the broker knows the topic
+#: how many times the settings of a topic are requested at most, every 0.1 s, until the broker knows the topic
 _TRIES = 20
 
 
 async def partition_counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
     """List all topics, each with the number of its partitions.
 
-    A request for one topic by its name would make many brokers create it.
+    A request for one topic by its name would create it on brokers with `auto.create.topics.enable`.
     """
     return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
 
@@ -36,11 +36,11 @@ async def partitions_of(admin: AIOKafkaAdminClient, wanted: Callable[[str], bool
 
 
 async def offsets_of(consumer: AIOKafkaConsumer, partition: TopicPartition) -> tuple[int, int] | None:
-    """Return the first offset of a partition and the one after its last record; None if the topic does not exist.
+    """Return the first offset of a partition and its end; None if the topic does not exist.
 
     The end is the last stable offset for a `read_committed` consumer, else the high watermark.
     """
-    if partition.topic not in await consumer.topics():  # a request for one topic would make many brokers create it
+    if partition.topic not in await consumer.topics():  # see partition_counts
         return None
     begin = await consumer.beginning_offsets([partition])
     end = await consumer.end_offsets([partition])

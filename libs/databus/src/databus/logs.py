@@ -63,7 +63,7 @@ _log = get_logger(__name__)
 
 @contextmanager
 def bound(**fields: Unpack[Fields]) -> Iterator[None]:
-    """Add these fields to every line of the block and of the tasks and threads that it starts.
+    """Add these fields to every line of the block, and of the tasks and `asyncio.to_thread` calls that it starts.
 
     An error of ours that leaves the block gets the fields, too.
     """

@@ -1,6 +1,7 @@
 """The names of every Redis key, Kafka topic, transactional id and Kubernetes Lease.
 
-The braces put all keys of a pipeline into one hash slot, so that a Redis function can use them together in a cluster.
+The braces in Redis keys put all keys of a pipeline into one hash slot, so that a Redis function can use them together
+in a cluster.
 """
 
 import re
@@ -53,7 +54,7 @@ def leader_key(pipeline: str, role: str) -> str:
 
 
 def leader_lease(pipeline: str, role: str) -> str:
-    """Kubernetes Lease of the active replica of a service. The chart grants access to it by the same rule."""
+    """Kubernetes Lease of the active replica of a service. The Helm chart derives the same name, to grant access."""
     plain = pipeline.lower().replace("_", "-")
     if plain != pipeline:  # pipelines that differ only in case must not share a lease
         plain += f"-{sha256(pipeline.encode()).hexdigest()[:8]}"

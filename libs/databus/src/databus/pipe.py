@@ -1,10 +1,10 @@
 """The hand-over from reader to publisher through a Redis stream, which may lose anything at any time.
 
 The publisher opens a *generation*: a new token, the progress to resume from, an empty stream. One reader claims it with
-a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, of the
-generation's first claim, with exactly the next number. Anything else ends the generation, and a new one is opened from
-the progress in Kafka. This check by the publisher makes the hand-over safe. Redis refuses such entries too, but only to
-let the reader know early.
+a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, with
+the same claim as the generation's first entry and with exactly the next number. Anything else ends the generation, and
+a new one is opened from the progress in Kafka. This check by the publisher makes the hand-over safe. Redis refuses such
+entries too, but only to let the reader know early.
 """
 
 import secrets
@@ -145,7 +145,7 @@ class PublisherEnd(_End):
     _bytes = 0
     #: size of the largest entry since the stream was last empty, in bytes, as of the last trim
     _largest = 0
-    #: whether the last `take` emptied the stream
+    #: whether the last `take` read everything that was in the stream
     drained = False
 
     @property

@@ -1,4 +1,7 @@
-"""How far a pipeline has published. The source of truth is a Kafka record, committed together with the data (ADR 2)."""
+"""How far a pipeline has published. The source of truth is a Kafka record.
+
+With `exactly_once` it is written in the transaction of the data, else after the data is delivered (ADR 2).
+"""
 
 import msgspec
 

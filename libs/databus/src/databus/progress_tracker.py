@@ -17,7 +17,7 @@ class ProgressTracker:
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
         self._in_order = False
         self._begin: Begin | None = None
-        #: whether there is progress since the last one that was taken
+        #: whether there is progress since the last call of `take`
         self.moved = False
 
     @property

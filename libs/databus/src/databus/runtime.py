@@ -2,7 +2,7 @@
 
 `serve` runs the service's work until it ends, fails with a fatal error, or the process receives SIGTERM or SIGINT. A
 signal cancels the work, which has `terminationGracePeriodSeconds` (30 s in Kubernetes) to finish its current step. The
-successor reads again what was not committed by then.
+next process reads again what was not committed by then.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _LONGEST_PAUSE = 30.0
 #: pause until the work is cancelled again: a client may have swallowed the first cancellation, or a step may hang. The
 #: pause is well below the 30 s that Kubernetes waits.
 _STOP_SECONDS = 8.0
-#: time without a step after which the work is stuck: all timeouts for dependencies are shorter
+#: time without a step after which the work counts as stuck: all timeouts for dependencies are shorter
 _STUCK_SECONDS = 300.0
 
 
@@ -46,7 +46,8 @@ _STUCK_SECONDS = 300.0
 class Health:
     """The state of a service, for /readyz and /healthz.
 
-    A service is not ready while a dependency is unavailable. It is not alive if its work has taken no step for 300 s.
+    A service is not ready while a dependency that it needs now is unavailable. It is not alive if its work has taken no
+    step for 300 s.
     """
 
     ready: bool = False
@@ -104,7 +105,7 @@ def main(
 ) -> None:
     """Run a service as a program and exit.
 
-    `listen` selects its HTTP address, `run` is its work, `check` only validates and connects (for `--check`),
+    `listen` selects its HTTP address, `run` is its work, `check` validates and connects (for `--check`),
     `until_idle` is work that ends when there is nothing left to do (for `--until-idle`), and `app` builds the HTTP
     application from (settings, health) of a service that serves more than health and metrics.
     """

@@ -43,7 +43,7 @@ async def request(redis: Redis, pipeline: str, host: str) -> SwitchRequest:
 
 
 async def result(redis: Redis, pipeline: str, switch: SwitchRequest, seconds: int) -> SwitchResult | None:
-    """Wait for the result of a request for fewer seconds than the socket timeout; None if there is none yet."""
+    """Wait for the result of a request; None if there is none after `seconds` (less than Redis' socket timeout)."""
     popped = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, switch.id)], timeout=seconds))
     return msgspec.json.decode(popped[1], type=SwitchResult) if popped else None
 

@@ -86,7 +86,7 @@ def _start(stack: Stack, kind: Kind, progress: ProgressDisplay) -> None:
 
 
 def down(options: argparse.Namespace) -> int:
-    """Stop the services and servers of this folder, and those of a killed demo or test session."""
+    """Stop the services and servers of this folder, and all that demos and test sessions have started in it."""
     playground.stop(options.home)
     tests = sorted((options.home / "tests").glob("*/"))
     with ProgressDisplay() as progress, ThreadPoolExecutor(len(KINDS)) as pool:
@@ -109,7 +109,7 @@ def status(options: argparse.Namespace) -> int:
 
 
 def env(options: argparse.Namespace) -> int:
-    """Print one `export` line for each running server."""
+    """Print one `export` line for each running server whose address a variable can name."""
     for entry in Stack(options.home).status():
         if entry.server and entry.kind in VARIABLES:
             print(f"export {VARIABLES[entry.kind][0]}={shlex.quote(entry.server.url)}")
@@ -117,7 +117,7 @@ def env(options: argparse.Namespace) -> int:
 
 
 def copy_jars(options: argparse.Namespace) -> int:
-    """Print the folder with the jars of a pom."""
+    """Download the jars of a pom, unless the cache has them, and print their folder."""
     with ProgressDisplay() as progress:
         folder = jars.resolve(options.pom, lambda text: progress.say("jars", text))
     print(folder)

@@ -1,4 +1,4 @@
-"""Kafka with the security of a managed service: connections are encrypted, clients need a password or a certificate."""
+"""Kafka with TLS listeners as in a managed service, for clients that log in or have a certificate, and a plain one."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ listener.name.login.oauthbearer.sasl.oauthbearer.expected.audience=kafka
 
 
 class SecureKafka(Kafka):
-    """A broker with two more listeners: LOGIN, for every mechanism of SASL over TLS, and MTLS, for client certificates.
+    """A broker with two more listeners, over TLS: LOGIN, for each SASL mechanism of Databus, and MTLS, for mutual TLS.
 
     Its folder has `ca.pem`, `client.pem` (certificate and key), the public keys that verify OAUTHBEARER's tokens
     (`jwks.json`, at first without keys), and for each of the two listeners the section `kafka` of a configuration:

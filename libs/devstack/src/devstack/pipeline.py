@@ -88,7 +88,7 @@ class Pipeline:
         raise DevstackError(f"{service} {what}; the end of {log}:\n{tail(log)}")
 
     def wait_ended(self, service: Service, seconds: float) -> None:
-        """Wait until a service ends by itself. Raises DevstackError with its last log lines if it still runs then."""
+        """Wait until a service ends by itself. Raises DevstackError with its last log lines after `seconds`."""
         until = time.monotonic() + seconds
         while self.pid(service):
             if time.monotonic() > until:

@@ -44,7 +44,7 @@ class Registry:
     async def ping(self, server: Server) -> None:
         """Request the schema types that it supports."""
         try:
-            # Checked first, because making a client loads the CAs, which takes 30 ms of CPU.
+            # The port is tried first, because making a client loads the CAs, which takes 30 ms of CPU.
             async with asyncio.timeout(_CONNECT_SECONDS):
                 _, writer = await asyncio.open_connection(server.host, server.port)
             writer.close()

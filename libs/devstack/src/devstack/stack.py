@@ -63,7 +63,7 @@ class Stack:
     def start(self, kind: Kind, *options: str) -> Server:
         """Return a server of this kind that answers: the one the environment names, a running one, or a new one.
 
-        `options` are added to the command line of a new server.
+        `options` are added to the command line if the server has to be started.
         """
         say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
@@ -96,7 +96,7 @@ class Stack:
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Kill all servers, because some take long to stop, and remove all their state except the logs."""
+        """Kill all servers, because some take long to stop, and remove their data; the next start makes new servers."""
         for kind in KINDS:
             self._end(kind, Process.kill)
             (self.home / kind / "instance.json").unlink(missing_ok=True)

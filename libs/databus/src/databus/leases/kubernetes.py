@@ -74,9 +74,9 @@ class KubernetesLease:
         self._api = api
         self._name = name
         self._seconds = math.ceil(duration)
-        #: the `spec` of another holder that was read last
+        #: the last `spec` that was read while another candidate was the holder
         self._seen: Json = {}
-        #: when it was read for the first time, on the monotonic clock
+        #: when that `spec` was read for the first time, on the monotonic clock
         self._since = 0.0
 
     async def take(self) -> str:

@@ -60,7 +60,7 @@ AnyStart: TypeAlias = StartLatest | StartEarliest | StartAt | StartAfterGtids | 
 
 
 def parse_start(value: object) -> AnyStart:
-    """Parse the text of `reader.start`, or the text of a value that is parsed already. Raises ValueError."""
+    """Parse the value of `reader.start`, also one that is parsed already. Raises ValueError."""
     text = str(value)
     if text == "latest":
         return StartLatest()

@@ -38,7 +38,7 @@ class ClientTls(Section):
         return self
 
     def context(self) -> ssl.SSLContext:
-        """Read the files. Raises TlsFailed."""
+        """Read the files and return the TLS context for a connection. Raises TlsFailed."""
         return Tls(
             ca=self.ca_file,
             certificate=self.cert_file,

@@ -60,7 +60,7 @@ async def progress(pipeline: Pipeline) -> AsyncGenerator[dict[str, Any], None]:
 
 
 async def until_published(source: Server, pipeline: Pipeline) -> None:
-    """Wait until the pipeline's progress is at the end of the binlog."""
+    """Wait until the pipeline's progress reaches the end that the binlog has at the call."""
     connection = await shop.connect(source)
     async with connection, connection.cursor() as cursor:
         await cursor.execute("SHOW MASTER STATUS")
@@ -77,7 +77,7 @@ def _number(file: str) -> int:
 
 
 async def until_in_lake(pipeline: Pipeline) -> None:
-    """Wait until the sink has read all topics to their ends."""
+    """Wait until the sink has read the topics of all tables to the ends that they have at the call."""
     async with _consumer(pipeline) as consumer:
         topics = [name for name in await consumer.topics() if name.startswith(f"{pipeline.name}.")]
         ends = await consumer.end_offsets([TopicPartition(topic, 0) for topic in topics])

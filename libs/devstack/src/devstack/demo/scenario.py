@@ -31,7 +31,7 @@ class DemoResult:
     """The result of a demo."""
 
     comparisons: list[compare.Comparison]
-    #: number of rows in the change log of each table
+    #: table → number of rows in its change log
     changes: dict[str, int]
     #: seconds from the last commit of the load until Kafka had it
     kafka_lag: float
