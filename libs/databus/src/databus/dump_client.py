@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 class DumpApi:
-    """A connection to dump-api. Every method raises DumpApiUnavailable or DumpUnusable."""
+    """A connection to dump-api. Every method may raise DumpApiUnavailable or DumpUnusable."""
 
     def __init__(self, url: str, poll: float = 1.0) -> None:
         """Connect on first use. `poll` is the pause in seconds between two checks of a dump that is being taken."""

@@ -43,7 +43,7 @@ class DumpFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The description of one dump: its state, tables and files, its position in the source, and offsets in Kafka."""
+    """A versioned snapshot, tied to a position of the source and to Kafka offsets."""
 
     id: str
     #: name of the pipeline

@@ -125,13 +125,13 @@ class ReaderEnd(_End):
         return decode_progress(start)
 
     async def append(self, payload: bytes) -> int:
-        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if it is refused."""
+        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if Redis refuses the entry."""
         backlog = await self._call("append", self._token, self._claim, self._number, payload)
         self._number += 1
         return cast(int, backlog)
 
     async def backlog(self) -> int:
-        """Return the bytes in the stream that are not published yet. Raises GenerationLost as `append` does."""
+        """Return the bytes in the stream that are not published yet. Raises GenerationLost if our claim is over."""
         return cast(int, await self._call("backlog", self._token, self._claim))
 
 
@@ -163,7 +163,7 @@ class PublisherEnd(_End):
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
         """Read up to `count` entries, fewer if they are large. Wait for the first up to `block_ms` (None: do not wait).
 
-        Raises GenerationLost if an entry is not the expected one or the generation is no longer open.
+        Raises GenerationLost for an unexpected entry, or if the generation has ended and none arrives in `block_ms`.
         """
         position = f"{self._acceptance.next}-0"  # the id of the last accepted entry: its number plus one
         count = max(1, min(count, _TAKE_BYTES // (self._largest or 1)))
@@ -184,7 +184,7 @@ class PublisherEnd(_End):
         return entries
 
     async def trim(self, entries: Sequence[Entry] = ()) -> None:
-        """Remove these published entries, the oldest in the stream. Raises GenerationLost as `take` does."""
+        """Remove these published entries, the stream's oldest. Raises GenerationLost if the generation has ended."""
         self._trimmed += len(entries)
         self._bytes += sum(len(entry.payload) for entry in entries)
         largest = await self._call("trim", self._acceptance.token, self._trimmed, self._bytes)

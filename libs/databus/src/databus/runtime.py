@@ -1,8 +1,8 @@
 """What all services share: command line, logging, health and metrics over HTTP, retries, exit codes.
 
 `serve` runs the service's work until it ends, fails with a fatal error, or the process receives SIGTERM or SIGINT. A
-signal cancels the work, which has `terminationGracePeriodSeconds` (30 s in Kubernetes) to finish its current step. The
-next process reads again what was not committed by then.
+signal cancels the work, which has 8 s to finish its current step; then the step is cancelled, too. The next process
+reads again what was not committed by then.
 """
 
 import argparse
