@@ -1,4 +1,4 @@
-"""Outages of dependencies: each is logged once when it begins and once when it ends, not at each retry."""
+"""Outages of dependencies: each is logged once when it begins and once when it ends; retries only at level debug."""
 
 import time
 from collections.abc import Container

@@ -33,9 +33,9 @@ class DemoResult:
     comparisons: list[compare.Comparison]
     #: table → number of rows in its change log
     changes: dict[str, int]
-    #: seconds from the last commit of the load until Kafka had it
+    #: seconds until Kafka had all changes, counted from when the load had ended and the sink had started
     kafka_lag: float
-    #: seconds from the last commit of the load until the lake had it
+    #: seconds until the lake had all changes, counted from the same moment
     lake_lag: float
 
     @property
