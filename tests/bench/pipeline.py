@@ -111,7 +111,7 @@ def speed(
 
 
 def deliver(server: Server, log: Log, env: Environment, message_format: str) -> Delivery:
-    """Let a new pipeline publish the server's log, and fail unless the topic has exactly the rows of the log."""
+    """Let a new pipeline publish the server's log, and fail unless the topic has as many row images as the log."""
     publisher = {"format": message_format, "options": OPTIONS.get(message_format, {})}
     with pipeline_of(server, env, "earliest", publisher) as pipeline:
         pipeline.start_all("publisher")

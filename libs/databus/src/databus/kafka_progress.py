@@ -22,7 +22,8 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     """Read the last committed progress; None if there never was one. The topic is not created.
 
     Reading stops at the last stable offset, before any open transaction. With `to_end` it continues to the high
-    watermark and waits until open transactions have ended. A producer that has just fenced its predecessor needs this.
+    watermark and waits until open transactions have ended, so that no commit before the call is missed. With `to_end`
+    the topic must exist.
 
     Raises KafkaUnavailable, FatalError if Kafka refuses access, and ProgressCorrupt for a record that cannot be read.
     """
@@ -31,7 +32,7 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     async with consumer(settings.kafka, isolation) as reading:
         bounds = await offsets_of(reading, partition)
     if bounds is None and to_end:
-        # The producer has just created the topic. A broker that does not know it yet must not make us start over.
+        # The publisher has created the topic. A broker that does not know it yet must not make a publisher start over.
         raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
     begin, end = bounds or (0, 0)
     if record := await _last_committed(settings, partition, begin, end):
