@@ -37,7 +37,7 @@ class Action(StrEnum):
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One column, as information_schema or the binlog's metadata describes it."""
+    """One column, as information_schema, a DDL statement or the binlog's metadata describes it."""
 
     name: str
     #: DATA_TYPE, e.g. `int`

@@ -31,13 +31,13 @@ class MySQL:
             data = folder / "data"
             initialize = [*sql.user_option(), "--initialize-insecure", f"--datadir={data}", *_OPTIONS]
             run("initialising MySQL's data directory", [*sql.program(folder, "mysqld"), *initialize])
-            (data / "auto.cnf").unlink()  # has the server UUID, of which each instance must create its own
+            (data / "auto.cnf").unlink()  # has the server UUID; each instance must create its own
 
         return cache.installed("mysql", build)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Build the command line; there is no configuration file."""
-        # A killed server leaves this file, and a new one refuses to start if any process has the pid in the file.
+        # A killed server leaves its socket's lock file; a new one refuses to start if any process has the pid in it.
         (instance.data / f"{sql.SOCKET}.lock").unlink(missing_ok=True)
         return [
             *sql.program(installation, "mysqld"),
