@@ -50,7 +50,7 @@ _RELEASE_SECONDS = 2.0
 #: pause until the work is cancelled again, because a client that is disconnecting may swallow a cancellation. The pause
 #: is longer than a client needs to disconnect.
 _LEAVE_SECONDS = 8.0
-#: why a lease was lost before the next renewal was tried
+#: why a deadline may pass although the storage of the lease reported no error
 _SUSPENDED = "this process was suspended or blocked"
 
 
