@@ -22,7 +22,7 @@ DatabusError
 │   ├── SchemaRefused           the schema registry rejects a schema
 │   ├── DumpUnusable            a dump failed, or its files differ from its manifest
 │   ├── ChangesLost             Kafka no longer has changes that are needed
-│   └── Fenced                  another publisher has taken over this pipeline
+│   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
     └── RecordTooLarge          Kafka rejects a batch or record of this size
 """
@@ -178,7 +178,7 @@ class ChangesLost(FatalError):
 
 
 class Fenced(FatalError):
-    """Another producer with this pipeline's transactional id is active."""
+    """Another producer with our transactional id (of a publisher, or of a replay of dead letters) is active."""
 
 
 class PoisonError(DatabusError):
