@@ -27,7 +27,7 @@ up: setup ## Start servers and services, leave them running, print their URLs
 down: ## Stop what `make up` started
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
-test: setup ## Run all tests on real servers, three files at a time (T=path runs one)
+test: setup ## Run all tests on real servers, in three processes (T=path runs one)
 	$(BIN)/pytest $(or $(T),-n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
 ##@ Development

@@ -117,6 +117,12 @@ def test_a_condition_compares_the_exact_value(condition: dict[str, Any], passes:
     assert bool(orders_filter(where=[condition]).rows([ROW])) is passes
 
 
+def test_a_condition_compares_a_year_with_its_four_digits() -> None:
+    table = Table(schema="shop", name="t", columns=(Column(name="y", type="year", raw_type="year(4)"),), primary_key=())
+    year_0 = Filter(rule(where=[{"column": "y", "equals": 0}]), table, b"")
+    assert year_0.rows([[b"0000"], [b"2024"]]) == [[b"0000"]]
+
+
 def test_null_is_not_equal_to_any_value() -> None:
     row: Row = [b"1", None, *ROW[2:]]
     assert not orders_filter(where=[{"column": "email", "in": ["x"]}]).rows([row])

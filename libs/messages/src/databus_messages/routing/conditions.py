@@ -37,8 +37,10 @@ def _test(condition: Condition, table: Table) -> RowTest:
 def _text(column: Column, value: Value) -> bytes:
     """Return the canonical text of a rule's value; `_UNKNOWN_LABEL` for a label that an ENUM or SET does not have."""
     try:
-        if column.type in INTEGERS or column.type in {"year", "bit"}:
+        if column.type in INTEGERS or column.type == "bit":
             return b"%d" % int(value)
+        if column.type == "year":
+            return b"%04d" % int(value)
         if column.type == "decimal":
             return _decimal(column, value)
     except (ValueError, InvalidOperation):
