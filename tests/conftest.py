@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from common.connections import Execute, connected
@@ -38,8 +39,8 @@ class _GroupScheduling(LoadFileScheduling):
         return _group(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> _GroupScheduling:
-    return _GroupScheduling(config)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _GroupScheduling:
+    return _GroupScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
