@@ -29,7 +29,7 @@ SCHEMA = "shop"
 SALT = "00" * 32
 _CAPTURED = Source(include=[f"{SCHEMA}.*"])
 _SECONDS = 20
-_POSITION = re.compile(r"\S+\.\d{6}:\d+")
+_POSITION = re.compile(r"\S+\.\d{6,}:\d+")
 
 
 async def replay(case: Case, server: Server) -> list[Step]:
