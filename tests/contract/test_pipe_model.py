@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 def run(call: Any) -> Any:
-    """Run, without an event loop, a coroutine of the model's Redis; it waits for its turn once."""
+    """Run a call of MemoryRedis without an event loop; it stops once, to wait for its turn (see `model.turns`)."""
     call.send(None)
     try:
         call.send(Fate.ANSWERED)

@@ -109,8 +109,8 @@ async def test_the_sink_feeds_the_lake_writes_no_secret_there_and_names_a_wrong_
         assert written
         assert not any(secret in path.read_bytes() for path in written)
 
-        # Also with a checkpoint, the sink asks Kafka for the earliest offsets before it starts Spark's query: that
-        # request is refused.
+        # Now the lake has a checkpoint. The sink still asks Kafka for the earliest offsets before it starts Spark's
+        # query, and Kafka refuses this request.
         wrong, setting = (
             (but(section, sasl={"password": "wrong"}), "kafka.sasl.password")
             if "sasl" in section

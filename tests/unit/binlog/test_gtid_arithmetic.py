@@ -1,4 +1,4 @@
-"""GTID sets are added, subtracted and compared like Python's sets of single transactions."""
+"""MySQL's GTID sets behave like Python's sets of transactions; MariaDB's positions are compared domain by domain."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,7 +59,7 @@ def test_a_set_can_be_restricted_to_the_sources_of_another_set():
     assert str(position.of_sources_in(mariadb({0: (1, 100), 7: (1, 5)}))) == "0-2-9"
 
 
-def test_a_mariadb_server_lacks_the_transactions_after_those_of_its_binlog_state():
+def test_a_mariadb_server_lacks_our_transactions_that_are_newer_than_its_binlog_state():
     ours = mariadb({0: (1, 100), 7: (1, 5)})
     assert str(ours.missing_from("0-1-100,0-2-150,7-1-9")) == ""
     assert str(ours.missing_from("0-1-90,0-2-150,7-1-5")) == "0-1-100", "0-2-150 was written by another server"

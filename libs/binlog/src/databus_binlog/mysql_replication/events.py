@@ -1,7 +1,8 @@
 """Converts the library's events into ours.
 
-The events equal the decoder's, except that `Gtid.commit_time_us` is always 0, and that MariaDB sends no RowsQuery to a
-dump that starts at a file. `values` converts the columns' values.
+The events equal those of the native engine, except that `Gtid.commit_time_us` is always 0, and that there is no
+RowsQuery if MariaDB's binlog is requested by file and offset: the library then does not request Annotate_rows events.
+`values` converts the columns' values.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Rule(Section):
     mask: Names = ()
     """Columns whose values become `***`."""
     hash: Names = ()
-    """Columns whose values become their HMAC-SHA-256 with the salt (64 hexadecimal digits); equal values stay equal."""
+    """Columns whose values become 64 hexadecimal digits: HMAC-SHA-256 with `publisher.salt`; equal ones stay equal."""
     truncate: dict[str, Annotated[int, Field(ge=1)]] = {}
     """Columns whose values are cut: column to length, in characters, or in bytes for binary strings."""
     rename: dict[str, Annotated[str, StringConstraints(min_length=1)]] = {}
