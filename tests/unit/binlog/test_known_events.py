@@ -261,7 +261,7 @@ def test_a_column_that_a_row_image_lacks_is_absent_and_not_null(decode):
 
 
 def test_rows_may_refer_to_their_table_by_any_number(wire, decode):
-    """Even by 0xFFFFFF: without a table map of this number it means that the event has no rows."""
+    """Even by 0xFFFFFF, which marks an event without rows only if no table map has this number."""
     number = b"\xff\xff\xff\0\0\0"
     table, insert = (
         wire.event(event[4], number + event[19 + len(number) : -4])

@@ -1,4 +1,4 @@
-"""Receives a dump: socket → reused buffer → decoder → events, with bounded memory."""
+"""Receives a binlog dump (COM_BINLOG_DUMP): socket → reused buffer → decoder → events, with bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read to
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """An asynchronous iterator of Events, each of which contains events that one read of the socket completed.
+    """An asynchronous iterator of Events; each has the events whose last byte arrived in the same read of the socket.
 
     backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until the
         consumer has read half of them.
@@ -32,7 +32,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._unread = 0
         self._failure: BaseException | None = None
         self._loop = asyncio.get_running_loop()
-        self._consumer: asyncio.Future[None] | None = None  # done when bytes or the end arrive; the consumer waits
+        self._consumer: asyncio.Future[None] | None = None  # set while the consumer waits for bytes or the end
         self._last_arrival = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True

@@ -1,4 +1,4 @@
-"""The sections of the reader, the dump API and the Spark sink; and the election that reader and publisher share."""
+"""The sections of the reader, the dump API and the Spark sink; and the election, which reader and publisher have."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,7 +30,7 @@ class Reader(Section):
     backlog_limit: Size = 256 * 2**20
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
-    """A row with more bytes in the binlog is not read (updates have two images); `publisher.oversize` applies to it."""
+    """Limit of a row in the binlog, in an update of both images. A larger row is not read, see `publisher.oversize`."""
     engine: Engine = "native"
     """What decodes the binlog: the built-in decoder, or the package mysql-replication, which is slower."""
     election: Election = Election()

@@ -23,7 +23,7 @@ class DebeziumOptions(Options):
     tombstones_on_delete: bool = True
     #: operations without a record in the table's topic; by default TRUNCATE (`t`)
     skipped_operations: frozenset[Literal["c", "u", "d", "t"]] = frozenset({"t"})
-    #: publish the statement in `source.query`, where the server logs it
+    #: publish the statement in `source.query`, if the server logs statements
     include_query: bool = False
     include_schema_changes: bool = True
     provide_transaction_metadata: bool = False
