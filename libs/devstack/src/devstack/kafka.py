@@ -1,6 +1,5 @@
 """Kafka with a single KRaft node, from Maven's artifacts, run by the machine's Java."""
 
-import asyncio
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -12,7 +11,7 @@ from aiokafka.errors import KafkaError
 from devstack import cache, jars
 from devstack.engine import Instance
 from devstack.programs import run
-from devstack.server import Kind, NotReadyError, Say, Server
+from devstack.server import Kind, NotReadyError, Say, Server, require_listening
 
 _PROPERTIES = """\
 process.roles=broker,controller
@@ -76,9 +75,7 @@ class Kafka:
         """Request the cluster's brokers; there are none before the broker has joined its controller."""
         client: Any = AIOKafkaAdminClient(bootstrap_servers=server.url, request_timeout_ms=5000)
         try:
-            # The client would log errors and retry for a long time if nothing listened on the port.
-            _, writer = await asyncio.open_connection(server.host, server.port)
-            writer.close()
+            await require_listening(server)  # otherwise the client would log errors and retry for a long time
             await client.start()
             if not (await client.describe_cluster())["brokers"]:
                 raise NotReadyError("the broker has not joined its controller")

@@ -1,15 +1,12 @@
 """A schema registry with Confluent's API: Apicurio, from Maven's artifacts, run by the machine's Java."""
 
-import asyncio
 from pathlib import Path
 
 import httpx
 
 from devstack import jars
 from devstack.engine import Instance
-from devstack.server import Kind, NotReadyError, Say, Server
-
-_CONNECT_SECONDS = 5
+from devstack.server import Kind, NotReadyError, Say, Server, require_listening
 
 
 class Registry:
@@ -43,12 +40,9 @@ class Registry:
 
     async def ping(self, server: Server) -> None:
         """Request the schema types that it supports."""
+        await require_listening(server)  # first, because making a client loads the CAs, which takes 30 ms of CPU
         try:
-            # The port is tried first, because making a client loads the CAs, which takes 30 ms of CPU.
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                _, writer = await asyncio.open_connection(server.host, server.port)
-            writer.close()
             async with httpx.AsyncClient(trust_env=False) as client:
                 (await client.get(f"{server.url.rstrip('/')}/schemas/types")).raise_for_status()
-        except (OSError, httpx.HTTPError) as error:
+        except httpx.HTTPError as error:
             raise NotReadyError(str(error) or type(error).__name__) from error

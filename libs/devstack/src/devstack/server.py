@@ -1,5 +1,6 @@
 """Servers, and the environment variables that name existing ones."""
 
+import asyncio
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,6 +43,16 @@ class Server:
     password: str = field(default="", repr=False)
     #: in the form that VARIABLES has for this kind; for Kafka that is `host:port`
     url: str = field(repr=False)
+
+
+async def require_listening(server: Server) -> None:
+    """Connect to the server's port, and disconnect. Raises NotReadyError if that fails or takes longer than 5 s."""
+    try:
+        async with asyncio.timeout(5):
+            _, writer = await asyncio.open_connection(server.host, server.port)
+    except OSError as error:
+        raise NotReadyError(str(error) or "no answer within 5 s") from error
+    writer.close()
 
 
 def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> Server:
