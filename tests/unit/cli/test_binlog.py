@@ -151,7 +151,7 @@ def test_a_transaction_without_an_end_is_printed_only_by_formats_that_do_not_nee
     assert "databus: rows of a transaction whose end is not in the files left out: 1; " in "".join(notices)
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "databus")
     assert (code, [line["key"]["Action"] for line in lines]) == (0, ["DDL", "DML"])
-    assert notices == ["databus: the end of the last transaction is not in the files; its first part was printed"]
+    assert notices == ["databus: the end of the last transaction is not in the files; the output lacks it, too"]
 
 
 def test_records_begin_at_the_given_offset(run):

@@ -66,7 +66,7 @@ class Messages(LineFormat):
             if rows := self._encoder.buffered_rows:
                 yield f"rows of a transaction whose end is not in the files left out: {rows}; --format json shows them"
             else:
-                yield "the end of the last transaction is not in the files; its first part was printed"
+                yield "the end of the last transaction is not in the files; the output lacks it, too"
         for what, count in self._left_out.items():
             yield f"{what} left out: {count}; this format has no message for them, --format json shows them"
 
