@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def speed(name: str, workload: Workload, kind: Kind, scale: float) -> list[Result]:
-    """Let the readers read a workload alternately; return the CPU and speed of each, and the ratios that have goals."""
+    """Let the readers read a workload alternately; return the CPU and speed of each, and how ours compares."""
     cost: dict[str, list[float]] = {reader: [] for reader in READERS}  # µs CPU a row
     pace: dict[str, list[float]] = {reader: [] for reader in READERS}  # rows/s
     with served(name, workload, kind, scale) as (server, log, _):

@@ -1,4 +1,4 @@
-"""What a consumer reads from Kafka: a pipeline's progress, and the number of row images in a topic."""
+"""Consumers for the benches: one waits for a pipeline's progress, one counts the row images in a topic."""
 
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable

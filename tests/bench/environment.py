@@ -26,7 +26,7 @@ class Environment:
 
     redis: Server
     kafka: Server
-    #: process id by kind of server; a bench adds that of its database
+    #: kind of server → process id; a bench adds its database server
     pids: dict[str, int]
 
 

@@ -24,7 +24,7 @@ from devstack import Server, Stack
 RATE, SECONDS, CONNECTIONS = 2_000, 20, 4
 #: if the writer falls behind by more than this many seconds, the bench fails
 LATE = 0.2
-#: seconds that the pipeline may take to publish the last rows; then the bench fails
+#: if the last rows arrive later than this many seconds after the planned end of writing, the bench fails
 TIMEOUT = 60
 #: goals: percentile → milliseconds
 GOALS = {50: 20, 99: 100}

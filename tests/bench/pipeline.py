@@ -80,7 +80,7 @@ def main() -> None:
 def speed(
     name: str, workload: Workload, scale: float, runs: int, env: Environment, message_format: str
 ) -> list[Result]:
-    """Measure the WAYS alternately; return the speed of each, the CPU of each process, and the ratios with goals."""
+    """Measure the WAYS alternately; return the speed of each, the CPU of each process, and how ours compares."""
     pace: dict[str, list[float]] = {way: [] for way in WAYS}  # rows/s
     cost: dict[str, list[float]] = {process: [] for process in PROCESSES}  # µs CPU a row
     with served(name, workload, "mariadb", scale) as (server, log, pid):

@@ -25,7 +25,7 @@ from databus_binlog import EventStream, Login, Position, Rows, commands
 from databus_binlog.session import connect
 
 SERVER_ID = 4711
-#: A run reads the log repeatedly for at least this many seconds: other load on the machine would distort a shorter one.
+#: A run reads the log again until this many seconds have passed: other load on the machine would distort a shorter run.
 SHORTEST = 0.6
 
 
@@ -33,7 +33,7 @@ SHORTEST = 0.6
 class Task:
     """What to read: the log from the start of `file`; `library` and baseline.py read it only up to `tenth`."""
 
-    #: one of READERS; in baseline.py, its variant
+    #: one of READERS or, for baseline.py, the variant of the baseline
     reader: str
     host: str
     port: int
@@ -48,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Run:
-    """The result of reading the log to its end, timed from after the dump command; times are averages of all passes."""
+    """The result of a run. Times begin after the dump command; if the log was read several times, they are averages."""
 
     #: row images read; bytes for `drain`
     count: int
@@ -75,7 +75,7 @@ class Clock:
 
 
 def drain(task: Task, clock: Clock) -> int:
-    """Read and discard the bytes that the server sends, and count them: the rate at which the server can send."""
+    """Count the bytes that the server sends, and discard them. This shows how fast the server can send."""
     login = {"host": task.host, "port": task.port, "user": task.user, "password": task.password}
     connection = pymysql.connect(**login, ssl_disabled=True)
     with connection.cursor() as cursor:

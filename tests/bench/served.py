@@ -1,4 +1,4 @@
-"""The database servers of the benches: one for each workload, whose binlog is written once and kept."""
+"""The database servers of the benches. Each workload has a server of its own; its binlog is written once and kept."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Log:
     rows: int
     #: row images; an update has two
     images: int
-    #: offset at which the first tenth of the rows ends; python-mysql-replication would take minutes for all rows
+    #: offset at which the first tenth of the rows ends; python-mysql-replication reads only these, because it is slow
     tenth: int
 
 

@@ -25,7 +25,7 @@ class Workload:
     rows: int
     #: row images in a batch; an update has two
     images: int
-    #: executed at login; with autocommit, each statement is a transaction, without it the complete workload is one
+    #: executed before the first batch; with autocommit, each statement is a transaction, without it the whole workload
     session: str = "SET autocommit = 1"
 
 

@@ -15,7 +15,7 @@ VICTIMS: tuple[Service, ...] = ("publisher", "reader", "reader", "publisher")
 
 
 async def kill_by_turns(pipeline: Pipeline) -> None:
-    """Kill a service each time the progress in Kafka shows that more transactions were published."""
+    """Kill and restart a service each time the progress in Kafka shows that more transactions were published."""
     victims, published = list(VICTIMS), 0
     async with aclosing(observe.progress(pipeline)) as records:
         async for record in records:

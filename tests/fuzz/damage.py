@@ -1,4 +1,4 @@
-"""Makes damaged binlogs of real ones, mostly with corrected checksums, and checks what the decoder makes of them."""
+"""Makes damaged binlogs from real ones, mostly with corrected checksums, and checks what the decoder returns."""
 
 import random
 import zlib
@@ -15,7 +15,7 @@ HEADER, CHECKSUM, MAGIC = 19, 4, b"\xfebin"
 ROWS = {*range(23, 26), *range(30, 33), 39, *range(166, 172)}
 #: types for which the decoder returns nothing
 SKIPPED = {5, 7, 9, 11, 13, 14, 17, 19, 28, 35, 36, 37, 161, 163}
-#: TRANSACTION_PAYLOAD and PARTIAL_ROW_DATA: the decoder returns the events inside
+#: TRANSACTION_PAYLOAD contains events, PARTIAL_ROW_DATA a part of one; the decoder returns only the events inside
 CONTAINERS = {40, 172}
 #: ROWS_QUERY and ANNOTATE_ROWS: the decoder skips them above row_limit
 ROWS_QUERIES = {29, 160}
@@ -127,9 +127,9 @@ def decode(rng: random.Random, data: bytes) -> None:
 
 
 def assert_no_event_lost(data: bytes, found: list[Events], pending: bool, limit: int) -> None:
-    """Assert that the decoder returned one event for each event of the file, except for those that it may skip.
+    """Assert that the decoder returned one event for each event of the file, except for those that it skips.
 
-    A file with events that contain others is not compared.
+    If an event of the file contains others, their number is not known, and only `pending` is checked.
     """
     events = list(events_of(data))
     assert pending == (len(data) not in {0, len(MAGIC) + sum(map(len, events))})

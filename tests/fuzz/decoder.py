@@ -1,6 +1,6 @@
 """Feed the decoder damaged binlogs: it must not crash, hang, lose an event silently or take too much memory.
 
-A case is derived from its number only: `python tests/fuzz/decoder.py --only N` repeats it.
+A case is derived from its number only: `PYTHONPATH=tests python tests/fuzz/decoder.py --only N` repeats it.
 """
 
 import argparse
@@ -15,7 +15,8 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from fuzz import damage
 
 BATCH = 2000
-#: limit for the growth of a process: an input has at most 20 KB, of which deflate can make 20 MB, zstd 16 MiB at once
+#: limit for the growth of a process: an input has at most 20 KB, which can expand to 20 MB with deflate, and to 16 MiB
+#: at once with zstd
 MEMORY_MIB = 96
 #: time after which a batch counts as hanging
 HANG_SECONDS = 60

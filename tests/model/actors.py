@@ -1,4 +1,4 @@
-"""The reader's and the publisher's main path without their connections, with the real ends of the pipe."""
+"""The actors' programs: the main paths of reader and publisher, on the real `databus.pipe`, without connections."""
 
 from contextlib import suppress
 from itertools import islice

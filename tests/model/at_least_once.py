@@ -1,4 +1,7 @@
-"""The guarantees without Kafka's transactions: nothing is lost, and each attempt is in order and without gaps."""
+"""The guarantees without Kafka's transactions: nothing is lost, and each attempt is in order and without gaps.
+
+An attempt is what one publisher sends in one generation (see `databus.pipe`).
+"""
 
 from databus.progress import Progress
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions

@@ -22,7 +22,7 @@ class Committed(NamedTuple):
 
 
 class MemoryKafka:
-    """The pipeline's topics and the state of its transactional id."""
+    """Kafka with transactions: keeps the commits, the open transaction, and the epoch of the newest producer."""
 
     #: whether a publisher commits its progress again before it opens a generation
     commits_to_open = True
@@ -66,7 +66,7 @@ class MemoryKafka:
 
 
 class MemoryKafkaWithoutTransactions(MemoryKafka):
-    """Every record and every progress is visible at once, from any producer."""
+    """Kafka without transactions: every record and every progress is visible at once, from any producer."""
 
     commits_to_open = False  # a replaced publisher's commit would be visible, too
 

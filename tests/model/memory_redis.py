@@ -1,6 +1,6 @@
 """A Redis in memory: the pipe's real functions, on the few commands that they call.
 
-test_pipe_model.py compares it with a real Redis.
+tests/contract/test_pipe_model.py compares it with a real Redis.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Store:
 
     def __init__(self) -> None:
         self.hashes: dict[bytes, dict[bytes, bytes]] = {}
-        #: stream → id → fields; only the first part of an id is used, which counts from 1
+        #: stream → first part of an entry's id, which counts from 1 → fields
         self.streams: dict[bytes, dict[int, list[bytes]]] = {}
         #: stream → id of its last entry, even if that was deleted
         self.last_ids: dict[bytes, int] = {}

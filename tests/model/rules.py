@@ -1,4 +1,4 @@
-"""Rules of the protocol, each with a patch that leaves it out of the real code.
+"""Rules of the protocol, each with a patch that leaves it out of the real code or of the model's Kafka.
 
 If the model found no violation without a rule, it would prove nothing about that rule.
 """
@@ -21,7 +21,7 @@ _accept = Acceptance.accept
 
 
 def _accepting(change: Callable[[Acceptance, Entry], Entry]) -> Omission:
-    """Change every entry before the publisher checks it, so that the check of one rule always passes."""
+    """Call `change` before the publisher checks an entry, so that the check of one rule always passes."""
     return patch.object(Acceptance, "accept", lambda self, entry: _accept(self, change(self, entry)))
 
 
@@ -73,7 +73,7 @@ LEFT_OUT: dict[str, Callable[[], Omission]] = {
 
 @contextmanager
 def without(*rules: str) -> Iterator[None]:
-    """Leave these rules out of the code."""
+    """Leave these rules out."""
     with ExitStack() as stack:
         for rule in rules:
             stack.enter_context(LEFT_OUT[rule]())

@@ -1,4 +1,4 @@
-"""A source with two hosts, which have the same transactions in different orders, and a reader's events of them."""
+"""A source with two hosts, which have the same transactions in different orders, and the events that a reader sends."""
 
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ class Source:
     def __init__(self) -> None:
         #: number of captured rows in each transaction
         self.rows: list[int] = []
-        #: transactions before each position at which a reader started the pipeline
+        #: for each position at which a reader started the pipeline, the transactions before it
         self.starts: list[set[int]] = []
 
     def order(self, host: int) -> list[int]:
@@ -54,7 +54,7 @@ class Source:
         return Position(_set_text(self.order(host)), f"host{host}.1", 4)
 
     def read(self, host: int, progress: Progress) -> Iterator[Event | None]:
-        """Yield a reader's events of a host's log after the progress; None at the current end of the log."""
+        """Yield the events that a reader sends from a host's log, after the progress; None at the log's current end."""
         start = progress.position or self.latest(host)
         executed = numbers_in(start)
         yield Start(start, f"host{host}", "mysql", 1, in_order=False)

@@ -1,17 +1,20 @@
-"""Short stories that go wrong without certain rules, and that a search would take long to find."""
+"""Short stories that go wrong without certain rules of the protocol. A search would take long to find them."""
 
 from collections.abc import Callable
 
 from model.at_least_once import AtLeastOnceWorld
 from model.world import World
 
-#: Rows of each transaction. With one row, the first entry of four events after the Start contains the table's
-#: definition and a complete transaction.
+#: Four transactions of one row. With four events in an entry, the first entry after the Start contains the table's
+#: definition and one complete transaction.
 _SINGLE = [1, 1, 1, 1]
 
 
 def _open_generation(rows: list[int], *, host: int = 0, size: int = 4) -> World:
-    """Make a world with a committed first progress, in which a reader and a publisher have agreed on a generation."""
+    """Make a world with a committed first progress and a generation (see `databus.pipe`) that a reader has claimed.
+
+    Then the source commits transactions with these numbers of rows.
+    """
     world = World()
     world.start_reader(0, host=host, size=size)
     world.run_all(25)
@@ -26,8 +29,8 @@ def the_stream_of_an_older_generation_comes_back() -> World:
     world.run_until_opened(0)
     world.source.rows += _SINGLE
     world.run(world.readers[0], 4)
-    world.copy_to_replica()  # while all entries of the generation are in the stream
-    world.run_all(40)  # publishes all of them
+    world.copy_to_replica()  # before any entry of the generation is trimmed
+    world.run_all(40)  # publishes all transactions
     world.start_reader(1)
     world.run(world.readers[1])  # ends the generation
     world.run_until_opened(0)
@@ -58,7 +61,7 @@ def a_reader_continues_after_redis_lost_writes() -> World:
     world.run(world.readers[0], 3)
     world.copy_to_replica()
     world.run(world.publishers[0], 6)
-    world.run(world.readers[0], 1)  # appends a row that is never published
+    world.run(world.readers[0], 1)  # appends a row, which the failover loses
     world.fail_over_redis()
     world.run(world.readers[0], 8)
     world.run(world.publishers[0], 30)
@@ -96,7 +99,7 @@ def a_publisher_wakes_up_late() -> World:
     return world
 
 
-#: Stories with the rules that prevent a violation. Each of these rules is enough by itself.
+#: Stories with the rules that prevent their violation. Each of a story's rules is enough by itself.
 STORIES: list[tuple[Callable[[], World], tuple[str, ...]]] = [
     (the_stream_of_an_older_generation_comes_back, ("token", "ordinal")),
     (two_readers_claim_one_generation, ("claim",)),

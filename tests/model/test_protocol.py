@@ -1,6 +1,6 @@
 """The hand-over under every fault, with its rules and without them (docs/reference/protocol.md).
 
-These are short searches; `make model` searches for longer.
+The searches here are short; `make model` searches for longer.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def test_a_search_finds_a_violation_if_a_rule_is_left_out(rule: str) -> None:
 
 
 @pytest.mark.parametrize(("story", "rules"), STORIES)
-def test_a_story_goes_wrong_only_if_all_rules_are_left_out(story: Callable[[], World], rules: tuple[str, ...]) -> None:
+def test_a_story_goes_wrong_only_without_any_of_its_rules(story: Callable[[], World], rules: tuple[str, ...]) -> None:
     for kept in rules:
         with without(*(rule for rule in rules if rule != kept)):
             story().drain()

@@ -12,11 +12,11 @@ _DRAIN_TURNS = 2000
 
 
 class Violated(AssertionError):
-    """Something was committed that must not be, or was not committed."""
+    """What was committed is wrong, or something was never committed."""
 
 
 class World:
-    """Up to two readers and two publishers. There are no leases: both readers and both publishers may be active."""
+    """All servers, and up to two readers and two publishers. There are no leases: all four may be active at once."""
 
     def __init__(self) -> None:
         self.source, self.redis, self.kafka = Source(), MemoryRedis(), self.make_kafka()
@@ -43,7 +43,7 @@ class World:
         self._replace(actors, place, None)
 
     def run(self, actor: Actor | None, turns: int = 1, fate: Fate = Fate.ANSWERED) -> None:
-        """Let an actor send this number of requests. `fate` is that of the last request."""
+        """Let an actor send this number of requests. Only the last one has this fate."""
         for left in range(turns, 0, -1):
             if actor is None or actor.error:
                 return
@@ -53,7 +53,7 @@ class World:
                 self.verify()
 
     def run_all(self, turns: int) -> None:
-        """Let all actors send this number of requests, in turn. Restart reader 0 and publisher 0 if they ended."""
+        """Let all actors send this number of requests, in turn. Start reader 0 and publisher 0 if they do not run."""
         for _ in range(turns):
             if self.publishers[0] is None or self.publishers[0].error:
                 self.start_publisher(0)
@@ -83,13 +83,13 @@ class World:
         self.replica = self.redis.copy()
 
     def verify(self) -> None:
-        """Verify that commits have complete source transactions, once, in a host's order, and match the progress."""
+        """Verify new commits: whole source transactions, each once, in a host's order, matching the progress."""
         for commit in self.kafka.commits[self._seen :]:
             self._verify(commit)
             self._seen += 1
 
     def drain(self) -> None:
-        """Verify that everything is published without further faults, whatever state earlier actors left."""
+        """Verify that everything is published once the faults stop, whatever state earlier actors left."""
         if len(self.source.rows) % 2:
             self.source.rows.append(0)  # the second host catches up
         self.start_reader(0)

@@ -86,7 +86,7 @@ def kind_of(annotation: Any, title: str | None = None) -> str:
 
 
 def pages() -> list[Page]:
-    """Return each page that has settings."""
+    """Return the pages with tables of settings."""
     rules = _table(setting for setting in settings_of(Rule) if "." not in setting.key)
     return [
         generated("configuration.md", "databus/settings", "\n".join(_sections())),

@@ -22,8 +22,8 @@ from databus_messages import transaction_buffer
 FILES = Path(__file__).parents[2] / "fixtures" / "mariadb-binlog"
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
 
-#: The columns of tables whose column names and metadata x1.bin or x2.bin lacks. After a column's name, `+` stands
-#: for unsigned, `!` for binary, and `.n` for n fraction digits.
+#: x1.bin and x2.bin lack the column names and metadata of these tables. After a column's name, `+` stands for
+#: unsigned, `!` for binary, and `.n` for n fraction digits.
 COLUMNS = {
     "tt": "id a_tiny a_utiny+ a_small a_usmall+ a_med a_umed+ a_int a_uint+ a_big a_ubig+ f d dc dc2 dc3 dc4 b1 b9 b64 "
     "y dt tm tm1 tm2 tm3 tm4 tm6 dtm dtm1 dtm3 dtm6 ts ts2 ts6 c10 c100 vc10 vc300 bn! vb! tb! bl! mb! lb! tx js en st "
@@ -81,7 +81,7 @@ def test_missing_metadata_is_assumed_and_reported_once_per_table(run):
     assert [notice.split()[1] for notice in notices] == ["lab.tt:", "lab.st9:", "lab.uu:"]
 
 
-def test_missing_fraction_digits_stop_the_command_unless_the_table_is_not_selected(run):
+def test_missing_fraction_digits_stop_the_command_if_the_table_is_selected(run):
     code, lines, notices = run(path("x2.bin"), "--quiet")
     assert code == 1
     assert lines[-1]["query"].startswith("create table oldt")
@@ -113,7 +113,7 @@ def test_format_databus_prints_the_records_that_the_publisher_would_write(run):
     assert notices == []
 
 
-def test_rows_above_the_limit_are_printed_without_their_values(run):
+def test_rows_above_the_limit_have_no_values_in_json_and_no_record_in_other_formats(run):
     _, expected, _ = run(path("x4.bin"))
     code, lines, notices = run(path("x4.bin"), "--row-limit", "40B")
     assert code == 0
@@ -175,7 +175,7 @@ def test_json_lines_begin_at_the_given_offset(run, start):
 
 
 @pytest.mark.parametrize("start", [5, 255, 700, 707, 5000, 5510])
-def test_an_offset_that_is_not_that_of_an_event_is_reported_in_one_line(run, start):
+def test_an_offset_at_which_no_event_starts_is_reported_in_one_line(run, start):
     code, lines, notices = run(path("x3.bin"), "--from", str(start))
     assert (code, lines) == (1, [])
     [notice] = notices

@@ -1,4 +1,4 @@
-"""`databus binlog --format` stops where the reader stops, with the same message, or leaves out what is in doubt."""
+"""`databus binlog --format` stops where the reader stops, or with `--lenient` leaves out what is in doubt."""
 
 import asyncio
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
     assert notices == [f"databus: statements that may have changed rows left out: 6, the first at {first}"]
 
 
-def test_lenient_also_reports_what_it_left_out_if_the_command_fails(run, binlog_file, tmp_path):
+def test_lenient_reports_what_it_left_out_even_if_the_command_fails(run, binlog_file, tmp_path):
     path = Path(log_of(binlog_file, STOPS["insert"][0]))
     (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-7])
     code, lines, notices = run(str(tmp_path / "cut.bin"), "--format", "databus", "--quiet", "--lenient")

@@ -53,5 +53,5 @@ def test_decoding_a_file_imports_only_what_decoding_needs() -> None:
 
 
 @pytest.mark.parametrize("command", [["dump", "--help"], ["deadletter", "--help"], ["source", "--help"]])
-def test_the_help_of_a_command_imports_no_client(command: list[str]) -> None:
+def test_the_help_of_a_command_imports_no_large_library(command: list[str]) -> None:
     assert not imported(*command) & {"aiokafka", "redis", "httpx", "rich", "sqlglot", "asyncmy", "uvicorn"}

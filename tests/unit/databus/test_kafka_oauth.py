@@ -29,7 +29,7 @@ def provider(endpoint: TokenEndpoint, **overrides: Any) -> Tokens:
 
 
 async def failure(tokens: Tokens) -> DatabusError:
-    """Request a token in vain, and return our error, which is the cause of the one that aiokafka gets."""
+    """Request a token in vain, and return our error, which is the cause of the error that aiokafka gets."""
     with pytest.raises(KafkaConnectionError) as caught:
         await tokens.token()
     assert isinstance(caught.value.__cause__, DatabusError)

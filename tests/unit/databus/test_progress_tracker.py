@@ -1,4 +1,4 @@
-"""The progress that the publisher tracks in a generation."""
+"""The progress that the publisher tracks in a generation (see `databus.pipe`)."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_the_gtid_set_grows_by_skipped_and_by_committed_transactions() -> None:
     assert not tracker.moved
 
 
-def test_the_gtid_of_a_mariadb_domain_is_replaced_by_its_last_one() -> None:
+def test_a_mariadb_domain_keeps_only_its_last_gtid() -> None:
     tracker = ProgressTracker(Progress())
     tracker.start(Start(Position("0-1-5,1-1-9", "log.1", 100), "a", "mariadb", 10, in_order=False))
     tracker.skip(Heartbeat("0-2-7", "log.2", 300, 15))
@@ -37,7 +37,7 @@ def test_the_gtid_of_a_mariadb_domain_is_replaced_by_its_last_one() -> None:
 def test_a_transaction_out_of_order_ends_the_generation() -> None:
     tracker = ProgressTracker(Progress(transaction=7))
     with pytest.raises(GenerationLost):
-        tracker.begin(begin(8))  # the reader's start is missing
+        tracker.begin(begin(8))  # the reader's Start is missing
     tracker.start(Start(Position("", "log.1", 100), "a", "mysql", 10, in_order=True))
     tracker.begin(begin(8))
     with pytest.raises(GenerationLost):

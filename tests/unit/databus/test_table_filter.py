@@ -29,7 +29,7 @@ def test_a_schema_may_have_selected_tables_unless_all_are_excluded_or_none_is_in
     assert [schema for schema in schemas if FILTER.may_match_in(schema)] == ["shop", "stock_1"]
 
 
-def test_a_text_may_name_a_schema_if_it_contains_a_name_that_matches() -> None:
+def test_a_text_counts_as_naming_a_schema_if_it_contains_a_matching_name() -> None:
     texts = ["ALTER TABLE `shop`.orders", "DROP TABLE stock_7.x", "DROP TABLE orders"]
     assert [FILTER.may_be_named_in(text) for text in texts] == [True, True, False]
 

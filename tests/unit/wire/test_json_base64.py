@@ -1,4 +1,4 @@
-"""Packed rows, converted to lists and to JSON."""
+"""Packed rows, which are msgpack, converted to lists and to JSON."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The compiled writer of rows writes any values as Python's JSON encoder writes them."""
+"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder writes it, other values by their kind."""
 
 import json
 import random
@@ -131,7 +131,7 @@ def test_the_function_converts_only_texts_that_are_not_on_the_fast_path(kind: in
     assert RowWriter(["c"], [(kind, lambda _: b"other")]).row([text]).decode() == f'{{"c":{expected}}}'
 
 
-def test_changed_returns_only_the_values_that_an_update_changed() -> None:
+def test_changed_returns_the_old_values_of_the_columns_that_an_update_changed() -> None:
     writer = RowWriter(["a", "b", "c"], [RAW, TEXT, TEXT])
     before, after = [b"1", b"x", None], [b"1", b"y", b""]
     assert writer.changed(before, after) == b'{"b":"x","c":null}'

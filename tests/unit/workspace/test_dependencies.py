@@ -1,4 +1,4 @@
-"""A distribution declares exactly what it imports; a lock contains exactly that and its dependencies."""
+"""A distribution declares exactly what it imports. A lock contains exactly these packages and their dependencies."""
 
 import ast
 import re
@@ -150,7 +150,7 @@ def distributions_of(packages: Iterable[str]) -> set[str]:
 
 
 def declared_by(name: str, extras: Iterable[str] = ()) -> dict[str, Requirement]:
-    """Return, by name, what a distribution requires of others, itself or through our other distributions."""
+    """Return, by name, the packages of others that a distribution requires, itself or through our distributions."""
     found: dict[str, Requirement] = {}
     waiting, seen = [(name, extra) for extra in ("", *extras)], set()
     while waiting:
