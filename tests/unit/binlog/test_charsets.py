@@ -1,4 +1,4 @@
-"""Text is encoded as a column in its character set stores it."""
+"""Text is encoded to the bytes that a column of its character set stores."""
 
 import pytest
 

@@ -17,7 +17,7 @@ def test_a_damaged_log_gives_complete_events_or_an_error_of_ours(batch):
 
 def test_a_changed_bit_under_a_checksum_is_an_error():
     data = (damage.FIXTURES / "mysql-binlog" / "m1.bin").read_bytes()
-    flags = len(damage.MAGIC) + 17  # of the file's head: its checksum leaves out the flag that the file is in use
+    flags = len(damage.MAGIC) + 17  # of FORMAT_DESCRIPTION, whose checksum leaves out the flag "file is in use"
     rng = random.Random(1)
     for at in rng.sample(range(damage.HEADER, len(data)), 500):
         changed = bytearray(data)

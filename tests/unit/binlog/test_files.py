@@ -1,4 +1,4 @@
-"""Binlog files that MariaDB 10.11 wrote, and one of MySQL 9.7."""
+"""Binlog files of MariaDB 10.11, and one of MySQL 9.7, are decoded."""
 
 import msgspec
 import pytest
@@ -24,7 +24,7 @@ def rows_of(data: bytes, **options: object) -> list[Rows]:
     return found
 
 
-def test_column_names_and_values_are_read_with_and_without_full_metadata(binlog_file):
+def test_values_are_read_with_and_without_full_metadata_and_column_names_only_with_it(binlog_file):
     decoder = Decoder(describe=describe, wanted=lambda _, table: table.startswith("meta"))
     events = decoder.feed_file(binlog_file("x1.bin"))
     rows = [event for event in events if isinstance(event, Rows)]

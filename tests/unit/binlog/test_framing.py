@@ -31,7 +31,7 @@ def test_pieces_of_any_size_give_the_same_events(wire):
         assert not decoder.pending
 
 
-def test_by_statement_ends_a_call_after_each_statement_that_may_be_ddl(wire):
+def test_with_by_statement_a_call_ends_after_each_statement_that_may_be_ddl(wire):
     statement = wire.event(2, bytes(13) + b"\0" + b"ALTER TABLE t ADD a INT")
     stream = wire.packets(wire.head(), xid(wire, 1), statement, xid(wire, 2), statement)
     decoder = Decoder(by_statement=True)

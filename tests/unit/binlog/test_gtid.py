@@ -1,4 +1,4 @@
-"""Sets of executed transactions, as text and as bytes, and the events that contain GTIDs."""
+"""Sets of executed transactions are read and written as text and as bytes; events that contain GTIDs are decoded."""
 
 import pytest
 

@@ -38,7 +38,7 @@ def mariadb(last: dict[int, tuple[int, int]]) -> MariaDbGtidPosition:
 
 @settings(deadline=None)
 @given(histories, histories)
-def test_the_difference_of_two_mariadb_positions_is_the_domains_that_are_ahead(a, b):
+def test_a_mariadb_position_minus_another_has_the_domains_in_which_the_first_is_ahead(a, b):
     ahead = {
         d: last for d, last in a.items() if d not in b or last[1] > b[d][1] or (last != b[d] and last[1] == b[d][1])
     }

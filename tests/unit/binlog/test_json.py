@@ -67,7 +67,7 @@ def test_a_malformed_document_is_an_error(text_of, document):
         text_of(document)
 
 
-def test_an_update_of_json_by_mysql_5_7_has_its_complete_images(wire, decode):
+def test_an_update_of_json_by_mysql_5_7_has_complete_images(wire, decode):
     table = "6c0000000000 0100 04 74657374 00 03 743131 00 04 030ff503 03 640004 0f 010100 02012d"
     rows = (
         "6c0000000000 0100 0200 04 ff ff"
@@ -81,7 +81,8 @@ def test_an_update_of_json_by_mysql_5_7_has_its_complete_images(wire, decode):
 
 def test_a_document_whose_arrays_share_their_elements_is_an_error_before_it_fills_the_memory(text_of):
     kind, value = "0c", "01 61"  # a string of one byte
-    for _ in range(30):  # an array with two entries of the same offset: count, size, type and offset of each, the value
+    # Each array has two entries with the same offset. Layout: count, size, type and offset of each entry, the value.
+    for _ in range(30):
         size = 10 + len(bytes.fromhex(value))
         kind, value = "02", f"0200 {size.to_bytes(2, 'little').hex()} {kind} 0a00 {kind} 0a00 {value}"
     with pytest.raises(CorruptEvent, match="malformed binary JSON"):

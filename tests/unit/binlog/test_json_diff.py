@@ -1,4 +1,4 @@
-"""MySQL's JSON diffs change a document to the text that a SELECT prints (compared with MySQL 9.7)."""
+"""MySQL's JSON diffs turn a document into the text that a SELECT prints (checked with MySQL 9.7)."""
 
 import json
 import random
@@ -77,7 +77,7 @@ def test_values_without_a_diff_keep_their_text():
         ('."😀[0]"', '"😀[0]"'),
     ],
 )
-def test_member_names_in_a_path_are_read_and_printed_as_the_server_does(leg, printed):
+def test_member_names_in_a_path_are_read_and_printed_as_by_the_server(leg, printed):
     before = f"{{{printed}: [0]}}"
     assert applied(before, diff(REPLACE, f"${leg}[0]", "1")) == f"{{{printed}: [1]}}"
     assert applied("{}", diff(INSERT, f"${leg}", "[0]")) == before
@@ -119,7 +119,7 @@ def test_the_innermost_value_of_a_document_of_100_levels_can_be_changed():
         (b"\0\xfb", "can't be read: REPLACE of an unreadable path"),
     ],
 )
-def test_a_diff_that_does_not_fit_is_refused_by_a_message_without_data(change, message):
+def test_a_diff_that_is_malformed_or_does_not_fit_is_refused_with_a_message_without_data(change, message):
     with pytest.raises(ValueError, match=message) as refused:
         applied(SHOP, change)
     assert "secret" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Single events of many types: those given as a whole in hexadecimal are copied from binlogs, others are built here."""
+"""Single events of many types: whole events in hexadecimal are copied from binlogs, the others are built here."""
 
 import msgspec
 import pytest
@@ -164,7 +164,7 @@ def test_a_heartbeat_of_mariadb_may_have_a_position_beyond_4_gib(wire, decode):
     assert (heartbeat.file, heartbeat.end) == ("binlog.000001", position)
 
 
-def test_the_next_event_starts_at_the_position_of_a_heartbeat_of_mysql_beyond_4_gib(wire):
+def test_after_a_heartbeat_of_mysql_beyond_4_gib_the_next_event_starts_at_its_position(wire):
     decoder = Decoder(file="binlog.000001", offset=200)
     decoder.feed(wire.packets(wire.head()))
     position = (5 << 30) + 1
@@ -173,11 +173,11 @@ def test_the_next_event_starts_at_the_position_of_a_heartbeat_of_mysql_beyond_4_
     assert (heartbeat.end, xid.start) == (position, position)
 
 
-# --- T4: the type of an event is not known
+# --- T4: events of types that cannot be decoded
 
 
 @pytest.mark.parametrize(("kind", "name"), [(20, "PRE_GA_WRITE_ROWS"), (99, "unknown")])
-def test_t4_an_event_of_an_unknown_type_is_an_error(wire, decode, kind, name):
+def test_t4_an_event_of_a_type_that_cannot_be_decoded_is_an_error(wire, decode, kind, name):
     with pytest.raises(UnknownEvent, match=rf"event type {kind} \({name}\) at :100"):
         decode(wire.event(kind, bytes(10), next_position=133))
 
@@ -186,7 +186,7 @@ def test_t4_an_event_of_an_unknown_type_that_is_marked_as_ignorable_is_skipped(w
     assert not decode(wire.event(99, bytes(10), flags=0x80))
 
 
-# --- T9: a statement on a table that is not captured must not disturb the reader, whatever it contains
+# --- T9: a statement on a table that is not captured must not disturb the reader, whatever the statement contains
 
 
 @pytest.mark.parametrize(

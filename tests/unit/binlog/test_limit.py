@@ -27,7 +27,7 @@ SEMI_SYNC = b"\0\xef\1"
 
 @pytest.fixture
 def table(wire) -> bytes:
-    """A table with one column, a BLOB."""
+    """The TABLE_MAP event of a table with one column, a BLOB."""
     return wire.table("fc", "02", extra="02013f")
 
 
@@ -182,7 +182,7 @@ def test_rows_above_the_limit_cause_the_same_errors_as_other_rows(wire, decode, 
 
 
 @pytest.mark.parametrize("kind", [ROWS_QUERY, ANNOTATE_ROWS, APPEND_BLOCK])
-def test_events_that_only_explain_rows_are_skipped_above_the_limit(wire, decode, table, blob, kind):
+def test_rows_query_annotate_rows_and_append_block_are_skipped_above_the_limit(wire, decode, table, blob, kind):
     event = wire.event(kind, b"\0" * 1000)
     assert summary(decode(event, table, blob(1), row_limit=LIMIT)) == [[[b"x"]]]
     events = list(decode(event, table, blob(1)))

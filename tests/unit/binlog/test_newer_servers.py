@@ -1,4 +1,4 @@
-"""T20: what newer servers write: transactions whose events lack positions (MariaDB 11.4), PARTIAL_ROW_DATA (12.3)."""
+"""T20: MariaDB writes transactions whose events lack positions since 11.4, and PARTIAL_ROW_DATA since 12.3."""
 
 from itertools import pairwise
 
@@ -38,7 +38,7 @@ def test_t20_events_in_a_transaction_need_no_position(wire):
 
 @pytest.fixture
 def parts(wire):
-    """Cut an insert, which has no checksum, into `count` PARTIAL_ROW_DATA events, which have one each."""
+    """Cut an insert without a checksum into `count` PARTIAL_ROW_DATA events with checksums."""
 
     def run(count: int, text: bytes = b"x" * 300) -> list[bytes]:
         value = b"\0" + len(text).to_bytes(2, "little") + text
@@ -55,7 +55,7 @@ def parts(wire):
 
 @pytest.fixture
 def table(wire) -> bytes:
-    """A table with one column, a BLOB."""
+    """The TABLE_MAP event of a table with one column, a BLOB."""
     return wire.table("fc", "02", extra="02013f")
 
 

@@ -72,7 +72,7 @@ def test_t1_fields_are_optional_and_unknown_ones_are_skipped(decode, transaction
 
 
 def test_t1_the_announced_size_of_the_events_is_verified(decode, wire):
-    """The first fields are copied from MySQL: compression zstd, 960 bytes of events, 451 bytes of payload."""
+    """The first event's fields are copied from MySQL: compression zstd, 960 bytes of events, 451 bytes of payload."""
     ignorable = b"\1\0\0\0\x63\1\0\0\0" + (960).to_bytes(4, "little") + bytes(4) + b"\x80\0" + bytes(960 - 19)
     stored = zstd(ignorable)
     filler = 451 - len(stored) - 8

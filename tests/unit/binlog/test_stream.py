@@ -46,7 +46,7 @@ def receive(stream: EventStream, data: bytes) -> None:
 
 
 def compressed(wire, rows: int) -> bytes:
-    """Return a transaction of 1 KB rows that zstd compresses to almost nothing."""
+    """Return a transaction with rows of 1 KB, which zstd has compressed to almost nothing."""
     events = wire.table("fc", "02", "02013f"), wire.inserted("00 e803" + "78" * 1000)
     return wire.event(40, b"\0" + zstandard.compress(b"".join(map(wire.bare, events)) * rows))
 
@@ -77,7 +77,7 @@ async def test_reading_pauses_while_the_consumer_is_behind(wire):
 async def test_events_before_an_error_are_returned_first_and_the_error_is_not_acknowledged(wire):
     socket, stream = stream_of(semi_sync=True)
     xid = wire.event(16, bytes(8))
-    # The server wants an acknowledgement of each event. The last one is an incident.
+    # The server wants an acknowledgement of each event. The last event is an incident.
     payloads = [b"\0\xef\1" + event for event in (wire.head(), xid, wire.event(26, b"\1\0\4lost"))]
     receive(stream, b"".join(map(wire.packet, payloads)))
     assert [type(event).__name__ for event in await anext(stream)] == ["FormatDescription", "Xid"]

@@ -1,4 +1,4 @@
-"""Values of every column type but JSON are decoded from their bytes to the server's text."""
+"""Column values are decoded from their bytes to the server's text; for JSON, see test_json.py."""
 
 import math
 import struct
@@ -107,7 +107,7 @@ def test_dates_and_times_have_the_fraction_digits_of_their_column(value_of, code
         ("f2", "04", "08000000 0000803f 000000c0", "", struct.pack("<2f", 1, -2)),
     ],
 )
-def test_bits_labels_text_and_bytes_are_decoded(wire, decode, code, metadata, value, extra, text):
+def test_bits_enums_sets_text_and_bytes_are_decoded(wire, decode, code, metadata, value, extra, text):
     collations = {8: "latin1", 45: "utf8mb4", 63: "binary", 28: "gbk"}
     [rows] = decode(wire.table(code, metadata, extra), wire.inserted("00" + value), collations=collations)
     assert rows.images() == [[text]]
@@ -198,7 +198,9 @@ def test_dates_and_times_in_the_format_before_mysql_5_6_are_decoded(value_of, co
         ("07", 3, "601a20f20315", b"2021-02-03 04:05:06.789"),
     ],
 )
-def test_fractions_in_mariadbs_old_format_need_the_digits_from_describe(wire, decode, code, digits, value, text):
+def test_fractions_in_mariadbs_old_format_need_the_number_of_digits_from_describe(
+    wire, decode, code, digits, value, text
+):
     def describe(table: TableMap) -> TableMap:
         [column] = table.columns
         return msgspec.structs.replace(table, columns=(msgspec.structs.replace(column, metadata=digits),))

@@ -42,7 +42,7 @@ SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
 class Log:
     """Makes the events of the file binlog.7, 10 bytes each."""
 
-    #: UUID of the server in GTIDs, whose numbers count from 1
+    #: the server's UUID in the GTIDs; their numbers count from 1
     uuid = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Translation:
         return self.listed.get((schema, name))
 
     async def of(self, *events: AnyEvent, table_maps: Iterable[TableMap] = ()) -> list[Event]:
-        """Translate events. Table maps are first described by the tracker, as in the decoder; fingerprints stay."""
+        """Translate events. The tracker first describes the table maps, as for the decoder; fingerprints stay."""
         tables = {
             table_map.fingerprint: msgspec.structs.replace(
                 self.tracker.describe(table_map), fingerprint=table_map.fingerprint
@@ -149,7 +149,7 @@ class Translation:
         return await self.translator.translate(events, tables)
 
     async def of_file(self, path: str) -> list[Event]:
-        """Translate a file of tests/fixtures, decoded with the reader's options."""
+        """Translate a file of tests/fixtures, decoded as in the reader."""
         out: list[Event] = []
         decoder = Decoder(
             file=Path(path).name, wanted=self.source.captures, describe=self.tracker.describe, by_statement=True

@@ -28,7 +28,7 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
 @pytest.mark.parametrize(
     "statement",
     [
-        # text that the grammar does not have
+        # text that the parser does not understand
         "CREATE TABLE u (a VARCHAR2(3))",
         "CREATE TABLE u (a INT SPARKLING)",
         "CREATE TABLE u (a INT DEFAULT 1 + 1)",
@@ -40,7 +40,7 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
         "ALTER TABLE t FROBNICATE",
         "ALTER TABLE t CONVERT PARTITION p TO TABLE u",
         "RENAME TABLE t TO u v",
-        # tables whose columns the text does not name
+        # tables with columns that the text does not name
         "CREATE TABLE u (a INT) WITH SYSTEM VERSIONING",
         "ALTER TABLE t ADD SYSTEM VERSIONING",
         "CREATE TABLE u (a INT) SELECT 1",
@@ -59,6 +59,7 @@ def applied(statement: str, charsets: dict[str, str] | None = None, dialect: Dia
         "ALTER TABLE t ADD c INT AFTER d",
         "ALTER TABLE t ADD PRIMARY KEY (b)",
         "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (c)",
+        # columns that become binary
         "ALTER TABLE t ADD c VARCHAR(9), CHARSET binary, CONVERT TO CHARACTER SET binary",
     ],
 )

@@ -1,4 +1,4 @@
-"""Statements of the binlog: what is published of each if club.member and all tables of shop but audit are captured."""
+"""What is published of a statement, if club.member and all tables of shop except audit are captured."""
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from databus_changes.statements import StatementReader
 from databus_changes.tracker import TableTracker
 
 SOURCE = Source(include=["shop.*", "club.member"], exclude=["shop.audit"])
-#: the outcome of a statement of which nothing is published; other outcomes are lists of `action schema.table`
+#: the outcome of a statement of which nothing is published; other outcomes: STOP, or a list of `action schema.table`
 NOTHING: list[str] = []
 #: the outcome of a statement that stops the reader: its error
 STOP = StatementFormat
@@ -121,7 +121,7 @@ def test_in_a_captured_schema_ddl_on_captured_tables_is_published_and_dml_stops_
     [
         ("insert into t values ('shop.t', 'shop', 1)", False),
         ("call p()", False),
-        ("create table t select * from shop.t", False),
+        ("create table t select * from shop.t", False),  # it only reads shop.t
         ("replace into shop.t values (1)", True),
         ("delete a from other.a join `shop` . `b` using (c)", True),
         ('insert into "club"."member" values (1)', True),
@@ -266,7 +266,7 @@ async def test_a_doubt_has_its_reason_its_position_and_the_tables_or_schemas_in_
     assert "binlog.7:4" in str(doubt.error)
 
 
-async def test_all_tables_are_forgotten_after_a_statement_that_cannot_be_read() -> None:
+async def test_all_tables_are_forgotten_after_unreadable_text_that_may_concern_a_captured_table() -> None:
     tracker = await known_tables()
     statements = StatementReader(SOURCE, tracker, lambda _: None)
     statements.read(logged(UNREADABLE, "other"))

@@ -1,4 +1,7 @@
-"""Every doubt: a strict translation raises its error, a lenient one leaves out what is in doubt."""
+"""A doubt is a case in which the binlog does not show what happened to captured tables.
+
+A strict translation raises the doubt's error; a lenient translation leaves out only what is in doubt.
+"""
 
 import pytest
 
@@ -42,7 +45,7 @@ def case(make):
 
 
 def shape(events):
-    """Return for each event except definitions "begin", "commit", or the start offset of the rows or the statement."""
+    """Return "begin", "commit", or the start offset of rows or a statement for each event; leave out definitions."""
     kinds = {Begin: "begin", Commit: "commit"}
     return [
         kinds.get(type(event)) or event.start
@@ -52,7 +55,7 @@ def shape(events):
 
 
 def transaction(log, *tables, rows=None):
-    """Return the events of a transaction in MySQL with rows of these tables."""
+    """Return the events of a MySQL transaction with rows of these tables."""
     return [log.gtid(), log.query("BEGIN", ""), *[(rows or log.rows)(table) for table in tables], log.xid()]
 
 
@@ -82,7 +85,7 @@ async def test_without_gtids_a_transaction_without_an_end_stops_the_translation_
     assert shape(await case().translate_leniently(events, [table], doubt)) == ["begin", 14, "begin", 34, "commit"]
 
 
-async def test_the_doubt_of_a_transaction_has_the_tables_of_its_statements_too(case, log):
+async def test_a_doubt_about_a_transaction_also_names_the_tables_of_its_statements(case, log):
     """Here, CREATE TABLE … START TRANSACTION is followed neither by rows nor by an end."""
     create = log.gtid(), log.query("BEGIN"), log.query("CREATE TABLE t (id INT) START TRANSACTION")
     translated = await case().translate_leniently(
@@ -99,7 +102,7 @@ async def test_a_transaction_without_captured_rows_needs_no_end(case, log):
 
 @pytest.mark.parametrize("oversized", [False, True])
 async def test_rows_outside_a_transaction_stop_the_translation(case, log, oversized):
-    """Rows before the first transaction, after the end of a transaction, and between a GTID and its BEGIN."""
+    """The rows come before the first transaction, after the end of a transaction, or after a GTID without a BEGIN."""
     table = log.table()
     rows = log.oversized if oversized else log.rows
     events = rows(table), *transaction(log, table), rows(table), log.gtid(), rows(table)
@@ -118,7 +121,7 @@ async def test_rows_without_column_names_outside_a_transaction_stop_the_translat
     assert shape(await case().translate_leniently(events, [table, unknown], doubt)) == ["begin", 34, "commit"]
 
 
-async def test_the_doubt_of_a_transaction_has_no_table_of_the_previous_transaction(case, log):
+async def test_a_doubt_about_a_transaction_names_no_table_of_the_previous_transaction(case, log):
     table, other = log.table(), log.table("u")
     events = *transaction(log, other), *transaction(log, table)[:-1], log.query("ROLLBACK")
     doubt = Reason.ROLLBACK, events[-1].start, SHOP_T
@@ -164,7 +167,7 @@ async def test_a_rollback_after_rows_stops_the_translation(case, log, flavor):
 
 
 @pytest.mark.parametrize("statement", ["ROLLBACK TO `s`", "rollback to savepoint s", "ROLLBACK /* of 1 */"])
-async def test_after_a_rollback_to_a_savepoint_the_rest_of_the_transaction_is_left_out(case, log, statement):
+async def test_after_a_rollback_that_may_be_partial_the_rest_of_the_transaction_is_left_out(case, log, statement):
     table, unknown = log.table(), log.nameless("u")
     head = log.gtid(), log.query("BEGIN"), log.rows(table), log.query(statement), log.rows(table)
     events = *head, log.query("ROLLBACK TO t"), log.rows(table, complete=False), log.rows(unknown), log.xid()
@@ -287,7 +290,7 @@ async def test_rows_without_column_names_that_fit_the_table_get_its_definition(c
 
 
 async def test_without_a_server_a_statement_on_an_unknown_table_is_left_out(case, log):
-    """The changes that the statement makes to known tables are published."""
+    """What such a statement changes in known tables is published."""
     alter = log.query("ALTER TABLE t ADD c INT")
     create, drop = log.query("CREATE TABLE u (id INT)"), log.query("DROP TABLE t, u")
     events = log.gtid(), alter, log.gtid(), create, log.gtid(), drop

@@ -1,4 +1,4 @@
-"""The definition of a table: whether it comes from the binlog, the schema history or information_schema."""
+"""A table's definition comes from the binlog, the schema history or information_schema."""
 
 import logging
 
@@ -130,7 +130,7 @@ async def test_the_charset_of_a_dropped_schema_is_forgotten(track, log):
         ("TRUNCATE TABLE t", True, False, None),
     ],
 )
-async def test_after_a_statement_whose_outcome_is_not_clear_the_table_is_read_again(
+async def test_a_table_whose_definition_is_not_clear_after_a_statement_is_read_from_information_schema(
     track, log, caplog, text, as_written, known, reason
 ):
     listed = log.known(columns="id c")
@@ -147,7 +147,7 @@ async def test_after_a_statement_whose_outcome_is_not_clear_the_table_is_read_ag
     )
 
 
-async def test_without_a_server_a_table_is_not_known_after_a_statement_whose_outcome_is_not_clear(track, log):
+async def test_without_a_server_a_table_whose_definition_is_not_clear_after_a_statement_is_not_known(track, log):
     tracker, apply, _ = track(history=SchemaHistory({("shop", "t"): log.known()}), listed=None)
     await apply("DROP TABLE t", ("shop", "t"))
     await apply("CREATE TABLE t (id INT)", ("shop", "t"))

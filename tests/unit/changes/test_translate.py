@@ -67,7 +67,7 @@ async def test_without_gtids_a_transaction_starts_at_its_begin(make, log):
 
 
 async def test_a_transaction_inherits_nothing_from_the_previous_one(make, log):
-    """Neither GTID nor thread, neither row numbers nor statement."""
+    """Not its GTID, its thread, its row numbers or its statement."""
     table = log.table()
     first = log.gtid(), log.query("BEGIN", thread=42), log.rows_query("INSERT"), log.rows(table), log.xid()
     translation = make()
@@ -81,7 +81,7 @@ async def test_a_transaction_inherits_nothing_from_the_previous_one(make, log):
 
 
 async def test_a_transaction_without_a_begin_does_not_inherit_the_previous_thread(make, log):
-    """MariaDB's transactions have no BEGIN, which would contain the thread."""
+    """MariaDB logs no BEGIN, which would name the thread. Only the first transaction here has one."""
     table = log.table()
     translation = make(flavor="mariadb")
     await translation.of(log.query("BEGIN", thread=42), log.rows(table), log.xid(), table_maps=[table])
@@ -110,7 +110,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase_is_published(mak
 
 
 async def test_transactions_without_captured_changes_advance_the_position(make, log):
-    """To the ends of transactions, statements and empty XA transactions, and to a new file. Each is reported once."""
+    """So do statements, empty XA transactions and a new file. Each position is reported once."""
     translation = make()
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
@@ -163,8 +163,8 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
     assert query == QueryEvent(definition.table.fingerprint, Action.ALTER, text, 34, 44, created.fingerprint)
 
 
-async def test_ddl_on_a_table_of_the_history_follows_the_definitions_before_and_after_it(make, log):
-    """Formats also need the definition that the statement changed, which has not been emitted yet."""
+async def test_ddl_on_a_table_of_the_history_is_preceded_by_the_old_and_the_new_definition(make, log):
+    """Formats also need the old definition, which has not been emitted before."""
     translation = make(history=SchemaHistory({("shop", "t"): log.known()}))
     _, before, after, query, _ = await translation.of(log.gtid(), log.query("ALTER TABLE t ADD c INT"))
     assert before == TableDefinition(log.known())

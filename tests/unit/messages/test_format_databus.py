@@ -1,4 +1,4 @@
-"""The `databus` format with exact values, byte for byte as in the specification's examples."""
+"""The `databus` format, byte for byte as in the specification's examples."""
 
 import json
 from base64 import b64decode
@@ -22,7 +22,7 @@ COLUMNS = (
     Column(name="at", type="datetime", raw_type="datetime"),
 )
 TABLE = Table(schema="test", name="t1", columns=COLUMNS, primary_key=(0,), indexes=(Index("PRIMARY", ("id",)),))
-#: a value up to its action
+#: the beginning of a record's value, up to `Action`
 HEAD = (
     '{"Table":{"Schema":"test","Name":"t1","Columns":['
     '{"Name":"id","Type":1,"RawType":"int(11)","IsAuto":true,"EnumValues":null,"SetValues":null},'
@@ -93,7 +93,7 @@ def test_rows_of_a_dump_are_inserts_at_its_position() -> None:
     assert list(databus.change(change)) == [record]
 
 
-def test_compat_strict_writes_the_originals_text_and_keeps_null() -> None:
+def test_compat_strict_writes_the_text_of_the_original_server_and_keeps_null() -> None:
     columns = (
         Column(name="n", type="int", raw_type="int(10) unsigned", unsigned=True),
         Column(name="f", type="double", raw_type="double"),

@@ -1,4 +1,4 @@
-"""Every format writes its golden file from the binlogs in tests/golden (`make golden` renews them)."""
+"""Every format writes its golden files from the binlogs in tests/golden (`make golden` renews binlogs and files)."""
 
 from itertools import product
 

@@ -113,7 +113,7 @@ def test_null_stays_null_and_a_mask_takes_precedence_over_a_hash() -> None:
         ({"column": "email", "is_null": False}, True),
     ],
 )
-def test_a_condition_compares_the_exact_value(condition: dict[str, Any], passes: bool) -> None:
+def test_a_condition_compares_values_and_not_their_texts(condition: dict[str, Any], passes: bool) -> None:
     assert bool(orders_filter(where=[condition]).rows([ROW])) is passes
 
 

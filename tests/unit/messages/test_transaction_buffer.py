@@ -1,4 +1,4 @@
-"""Changes that are buffered until the end of their transaction."""
+"""Changes are buffered until the end of their transaction, with bounded memory."""
 
 import tracemalloc
 from typing import Any
@@ -25,7 +25,7 @@ def message(number: int, query: bytes = b"", output: Output = OUTPUT) -> Message
 
 
 def fields(message: Message) -> tuple[Any, ...]:
-    """Return the fields that must survive buffering; `ordinals` as a list, because it may become another sequence."""
+    """Return the fields to compare; `ordinals` as a list, because buffering may change the type of the sequence."""
     change = message.content
     assert isinstance(change, Change)
     return message.output, message.partitions, change.table, list(change.ordinals), change.rows, change.query

@@ -1,4 +1,4 @@
-"""Value text of the original Go server (`compat: strict`)."""
+"""With `compat: strict`, values have the text of the original Go server."""
 
 import time
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ ANNE = [b"1", b"Anne"]
 
 @dataclass
 class FakeRegistry:
-    """A schema registry that answers the two requests that the client makes."""
+    """A fake schema registry, which the fixture `registry` serves over HTTP."""
 
     url: str = ""
     #: subject, schema, content type and authorization of each registration
@@ -329,7 +329,7 @@ def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
         (200, b"<html>", SchemaRefused, "is not a schema registry"),
     ],
 )
-def test_the_class_of_the_error_decides_whether_to_retry(
+def test_an_error_of_the_registry_is_either_a_refusal_or_retryable(
     registry: FakeRegistry, status: int, body: bytes, error: type[Exception], message: str
 ) -> None:
     client = SchemaRegistry(registry.url)
@@ -339,7 +339,7 @@ def test_the_class_of_the_error_decides_whether_to_retry(
     if status in {401, 429, 500} or body == b"<html>":
         with pytest.raises(error, match=r"is not a schema registry|" + message):
             client.check()
-    else:  # an error document: a registry that is too old for GET /schemas/types also answers with one
+    else:  # an error document is accepted: a registry that is too old for GET /schemas/types returns one
         client.check()
     registry.problem = None
     client.check()

@@ -315,7 +315,7 @@ def test_a_transaction_has_begin_end_and_the_order_of_each_change() -> None:
     )
 
 
-def test_without_a_gtid_the_id_is_the_first_changes_position_and_ddl_has_no_begin_and_end() -> None:
+def test_without_a_gtid_the_transaction_id_is_the_first_changes_position_and_ddl_has_no_begin_or_end() -> None:
     format_ = schemaless(provide_transaction_metadata=True, include_schema_changes=False)
     format_.begin(BEGIN)
     begin, _ = format_.change(change(Action.INSERT, ANNE))

@@ -148,7 +148,7 @@ def test_a_vector_is_an_array_of_floats_in_shortest_form() -> None:
     assert value == [0.1, -3.0]
 
 
-#: the order of the expected values below
+#: modes of `time`, in the order of the expected values below
 MODES = ("adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds")
 CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
 DATE = ("int32", DEBEZIUM + "Date", 17424)
@@ -231,7 +231,7 @@ def test_temporal_types_have_their_schema_and_value_in_every_mode(
         ("timestamp", "timestamp", b"2021-02-03 04:05:06", "2021-02-03T04:05:06Z"),
     ],
 )
-def test_temporal_values_at_the_ends_of_their_ranges_are_exact(
+def test_temporal_values_are_exact_even_at_the_ends_of_their_ranges(
     kind: str, raw_type: str, text: bytes, expected: object
 ) -> None:
     assert encoded(one_column(kind, raw_type), [text])[1] == expected

@@ -1,4 +1,4 @@
-"""Geometries as well-known text in JTS's layout."""
+"""Geometries become well-known text in the layout of JTS, Java's geometry library."""
 
 import struct
 
