@@ -23,7 +23,7 @@ def test_a_mysql_set_prints_as_the_server_prints_it(text, normal):
     assert str(GtidSet.parse("mysql", text)) == normal
 
 
-def test_adding_transactions_together_equals_adding_them_one_by_one():
+def test_adding_several_transactions_at_once_equals_adding_them_one_by_one():
     mysql = [f"{A}:4", f"{A}:5", "", f"{A}:6", f"{B}:1", f"{A}:8", f"{A}:blue:1", f"{A}:7"]
     mariadb = ["0-1-7", "1-1-3", "", "0-2-8"]
     for flavor, start, gtids in (("mysql", f"{A}:1-3", mysql), ("mariadb", "0-1-6,2-1-1", mariadb)):

@@ -1,4 +1,4 @@
-"""T20: MariaDB writes transactions whose events lack positions since 11.4, and PARTIAL_ROW_DATA since 12.3."""
+"""T20: since 11.4, MariaDB writes transactions whose events lack positions; since 12.3, it writes PARTIAL_ROW_DATA."""
 
 from itertools import pairwise
 

@@ -74,7 +74,7 @@ async def test_reading_pauses_while_the_consumer_is_behind(wire):
     assert rows == 20_000
 
 
-async def test_events_before_an_error_are_returned_first_and_the_error_is_not_acknowledged(wire):
+async def test_events_before_an_error_are_returned_first_and_nothing_is_acknowledged(wire):
     socket, stream = stream_of(semi_sync=True)
     xid = wire.event(16, bytes(8))
     # The server wants an acknowledgement of each event. The last event is an incident.

@@ -25,7 +25,7 @@ LATIN1, UTF8MB4, BINARY = "020108", "02012d", "02013f"
         ("08", "ffffffffffffffff", b"-1", b"18446744073709551615"),
     ],
 )
-def test_an_integer_is_signed_or_unsigned_as_its_column(value_of, code, value, signed, unsigned):
+def test_an_integer_is_signed_or_unsigned_like_its_column(value_of, code, value, signed, unsigned):
     assert value_of(code, "", value, SIGNED) == signed
     assert value_of(code, "", value, UNSIGNED) == unsigned
 

@@ -196,7 +196,7 @@ async def test_an_unknown_table_that_is_dropped_has_no_columns(make, log):
     assert (query.table, query.before) == (definition.table.fingerprint, "")
 
 
-async def test_definitions_in_a_captured_schema_are_emitted_even_if_nothing_captured_changes(make, log):
+async def test_definitions_in_a_captured_schema_are_emitted_even_if_no_captured_table_changes(make, log):
     translation = make()
     begin, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))
     assert (begin.transaction, schema) == (1, SchemaDefinition("shop", "latin1"))

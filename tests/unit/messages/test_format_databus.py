@@ -22,7 +22,7 @@ COLUMNS = (
     Column(name="at", type="datetime", raw_type="datetime"),
 )
 TABLE = Table(schema="test", name="t1", columns=COLUMNS, primary_key=(0,), indexes=(Index("PRIMARY", ("id",)),))
-#: the beginning of a record's value, up to `Action`
+#: the beginning of a record's value, before `Action`
 HEAD = (
     '{"Table":{"Schema":"test","Name":"t1","Columns":['
     '{"Name":"id","Type":1,"RawType":"int(11)","IsAuto":true,"EnumValues":null,"SetValues":null},'

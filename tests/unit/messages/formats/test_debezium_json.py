@@ -268,7 +268,7 @@ def test_a_truncate_that_is_not_skipped_is_also_a_record_of_the_table() -> None:
     assert (value(truncated)["before"], value(truncated)["after"]) == (None, None)
 
 
-def test_schema_changes_have_the_connectors_schemas() -> None:
+def test_schema_change_records_have_the_connectors_schemas() -> None:
     (record,) = debezium(MARIADB).statement(statement(Action.CREATE, b"create table t1 (id int)"))
     assert record.key is not None
     assert json.loads(record.key)["schema"] == {
@@ -384,7 +384,7 @@ def test_rows_of_a_dump_have_snapshot_markers() -> None:
     assert not list(format_.snapshot(replace(dump, rows=[], first=True, **ends)))
 
 
-def test_a_new_schema_applies_from_its_first_event_on() -> None:
+def test_a_new_definition_applies_from_its_first_event_on() -> None:
     wider = msgspec.structs.replace(T1, columns=(*T1.columns, Column(name="n", type="int", raw_type="int")))
     format_ = schemaless()
     events: list[Change] = [change(Action.INSERT, ANNE), change(Action.INSERT, [*ANNE, b"3"], table=wider)]
