@@ -50,7 +50,7 @@ cdef Fault write_value(
     Buffer* out, uint8_t kind, const uint8_t* p, const uint8_t* end, int depth, size_t limit
 ) noexcept nogil:
     """Append the text of a value of type `kind`. The document is malformed if `out` grows beyond `limit` bytes."""
-    cdef char* o = room(out, 512)  # enough for every scalar but strings
+    cdef char* o = room(out, 512)  # enough for every scalar except strings
     cdef char* first = o
     cdef double value
     cdef size_t size
@@ -91,7 +91,7 @@ cdef inline int scalar_size(uint8_t kind) noexcept nogil:
 
 
 cdef bint read_length(const uint8_t** p, const uint8_t* end, size_t* size) noexcept nogil:
-    """Read a length with seven bits in each byte; return False if fewer bytes than that follow."""
+    """Read a length with seven bits in each byte; return False if it is malformed, or if fewer bytes follow it."""
     cdef int shift = 0
     size[0] = 0
     while shift < 35 and p[0] < end:

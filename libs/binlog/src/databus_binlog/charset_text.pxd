@@ -1,4 +1,4 @@
-"""Converts text of other character sets to UTF-8."""
+"""Converts text to UTF-8 from all other character sets."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport Buffer, append

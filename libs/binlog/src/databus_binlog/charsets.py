@@ -34,9 +34,9 @@ def packed_table(charset: str) -> bytes:
 def multi_byte(charset: str) -> Callable[[bytes], str] | None:
     """Return a decoder of a multi-byte set, or None if the set is not known.
 
-    The decoder returns what the server prints, also for a code that the server stores although it has no character
-    (mostly a question mark). It raises UnicodeError for bytes that are not a code of the set, for a lone surrogate, and
-    in ucs2 for any surrogate.
+    The decoder returns what the server prints: for a code that the server stores although it has no character, mostly a
+    question mark. It raises UnicodeError for bytes that are not a code of the set, for a lone surrogate, and in ucs2
+    for any surrogate.
     """
     if charset in _UTF:
         return partial(bytes.decode, encoding=_UTF[charset])

@@ -1,4 +1,4 @@
-// The same CRC-32 as zlib's, whose function took 40 % of the decoder's time on large events and 60 % on small ones.
+// The same CRC-32 as zlib's. zlib's function took 40 % of the decoder's time on large events and 60 % on small ones.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@ to the same buffer. The path of a row:
 
     framing ─► Decoder.event ─► rows_event ─► row_images: the images of the rows
     packets,      │               │             fixed_values, charset_text, binary_json, partial_json: values as text
-    files         │               └─ tables: finds the table_plan of the rows' table, how its columns are stored
+    files         │               └─ tables: finds the table's table_plan, which says how its columns are stored
                   └─► transactions, control.py: all other events
 
 All of them write into event_writer's output. The layouts of events are those of libs/mysql/binlog/event/*.h in MySQL's
@@ -109,7 +109,7 @@ cdef class Decoder(EventWriter):
         return self.decode(data, -1)
 
     def finish(self):
-        """Raise the pending error, or CorruptEvent if the file ends inside an event."""
+        """Raise the pending error, or CorruptEvent if the file is truncated."""
         if self.failure is not None:
             raise self.failure
         if self.offset < MAGIC_SIZE:

@@ -3,7 +3,7 @@
 BinlogError
 ├── Retryable                the same call may succeed later: wait and connect again
 │   ├── Disconnected             the connection was lost, or a session that streams the log was used for a query
-│   └── ServerUnavailable        the server can't be reached or takes no more connections
+│   └── ServerUnavailable        the server can't be reached, or can't answer now
 └── Fatal                    the same call fails again: an operator must act
     ├── AccessDenied             login refused
     ├── TlsFailed                a TLS connection could not be established
@@ -41,7 +41,7 @@ class Disconnected(Retryable):
 
 
 class ServerUnavailable(Retryable):
-    """The server can't be reached or takes no more connections."""
+    """The server can't be reached, or can't answer now."""
 
 
 class Fatal(BinlogError):

@@ -39,7 +39,7 @@ cdef class EventWriter(Framer):
         if next_position == 0:
             if kind == FORMAT_DESCRIPTION or kind == PREVIOUS_GTIDS or kind == GTID_LIST:
                 return 0  # the server created the event while sending
-            # MariaDB ≥ 11.4 writes 0 inside transactions: `end` is too small if the server left out a statement.
+            # MariaDB ≥ 11.4 writes 0 inside transactions: `end` is too small if the server left out ANNOTATE_ROWS.
         elif <uint32_t> end != next_position:  # the server left out events
             end = self.widened(next_position)
         self.start, self.end, self.offset = end - size if end > size else 0, end, end
@@ -66,7 +66,7 @@ cdef class EventWriter(Framer):
         return CorruptEvent(f"{name_of(kind)} event at {self.where()} is truncated")
 
     cdef int clear(self) except -1:
-        """Begin a new output: an array whose length is written at the end."""
+        """Begin a new output: an array whose length is written last."""
         if room(&self.out, ARRAY_HEAD) == NULL:
             raise MemoryError
         self.out.size = self.complete_size = ARRAY_HEAD

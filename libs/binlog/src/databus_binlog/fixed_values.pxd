@@ -13,7 +13,7 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 cdef enum:
-    WIDEST = 96  # enough bytes for any value with its header: DECIMAL(65,30) takes 70
+    WIDEST = 96  # enough bytes for any value with its header: DECIMAL(65,30) takes 69
 
 
 cdef inline char* put_fixed(char* o, const Column* column, const uint8_t* p) noexcept nogil:

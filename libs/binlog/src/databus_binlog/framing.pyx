@@ -129,7 +129,7 @@ cdef class Framer:
         return p - first
 
     cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
-        """Fast path: read a packet if it is complete and has exactly one event; else read nothing and return 0."""
+        """Fast path: read a packet with one complete, ordinary event. Of any other read nothing and return 0."""
         cdef size_t length
         if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
             return 0
@@ -224,7 +224,7 @@ cdef class Framer:
         cdef const uint8_t* end = p + size
         cdef const uint8_t* header
         cdef size_t length
-        cdef bint inner = part != &self.part  # inside a compressed transaction, which is read completely
+        cdef bint inner = part != &self.part  # in a compressed transaction: inflated bytes can't wait for the next call
         while p < end and (inner or not self.paused and self.out.size < OUTPUT_LIMIT):
             if self.payload_left and not inner:
                 length = min(self.payload_left, min(<size_t> (end - p), <size_t> PIECE))

@@ -2,8 +2,8 @@
 
 Layout and meaning: Json_diff_vector and apply_json_diffs in sql/json_diff.cc; paths: sql-common/json_path.cc.
 
-Only the containers on a path are parsed; everything else keeps the text that the server printed. Bytes are handled as
-Latin-1: each character is a byte, so names sort as they do in the server.
+Only the containers on a path are parsed; everything else keeps its text. Bytes are handled as Latin-1: each character
+is a byte, so names sort as they do in the server.
 """
 
 from __future__ import annotations

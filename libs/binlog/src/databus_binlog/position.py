@@ -32,7 +32,7 @@ class Server(msgspec.Struct, frozen=True):
         """A text that differs from server to server.
 
         MariaDB's server_uid is made of a network address and the port, which containers may share, and old servers
-        have none. So on MariaDB the identity includes the server id.
+        have no server_uid. So on MariaDB the identity includes the server id.
         """
         return self.uuid if self.flavor == "mysql" and self.uuid else f"{self.uuid}/{self.server_id}"
 

@@ -1,7 +1,7 @@
 """A connection to a server: reads the server's description, positions in its log, and the log itself.
 
-asyncmy logs in and runs the queries; a dump then takes over its transport. asyncmy is installed with
-`databus-binlog[connect]`.
+asyncmy logs in and runs the queries; a dump of the native engine then takes over asyncmy's transport. asyncmy is
+installed with `databus-binlog[connect]`.
 """
 
 from __future__ import annotations

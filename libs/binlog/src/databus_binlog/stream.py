@@ -15,7 +15,7 @@ GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read to
 
 
 class EventStream(asyncio.BufferedProtocol):
-    """An asynchronous iterator of Events; each has the events whose last byte arrived in the same read of the socket.
+    """An asynchronous iterator of Events. Each has some or all of the events that one read of the socket completed.
 
     backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until the
         consumer has read half of them.
@@ -36,7 +36,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._last_arrival = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True
-        self._full = False  # the consumer is far behind
+        self._full = False  # the consumer is far behind, or the decoder has more events to return
         self._gathering = False  # reading is paused until GATHER_SECONDS have passed
         self._lost = asyncio.Event()
         self._closed = False
@@ -65,7 +65,7 @@ class EventStream(asyncio.BufferedProtocol):
         return not self._ready and self._decoder.drained
 
     def _regulate(self) -> None:
-        """Continue reading, or pause while the consumer is far behind or bytes gather."""
+        """Pause reading while `_full` or `_gathering` is true, otherwise continue."""
         self._full = self._decoder.more or self._unread > (self._limit // 2 if self._full else self._limit)
         reading = not (self._full or self._gathering)
         if reading == self._reading or self._lost.is_set():

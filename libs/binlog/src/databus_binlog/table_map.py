@@ -1,4 +1,4 @@
-"""The table map, which describes the columns of the rows that follow.
+"""Parses table maps, which describe the columns of the rows that follow.
 
 Layout: libs/mysql/binlog/event/rows_event.h (Table_map_event) in MySQL's source, sql/log_event.h in MariaDB's.
 """

@@ -1,4 +1,4 @@
-"""Writes the events that begin and end transactions, without Python objects: small transactions have few others."""
+"""Writes GTID, BEGIN and XID without Python objects: a small transaction has few other events."""
 
 from databus_binlog.event_writer cimport EventWriter
 from libc.stdint cimport uint8_t

@@ -1,6 +1,8 @@
-"""The second engine: the library mysql-replication reads and decodes a dump; the events are the same as the decoder's.
+"""The second engine: the library mysql-replication reads and decodes a dump.
 
-The library is an independent implementation, so comparing the two engines finds errors in either. The library is slow.
+The events are those of the decoder, with two exceptions (see `events`). The library is an independent implementation,
+so comparing the two engines finds errors in either. The library is slow.
+
 The engine stops with an error at everything that the library misreads: `limits` lists beforehand the server's settings
 and columns that the library can't cope with, `gate` refuses events that it would lose, and `values` refuses values that
 it does not return exactly.

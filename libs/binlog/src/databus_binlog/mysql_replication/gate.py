@@ -1,7 +1,8 @@
-"""Passes on to mysql-replication only the events of a dump that the library reads correctly.
+"""Passes on to mysql-replication only the events of a dump that the library can read.
 
 The library silently skips events that it does not know, and rows whose table map it has not seen. So the gate checks
-each packet first. It drops events that are not needed, and raises an error for an event that the library would lose.
+each packet first. It drops events that are not needed, and raises an error for an event that the library would lose or
+misread.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Gate:
     # --- events
 
     def _passes(self, event: bytes) -> bool:
-        """Return whether to pass an event on. Raises BinlogError for an event that the library would lose."""
+        """Return whether to pass an event on. Raises BinlogError if the library would lose or misread it."""
         try:
             return self._inspect(event)
         except (LookupError, ValueError, struct.error) as error:
@@ -151,8 +152,8 @@ class Gate:
             return self._offset, self._offset
         if self.artificial or (next_position == 0 and self._kind in SKIPPED | {E.FORMAT_DESCRIPTION}):
             return self._offset, self._offset  # the server created the event while sending
-        # next_position is 0 inside transactions of MariaDB ≥ 11.4. Everywhere else it is right even if the server has
-        # left out events, unlike the sum of offset and size.
+        # next_position is 0 inside transactions of MariaDB ≥ 11.4. Everywhere else it is correct even if the server
+        # has left out events, unlike the sum of offset and size.
         self._offset = self._widened(next_position) if next_position else self._offset + size
         return self._offset - size, self._offset
 

@@ -1,7 +1,7 @@
 """Lists the settings and columns of a server with which mysql-replication can't read its log.
 
-What they do not show stops the stream when it occurs: other settings of a session, logs that were written under other
-settings, single values (see `gate` and `values`).
+Other causes stop the stream when they occur: a session's own settings, logs that were written under other settings,
+single values (see `gate` and `values`).
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Reader:
         self._library.close()
 
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
-        """Open a connection for the library; on the first one it reads the log.
+        """Open a connection for the library, which reads the log on the first one.
 
         Raises Disconnected if the library connects again after a loss: it would start at the same GTID set again.
         """

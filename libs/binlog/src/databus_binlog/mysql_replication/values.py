@@ -1,7 +1,7 @@
 """Converts values of mysql-replication to the decoder's text, and refuses those whose text can't be known.
 
-Some of the library's objects lack information, others are wrong. The functions below refuse these objects, which were
-found by comparing those of version 1.0.17 with the text that MariaDB 10.11 and MySQL 9.7 print.
+Some of the library's objects lack information, others are wrong; the functions below refuse both. Both were found by
+comparing the objects of version 1.0.17 with the text that MariaDB 10.11 and MySQL 9.7 print.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ def _always(text: Text) -> Callable[[ColumnMap, Any], Text]:
     return lambda _, __: text
 
 
-#: How to print a column of each type. VECTOR, compressed columns and the temporal types of before MySQL 5.6 are
+#: How to print a column of each type. VECTOR, compressed columns and the temporal types before MySQL 5.6 are
 #: missing, because the library does not read them correctly.
 _TEXTS: dict[int, Callable[[ColumnMap, Any], Text]] = {
     **dict.fromkeys((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG), _always(_digits)),
