@@ -1,4 +1,4 @@
-"""Tables as information_schema describes them.
+"""Reads tables from information_schema.
 
 Snapshots and the schema history start from these tables. They also complete a table that the binlog describes, because
 a table map has no display widths, AUTO_INCREMENT or secondary indexes.

@@ -1,7 +1,7 @@
-"""The cases in which the translation stops: the binlog does not show what happened to captured tables.
+"""The cases in which the binlog does not show what happened to captured tables.
 
-Each case is a `Doubt`, which is passed to a callback. The reader's callback, `stop`, raises the doubt's error. If a
-callback returns, the translation leaves out only what is in doubt, and continues.
+Each case is a `Doubt`, which the translation passes to a callback. The reader's callback, `stop`, raises the doubt's
+error. If a callback returns, the translation leaves out only what is in doubt, and continues.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ class Reason(StrEnum):
     CREATE_FROM_QUERY = "CREATE TABLE statements that fill the table from a query"
     #: the text of a statement cannot be split into tokens
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
-    #: the files do not describe the table of a statement, and there is no server to read the table from
+    #: the binlog files do not describe the table of a statement, and there is no server to read the table from
     UNDESCRIBED_TABLE = "statements on tables that the files do not describe"
 
 

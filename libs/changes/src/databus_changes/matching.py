@@ -14,7 +14,7 @@ from databus_changes.table_maps import table_of
 _ALIASES = {"json": "longtext", "uuid": "binary", "inet6": "binary", "inet4": "binary"}
 _SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
 _SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
-#: types whose length, precision or fraction information_schema and a table map have in the same form
+#: types whose length, precision or fraction has the same form in information_schema and in a table map
 _SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "varbinary"}
 _SIZES = re.compile(r"\([\d,]+\)")
 _CHARACTER = {
@@ -37,7 +37,7 @@ def same_columns(known: Table, logged: Table) -> bool:
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
     """Return a table map with the column names, signs, character sets, labels and the key of a known table.
 
-    Raises ColumnsDiffer unless the number of columns and all that is logged about each column agree with the table.
+    Raises ColumnsDiffer if the number of columns, or what is logged about a column, does not fit the table.
     """
     hidden = table_map.columns[len(table.columns) :]
     may_be_hidden = len(hidden) <= len(table.indexes) and all(map(_is_hash, hidden))

@@ -29,8 +29,8 @@ class Ddl:
 class StatementReader:
     """Reads the statements of one binlog in their order.
 
-    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, in which nothing but
-    the name identifies the table. So the names of temporary tables are remembered for each session.
+    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, which do not say that
+    the table is temporary. So the names of temporary tables are remembered for each session.
     """
 
     def __init__(self, captured: CapturedTables, tracker: TableTracker, on_doubt: OnDoubt) -> None:

@@ -14,14 +14,14 @@ _PLAIN = {
     T.TIMESTAMP: "timestamp", T.TIMESTAMP2: "timestamp",
     T.ENUM: "enum", T.SET: "set", T.JSON: "json", T.GEOMETRY: "geometry", T.VECTOR: "vector",
 }  # fmt: skip
-#: type without and with a character set
+#: field type → column type without and with a character set
 _STRINGS = {
     T.VARCHAR: ("varbinary", "varchar"),
     T.VAR_STRING: ("varbinary", "varchar"),
     T.VARCHAR_COMPRESSED: ("varbinary", "varchar"),
     T.STRING: ("binary", "char"),
 }
-#: bytes of the length before a value → type without and with a character set
+#: bytes of the length before a value → column type without and with a character set
 _BLOBS = {
     1: ("tinyblob", "tinytext"),
     2: ("blob", "text"),
@@ -42,15 +42,15 @@ def table_of(table_map: TableMap) -> Table:
 
 
 def readable(table_map: TableMap) -> TableMap:
-    """Complete a table map so that its rows can be decoded although the table's columns are not known."""
+    """Complete a table map that no known table fits, as far as `assume_metadata` can, so that rows can be decoded."""
     return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
 
 
 def assume_metadata(column: ColumnMap) -> ColumnMap:
     """Fill in what the decoder needs to know about a column, if binlog_row_metadata omits it.
 
-    Integers are treated as signed and strings as UTF-8, which leaves their bytes as they are logged. The fraction
-    digits of MariaDB's old temporal types stay missing.
+    Integers are treated as signed. Strings are treated as UTF-8: their bytes stay as they are logged. The fraction
+    digits of MariaDB's old temporal types stay missing, so columns of these types cannot be decoded.
     """
     return msgspec.structs.replace(
         column,
@@ -81,7 +81,7 @@ def _declared_type(column: ColumnMap) -> tuple[str, str]:
         return name, name
     if code in _STRINGS:
         name = _STRINGS[code][is_text]
-        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # the first byte is the compression header
+        size = column.metadata - (code == T.VARCHAR_COMPRESSED)  # without its one byte of header
         return name, f"{name}({size // character_width(column.charset or '')})"
     name = _PLAIN[code]
     return name, name + _arguments(code, column) + (" unsigned" if _is_unsigned(column) else "")

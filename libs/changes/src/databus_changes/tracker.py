@@ -1,9 +1,9 @@
-"""Tracks the tables of rows, as they are at each position of the binlog.
+"""Tracks the definitions of tables through the binlog: each row needs its table as it was when the row was logged.
 
 If the binlog names columns, its description of a table is authoritative; the schema history or information_schema adds
 display widths, AUTO_INCREMENT and secondary indexes. If the binlog does not name columns, the history is authoritative:
 the tables at the pipeline's progress (`databus.kafka_history`), with every later statement applied to them. In both
-cases, a table from these sources is used only if it agrees with the columns that the binlog describes.
+cases, a table from the history or information_schema is used only if it fits the columns that the binlog describes.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -138,7 +138,7 @@ class TableTracker:
         return changed
 
     def existing(self, name: TableName) -> Table | None:
-        """Return a table that is known and not dropped."""
+        """Return a table; None if it is not known, or was dropped."""
         return self._tables.get(self._dialect.name(*name))
 
     def last_known(self, name: TableName) -> Table | None:

@@ -1,4 +1,4 @@
-"""Turns binlog events into change events: transactions with captured changes, and the position after all others.
+"""Turns binlog events into change events: the transactions with captured changes, and of all others only the position.
 
 The order of the binlog events. Each GTID event begins a group: a transaction, or a single statement.
 
@@ -6,12 +6,13 @@ The order of the binlog events. Each GTID event begins a group: a transaction, o
              GTID  QUERY ddl
     MariaDB  GTID  ([ANNOTATE_ROWS] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
              GTID standalone  QUERY ddl
-    XA       GTID  QUERY "XA START"  …  QUERY "XA END"  XA_PREPARE, and later  GTID  QUERY "XA COMMIT" | "XA ROLLBACK"
+    XA       GTID  [QUERY "XA START"]  …  QUERY "XA END"  XA_PREPARE, and later  GTID  QUERY "XA COMMIT" | "XA ROLLBACK"
 
-With gtid_mode=OFF, MySQL logs anonymous GTID events. Before 5.7 it logs none, and BEGIN is a transaction's first event.
+MariaDB logs no XA START. With gtid_mode=OFF, MySQL logs anonymous GTID events; before 5.7 MySQL logs none, and BEGIN is
+a transaction's first event.
 
-Only the end of a group is a position to resume from. It is reported by the group's Commit if the group has captured
-changes, or changes the definition of a table or schema; otherwise by the next Commit or Heartbeat.
+Reading can resume only between groups. The end of a group is reported by the group's Commit if the group has captured
+changes or redefines a tracked table or schema, otherwise by the next Commit or Heartbeat.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -76,13 +77,13 @@ class Translator:
         self._transaction = progress.transaction
         #: GTID event of the open group
         self._gtid: binlog.Gtid | None = None
-        #: whether a transaction is open, so that rows may follow
+        #: whether a transaction is open; only then may rows follow
         self._in_transaction = False
         #: thread id from the open transaction's BEGIN; 0 in MariaDB, which logs no BEGIN
         self._thread = 0
         #: whether the open group's Begin was emitted
         self._begun = False
-        #: whether the outcome of the open transaction is in doubt, so that the rest of it is left out
+        #: whether the outcome of the open transaction is in doubt; the rest of the transaction is then left out
         self._abandoned = False
         #: tables with captured changes in the open group
         self._changed: set[TableName] = set()
@@ -92,9 +93,9 @@ class Translator:
         self._query: bytes | None = None
         #: file and offset for the next Heartbeat; None if there is no new position, or the next Commit reports it
         self._moved: tuple[str, int] | None = None
-        #: number of translated row images; an updated row has two
+        #: number of row images translated since the reader last reset it; an updated row has two
         self.rows = 0
-        #: number of emitted transactions, from Begin to Commit
+        #: number of Commits emitted since the reader last reset it
         self.transactions = 0
         #: commit time in the last emitted Begin, µs since the epoch
         self.time_us = progress.time_us
@@ -132,7 +133,7 @@ class Translator:
         return out
 
     def take_heartbeat(self) -> Heartbeat | None:
-        """Return the position after groups without captured changes, once; None if there is no new position."""
+        """Return the latest position that no Commit or Heartbeat has reported; None if there is no such position."""
         if self._moved is None:
             return None
         (file, end), self._moved = self._moved, None
@@ -143,7 +144,7 @@ class Translator:
     async def _table(self, event: AnyRows, tables: Mapping[str, TableMap]) -> Table | None:
         """Return the table of a new table map; None if its columns have no names, which is reported as a doubt.
 
-        In a transaction that is already in doubt it is not reported.
+        In a transaction that is already in doubt, no further doubt is reported.
         """
         table_map = tables[event.table]
         if table_map.has_names:
@@ -170,7 +171,7 @@ class Translator:
             self._row += event.count // 2 if action is Action.UPDATE else event.count
 
     def _oversized(self, event: binlog.OversizedRows, table: Table, out: list[Event]) -> None:
-        """Emit the row of an event that was too large to be read: servers log a row of that size in its own event."""
+        """Emit the row of an event that was too large to be read. A server logs such a row in an event of its own."""
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
             out.append(OversizedRow(fingerprint, action, self._row, event.start, event.end, event.size))
@@ -269,7 +270,7 @@ class Translator:
         self._end(event, None, out)
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
-        """End the open group, and note its end as a position to resume from."""
+        """End the open group: emit its Commit, or keep its end for the next Commit or Heartbeat."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun and not self._abandoned:
             out.append(Commit(self._executed.take(gtid), event.file, event.end, xid))

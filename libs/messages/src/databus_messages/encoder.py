@@ -140,7 +140,7 @@ class EventEncoder:
             yield Message(route.output, route.ddl_partitions, statement)
 
     def _published_before(self, event: QueryEvent) -> dict[Output, Table]:
-        """Return, for each output, the table before the statement as the output published it, where that is known."""
+        """Return, by output, the table as it was published before the statement; empty if that is not known."""
         try:
             return {route.output: route.table for route in self._find(event.before)} if event.before else {}
         except InvalidSettings:  # the rules may fit only the table after the statement
@@ -193,7 +193,7 @@ class EventEncoder:
 
 
 def _framed(messages: Iterable[Message], begin: Begin) -> Iterator[Message]:
-    """Insert the records that begin a transaction before its first change in each partition."""
+    """Insert a transaction's begin frame before its first change in each partition."""
     for message in messages:
         if records := message.output.enter(message.partitions[0], begin):
             yield Message(message.output, message.partitions, Frame(records))

@@ -1,7 +1,4 @@
-"""A message: rows or a DDL statement, which the format of one output encodes as records, or a transaction frame.
-
-The records of a frame are already encoded.
-"""
+"""A message: rows or a DDL statement, which a format encodes as records, or a frame with records that are encoded."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias

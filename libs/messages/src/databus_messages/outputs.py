@@ -34,7 +34,7 @@ class Output:
         self.accepts_packed_rows = self.format.accepts_packed_rows
         #: whether changes are buffered until the end of their transaction, because the format needs `transaction_end`
         self.is_buffered = self.format.needs_transaction_end
-        #: whether `begin` and `end` of the format are called, and this output numbers its rows itself (`number_rows`)
+        #: whether `begin` and `end` of the format are called; this output then numbers its rows itself (`number_rows`)
         self.is_framed = self.is_buffered or self.format.emits_frames
         #: whether encoding may call another service, e.g. a schema registry
         self.calls_services = plan.format.calls_services

@@ -32,7 +32,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -> AsyncGenerator[SnapshotRows, None]:
     """Yield the rows of some tables of a complete dump. One line is read ahead, to mark the last rows of a table.
 
-    Raises DumpUnusable for a dump without a position.
+    Raises DumpUnusable for a dump without a position, or if the name of a table is not unique in the dump.
     """
     if manifest.position is None:
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")

@@ -13,10 +13,10 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: When the changes in memory are larger than this, they are moved to the file. Only the bytes of the packed rows and of
-#: the statements are counted; as Python objects, short values take up to twenty times as much memory.
+#: When the changes in memory are larger than this, they are moved to the file. The bytes of the packed rows and of the
+#: statements count, and `_CHANGE_BYTES`. As Python objects, short values take up to twenty times as much memory.
 _MEMORY_BYTES = 2**20
-#: bytes that are added for each change, to those of its rows and its statement
+#: bytes that count for each change besides those of its rows and its statement
 _CHANGE_BYTES = 500
 _LENGTH = struct.Struct(">I")
 

@@ -38,7 +38,8 @@ def apply_ddl(
 ) -> SchemaChanges:
     """Return the tables and schemas that a statement changes; none if it is not DDL on tables or schemas.
 
-    Raises CannotApply if its text is not understood, or if a table that it alters, renames or copies is not known.
+    Raises CannotApply if its text is not understood, or if a table that it alters, renames or copies is not known or
+    does not fit the statement.
     """
     grammar = _Grammar(statement, tables, charsets, dialect)
     grammar.read()

@@ -1,4 +1,4 @@
-"""`[DEFAULT] CHARACTER SET [=] x` and `COLLATE [=] x`, of columns, tables and schemas."""
+"""The grammar of `[DEFAULT] CHARACTER SET [=] x` and `COLLATE [=] x`, for columns, tables and schemas."""
 
 from databus.errors import CannotApply
 from databus_changes.charsets import charset_name, charset_of

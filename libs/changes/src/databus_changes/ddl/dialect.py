@@ -19,7 +19,7 @@ _NO_WIDTHS_SINCE = (8, 0, 19)
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """A server's defaults, as far as the columns of a table depend on them."""
+    """A server's defaults, as far as the definition of a table depends on them."""
 
     flavor: Flavor
     #: whether information_schema prints the display widths of integers, as in int(11)

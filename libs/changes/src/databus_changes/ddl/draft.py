@@ -72,7 +72,7 @@ class TableDraft:
         self._keys.append((_PRIMARY if primary else name, columns, if_not_exists))
 
     def drop_index(self, name: str) -> None:
-        """Drop an index. One that is not known, such as an index over expressions, changes nothing here."""
+        """Drop an index, if it is known; an index over expressions is not."""
         self._dropped_indexes.append(_PRIMARY if name.upper() == _PRIMARY else name)
 
     def rename_index(self, old: str, new: str) -> None:
@@ -146,7 +146,7 @@ class TableDraft:
         return definition.column(self.charset, self._dialect)
 
     def _add_keys(self) -> None:
-        """Add the keys from column definitions, then the keys that the statement adds by themselves."""
+        """Add the keys that are attributes of columns, then the keys that have clauses of their own."""
         for _, definition in self._defined:
             if definition.primary:
                 self._add_primary_key([definition.name])

@@ -30,7 +30,7 @@ def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
 
 
 def _read_index(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool) -> None:
-    """Read the name and columns of an index. Without a name it gets that of its constraint, `symbol`."""
+    """Read the name and columns of an index. An index without a name gets `symbol`, the name of its constraint."""
     if_not_exists = tokens.take("IF", "NOT", "EXISTS")
     name = symbol
     if tokens.next not in {"(", "USING", "TYPE"}:

@@ -9,7 +9,7 @@ from databus_changes.tables import TableName
 
 
 class TokenReader:
-    """A position in a statement's tokens. All methods except `take` raise CannotApply at an unexpected token."""
+    """A position in a statement's tokens. Methods that read or skip tokens may raise CannotApply, except `take`."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens

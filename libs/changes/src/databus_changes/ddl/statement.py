@@ -1,7 +1,7 @@
 """Classifies a statement in the binlog: which tables it defines, or whether it may change rows.
 
-Only statements are inspected, never rows. Tokens are enough to find names safely, because the tokenizer handles quotes,
-comments and white space. A full parser would fail at a clause that it does not know.
+Tokens are enough to find names safely, because the tokenizer handles quotes, comments and white space. A full parser
+would fail at a clause that it does not know.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ _ACTIONS = {
     "DROP": Action.DROP,
     "TRUNCATE": Action.TRUNCATE,
 }
-#: verbs that change no rows, except as one of the actions above; other verbs may, unless `_is_administration`
+#: Verbs of statements that change no rows, apart from the actions above on tables. A statement with any other verb may
+#: change rows, unless `_is_administration`.
 _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"} | _ACTIONS.keys()
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
@@ -49,7 +50,7 @@ class Statement:
     tokens: Sequence[Token]
     #: one for each table that it creates, alters, drops or truncates, two for a rename: old name, then new name
     changes: tuple[TableChange, ...] = ()
-    #: whether the tables in `changes` are temporary; their rows are never in the binlog
+    #: whether its text says that the tables in `changes` are temporary; such tables have no rows in the binlog
     temporary: bool = False
     #: whether it creates a table and fills it from a query
     has_query: bool = False
@@ -71,7 +72,7 @@ class Statement:
 
 def parse_statement(query: str, schema: str) -> Statement:
     """Classify a statement. Raises UnreadableStatement for text that cannot be split into tokens."""
-    # Importing sqlglot takes a sixth of the reader's start, so it waits for the first statement.
+    # Importing sqlglot takes a sixth of the reader's start-up time, so it waits for the first statement.
     from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
 
     tokens = tokenize(query)
@@ -111,7 +112,10 @@ def _keywords(tokens: Sequence[Token]) -> list[str]:
 
 
 def _is_administration(keywords: list[str]) -> bool:
-    """Recognise SET PASSWORD and ANALYZE TABLE; SET STATEMENT … FOR and ANALYZE UPDATE (MariaDB) may change rows."""
+    """Recognise SET PASSWORD, SET DEFAULT ROLE and ANALYZE TABLE.
+
+    MariaDB's SET STATEMENT … FOR and ANALYZE UPDATE may change rows.
+    """
     if keywords[0] == "SET":
         return keywords[1] in {"PASSWORD", "DEFAULT"}
     return keywords[0] == "ANALYZE" and bool({"TABLE", "TABLES"} & set(keywords[1:3]))

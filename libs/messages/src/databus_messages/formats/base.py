@@ -1,9 +1,9 @@
 """The interface of message formats, which encode changes as Kafka records.
 
-One instance encodes what one output publishes in one generation (see `databus.events`) or in a series of binlog files,
-or the rows of one dump. For each source transaction of which the output publishes changes, `begin`, `change` and `end`
-are called in this order; between transactions `statement` (DDL, without `begin` and `end`) and `heartbeat` are called.
-For a dump only `snapshot` is called.
+One instance encodes what one routing rule publishes in one generation (see `databus.events`) or in a series of binlog
+files, or the rows of one dump. For each source transaction of which the rule publishes changes, `begin`, `change` and
+`end` are called in this order (`begin` and `end` only with `emits_frames`). Between transactions, `statement` (DDL,
+without `begin` and `end`) and `heartbeat` are called. For a dump only `snapshot` is called.
 
 If some rows of a change cannot be encoded, or if the topic does not accept its record, `change` may be called again
 with one half of the rows and then with the other. A format may keep state until the end of a transaction. State that
@@ -33,7 +33,7 @@ class Record(NamedTuple):
     #: None: the record is a tombstone
     value: bytes | None
     headers: Headers = ()
-    #: one of the format's own topics (`Format.topics`); None: the topic of the route
+    #: one of the format's own topics (`Format.topics`), where the record is written once; None: the topic of the route
     topic: str | None = None
 
 
@@ -218,7 +218,10 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def begin(self, begin: Begin) -> Iterable[Record]:
-        """Make the records that precede a transaction's changes; they are written to each partition with changes."""
+        """Make the records that precede a transaction's changes.
+
+        Those for the topic of the route are written to each partition with changes.
+        """
         return ()
 
     @abstractmethod
@@ -226,11 +229,17 @@ class Format(ABC, Generic[OptionsT]):
         """Make the records of a change."""
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the records of a statement, which are written to each partition that may get rows of the table."""
+        """Make the records of a statement.
+
+        Those for the topic of the route are written to each partition that may get rows of the table.
+        """
         return ()
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
-        """Make the records that follow a transaction's changes; they are written to each partition with changes."""
+        """Make the records that follow a transaction's changes.
+
+        Those for the topic of the route are written to each partition with changes.
+        """
         return ()
 
     def heartbeat(self, time_us: int) -> Iterable[Record]:

@@ -1,4 +1,4 @@
-"""The `canal-json` format: canal's flat messages, one for each `Change`: usually all rows of a binlog event.
+"""The `canal-json` format: canal's flat messages, one for each `Change`, which usually has all rows of a binlog event.
 
 Every message has all members, in alphabetical order; records have no key. Choices that canal leaves open:
 

@@ -1,7 +1,7 @@
 """The `canal-protobuf` format: canal's entries, in records without keys, each a `Packet` of type MESSAGES.
 
 Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, also with MariaDB, for
-which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has the rows of one binlog event. A DDL statement is a single
+which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has rows of one binlog event only. A DDL statement is a single
 ROWDATA without begin and end. Each of these entries has a packet of its own. Rows of a dump are packets of three
 entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
 

@@ -29,7 +29,7 @@ SPATIAL = frozenset({
     "multilinestring", "multipolygon",
 })  # fmt: skip
 
-#: how many values of a SET column are cached, the most recently used ones: a SET of n labels has 2^n values
+#: how many values of a SET column are cached; a SET of n labels has 2^n values
 _CACHED_SETS = 1024
 _TYPE_ARGUMENTS = re.compile(r"\w+\s*\(([\d,\s]+)\)")
 

@@ -10,7 +10,7 @@ from databus_messages.formats.maxwell_values import encode
 
 
 class MaxwellKeyEncoder:
-    """Encodes keys: a row's primary key; without a primary key a UUID, or no values in the key format `array`."""
+    """Encodes keys with a row's primary key; without one, with a UUID, or in the key format `array` with no values."""
 
     def __init__(self, table: Table, key_format: KeyFormat) -> None:
         names = [table.columns[index].name.lower() for index in table.primary_key]
@@ -26,7 +26,7 @@ class MaxwellKeyEncoder:
         self._head = head
 
     def of_row(self, values: Sequence[bytes], *identity: object) -> bytes:
-        """Encode the key of a row. `values` are those of its primary key, as JSON; without any, see `without_row`."""
+        """Encode the key of a row. `values` are those of its primary key, as JSON; if empty, see `without_row`."""
         return self._template % tuple(values) if values else self.without_row(*identity)
 
     def without_row(self, *identity: object) -> bytes:

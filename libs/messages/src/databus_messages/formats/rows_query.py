@@ -1,8 +1,8 @@
 """Finds the statement that changed a row, for formats that publish it.
 
 With binlog_rows_query_log_events (MySQL) or binlog_annotate_row_events (MariaDB) the server logs the text of each
-statement (Rows_query, Annotate_rows) before the statement's first rows event; its other rows events follow that one
-directly.
+statement (Rows_query, Annotate_rows) before the statement's first rows event. The statement's other rows events follow
+its first one directly.
 """
 
 from databus_messages.formats.base import Change
@@ -28,7 +28,7 @@ class RowsQueries:
     def query_of(self, change: Change) -> str | None:
         """Return the statement; None if it was not logged, or if its first event is not published by this output.
 
-        In a compressed transaction, where all events have the same offsets, only a statement's first event gets it.
+        In a compressed transaction, where all events have the same offsets, it is None after a statement's first event.
         """
         event = (change.first, change.end)
         if change.query is not None:

@@ -1,9 +1,10 @@
 r"""Values as SQL literals, in one of two dialects.
 
-Both dialects write numbers, ENUM and SET unquoted (ENUM and SET as numbers), BIT as `b'0101'`, and dates, times and
-text in single quotes, with a backslash before a quote or a backslash, and with `\n` for a line feed. They differ in
-bytes and in other control characters: `mysqlbinlog`, like the tool of that name, writes bytes as text in quotes, and
-unprintable characters as `\xNN`; `mysql` writes literals that MySQL can execute (`x'00ff'`, `\r`, `\Z`).
+Both dialects write numbers unquoted, ENUM and SET as unquoted numbers, and BIT as `b'0101'`. Dates, times, text and
+MariaDB's UUID and INET types are in single quotes. In text, a quote or a backslash has a backslash before it, and a
+line feed is `\n`. The dialects differ in bytes and in other control characters: `mysqlbinlog`, like the tool of that
+name, writes bytes as text in quotes, and unprintable characters as `\xNN`; `mysql` writes literals that MySQL can
+execute (`x'00ff'`, `\r`, `\Z`).
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Routing rules (`publisher.routes`): which rows and columns an output publishes."""
+"""Routing rules (`publisher.routes`): which rows and columns are published, and to which topics and partitions."""

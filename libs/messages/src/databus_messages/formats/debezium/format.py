@@ -77,7 +77,7 @@ class Debezium(Format[OptionsT]):
         return ()
 
     def change(self, change: Change) -> Iterable[Record]:
-        """Encode each row change; deletes and key changes have more than one record."""
+        """Encode each row change; deletes and key changes may have several records."""
         query = self._queries.query_of(change) if self.options.include_query else None
         if _OPERATIONS[change.action] in self.options.skipped_operations:
             return []

@@ -30,7 +30,7 @@ from databus_wire.json_rows import (
 _json = msgspec.json.Encoder().encode
 
 _CellConverter: TypeAlias = "int | Callable[[bytes], bytes] | tuple[int, Callable[[bytes], bytes]]"
-#: name of a schema → kind of the compiled writer whose fast path converts its values
+#: name of a schema → the kind of column (see `RowWriter`) whose fast path converts the schema's values
 _FAST_PATHS = {
     "org.apache.kafka.connect.data.Decimal": DECIMAL,
     "org.apache.kafka.connect.data.Date": DAYS,

@@ -20,7 +20,7 @@ class RowRecords:
     def of(
         self, table: TableEncoder, context: EventContext, change: Change, blocks: Sequence[bytes] | None
     ) -> KeyValueRecords | list[Record]:
-        """Encode the records of a change; `blocks` are its transaction blocks, None if there is no metadata."""
+        """Encode the records of a change; `blocks` are its transaction blocks, None if these are not enabled."""
         numbers = [ordinal - change.first for ordinal in change.ordinals]
         if change.action is Action.UPDATE:
             return self._updates(table, context, change.rows, numbers, blocks)
