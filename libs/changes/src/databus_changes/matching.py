@@ -28,7 +28,7 @@ class ColumnsDiffer(Exception):
 
 
 def same_columns(known: Table, logged: Table) -> bool:
-    """Return whether a known table has exactly the columns and the key of a table that a table map describes."""
+    """Return whether a known table has the columns and the key of a table that a table map describes."""
     return known.primary_key == logged.primary_key and [_shape(c) for c in known.columns] == [
         _shape(c) for c in logged.columns
     ]

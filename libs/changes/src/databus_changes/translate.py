@@ -8,8 +8,8 @@ The order of the binlog events. Each GTID event begins a group: a transaction, o
              GTID standalone  QUERY ddl
     XA       GTID  [QUERY "XA START"]  …  QUERY "XA END"  XA_PREPARE, and later  GTID  QUERY "XA COMMIT" | "XA ROLLBACK"
 
-MariaDB logs no XA START. With gtid_mode=OFF, MySQL logs anonymous GTID events; before 5.7 MySQL logs none, and BEGIN is
-a transaction's first event.
+MariaDB logs no XA START. After XA_PREPARE in one phase, no XA COMMIT follows. With gtid_mode=OFF, MySQL logs anonymous
+GTID events; before 5.7 MySQL logs none, and BEGIN is a transaction's first event.
 
 Reading can resume only between groups. The end of a group is reported by the group's Commit if the group has captured
 changes or redefines a tracked table or schema, otherwise by the next Commit or Heartbeat.

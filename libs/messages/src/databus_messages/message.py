@@ -1,4 +1,4 @@
-"""A message: rows or a DDL statement, which a format encodes as records, or a frame with records that are encoded."""
+"""A message: rows or a DDL statement, which a format encodes as records, or a frame of records already encoded."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias

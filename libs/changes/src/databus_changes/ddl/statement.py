@@ -37,7 +37,7 @@ class TableChange:
 
     action: Action
     table: TableName
-    #: the text of the statement, in which this table's name is qualified with its schema
+    #: the text of the statement; if it names this table, the name is qualified with the schema
     query: str
 
 

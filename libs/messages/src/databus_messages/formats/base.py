@@ -124,7 +124,7 @@ class DdlStatement:
     table: Table
     begin: Begin
     action: Action
-    #: text of the statement, normally in UTF-8 (see `sql`), with the table's name qualified by its schema
+    #: the statement, normally in UTF-8 (see `sql`); if it names the table, the name is qualified by the schema
     query: bytes
     #: offset in the binlog file at which the event starts
     start: int
