@@ -1,4 +1,4 @@
-"""Find a format by name and options, and print its records as lines."""
+"""Find a format by name, validate its options, and turn its records into lines."""
 
 import msgspec
 from pydantic import ValidationError

@@ -18,9 +18,9 @@ def notice(text: str) -> None:
 
 @contextmanager
 def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar, unless the results go to a terminal; yields a function to call with the size of each piece.
+    """Show a progress bar on a terminal, unless the results go there, too.
 
-    `total` is the number of bytes, None if it is not known.
+    Yields a function to call with the size of each piece. `total` is the number of bytes, None if it is not known.
     """
     with _progress(total, _byte_bar, shown=sys.stderr.isatty() and not sys.stdout.isatty()) as advance:
         yield advance
@@ -28,7 +28,7 @@ def byte_progress(total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def record_progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar; yields a function to call with the number of finished records."""
+    """Show a progress bar on a terminal; yields a function to call with the number of finished records."""
     with _progress(total, _record_bar, shown=sys.stderr.isatty()) as advance:
         yield advance
 

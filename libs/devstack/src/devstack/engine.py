@@ -11,7 +11,7 @@ from devstack.server import Kind, Say, Server
 class Instance:
     """A server's folder with its data, its ports and its admin password.
 
-    The first port is for clients, the last ones are for proxies.
+    The first port is for clients; the last ones are for proxies, if the engine has `proxies`.
     """
 
     folder: Path

@@ -17,7 +17,7 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencie
 def resolve(pom: Path, say: Say = lambda _: None) -> Path:
     """Return the folder with the runtime jars of this pom and the contents of its archives (tar.gz).
 
-    The folder depends only on the text of the pom.
+    The folder depends only on the name and the text of the pom.
     """
     if not pom.is_file():
         raise DevstackError(f"there is no pom {pom}")

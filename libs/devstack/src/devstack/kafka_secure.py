@@ -1,4 +1,4 @@
-"""Kafka with TLS listeners as in a managed service, for clients that log in or have a certificate, and a plain one."""
+"""Kafka with TLS listeners as in a managed service: one for clients that log in, one for clients with a certificate."""
 
 import json
 from pathlib import Path

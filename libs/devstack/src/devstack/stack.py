@@ -108,7 +108,7 @@ class Stack:
         return self.start(kind, *options)
 
     def ports(self, kind: Kind) -> tuple[int, ...]:
-        """Return all ports of a server of this stack: the first is for clients, the last ones are for proxies."""
+        """Return all ports of a server of this stack, in the order of `engine.Instance`."""
         return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
 
     def status(self) -> list[Status]:

@@ -20,7 +20,7 @@ cdef class RowWriter:
     cdef tuple names  # for each column: the member's name as JSON, and a colon
     cdef tuple converts  # for each column: its function; its kind if it has no function
     cdef Py_ssize_t width  # number of columns
-    cdef uint8_t* kinds  # for each column: its `Kind`, with the flag `FAST_PATH` if it has a function, too
+    cdef uint8_t* kinds  # for each column: its `Kind`; with the flag `FAST_PATH` if it has both a kind and a function
     cdef Value* current  # the values of the current row
     cdef Output out
 

@@ -9,7 +9,7 @@ cdef enum:
     MAX_KEPT_CAPACITY = 64 << 10  # bytes: larger memory is not kept for the next text, because each table has a writer
 
 
-cdef struct Output:  # an Output of zero bytes is empty
+cdef struct Output:  # empty if all its bytes are zero
     char* data
     size_t size  # bytes of text
     size_t capacity  # bytes of memory

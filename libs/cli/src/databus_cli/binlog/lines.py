@@ -54,7 +54,7 @@ class LineFormat(ABC):
 
 
 class Json(LineFormat):
-    """One line for each row, for each rows event larger than --row-limit, and for each statement."""
+    """Makes one line for each row, each rows event above --row-limit, and each statement except BEGIN and COMMIT."""
 
     def __init__(self, selection: Selection, completion: Completion) -> None:
         self._selection = selection

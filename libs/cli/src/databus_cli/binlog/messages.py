@@ -20,7 +20,7 @@ NAME = "binlog"
 
 
 class Messages(LineFormat):
-    """One line for each record."""
+    """Translates events as reader and publisher do, and makes one line for each record."""
 
     def __init__(
         self, name: str, options: Mapping[str, object], captured: CapturedTables, *, lenient: bool = False

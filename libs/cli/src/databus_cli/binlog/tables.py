@@ -12,7 +12,8 @@ class Completion:
     """Gives columns without names the names @1, @2, …, and fills in signs and character sets that are not logged.
 
     Signs and character sets are not logged with binlog_row_metadata=NO_LOG, and not before MySQL 8 and MariaDB 10.5.
-    The assumed ones leave the bytes of a value as they are logged. `warn` is called with one line, once for each table.
+    Integers are treated as signed, and strings as UTF-8, which leaves their bytes as they are logged. `warn` is called
+    with one line, once for each table.
     """
 
     def __init__(self, warn: Callable[[str], None]) -> None:

@@ -74,7 +74,7 @@ async def exists(server: Server) -> bool:
 
 
 async def create(server: Server) -> None:
-    """Create the shop with its products, in place of an existing one."""
+    """Create the shop with its products, in place of an existing shop."""
     connection = await connect(server)
     async with connection, connection.cursor() as cursor:
         for statement in _DEFINITIONS.split(";\n"):
