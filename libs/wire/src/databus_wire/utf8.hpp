@@ -5,7 +5,7 @@
 #include <cstdint>
 
 // A state machine that reads one byte a step. `next[byte]` has, for each state, the state after the byte: BITS bits at
-// the offset `state * BITS`. A state is stored as this offset, so that a step is only a shift.
+// the offset `state * BITS`. A state is stored as this offset, so that a step is only a lookup and a shift.
 struct Utf8Steps {
     enum State {
         CHARACTER,  // a character may begin here, or the text may end

@@ -74,7 +74,7 @@ def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:
 
 
 def _plain(value: Any) -> Any:
-    """Convert integers and times with a time zone, for which the two readers return different types, to one type."""
+    """Convert values of which the two readers return different types: integers, and times with a time zone."""
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, datetime) and value.tzinfo:
