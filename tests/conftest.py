@@ -87,7 +87,7 @@ def fork_server() -> Iterator[ForkServer]:
 def make_pipeline(
     tmp_path: Path, redis_server: Server, kafka: Server, fork_server: ForkServer
 ) -> Iterator[MakePipeline]:
-    """Make pipelines of the test's own; their services end with it, and their logs are checked."""
+    """Make pipelines of the test's own; their services end with the test, and their logs are checked."""
     made: list[Pipeline] = []
 
     def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:

@@ -38,9 +38,9 @@ class Case:
     servers: tuple[str, ...] = get_args(Flavor)
     #: assignments to global variables of the server, for the duration of the case
     variables: list[str] = field(default_factory=list)
-    #: members of keys and values to omit, besides those that are always omitted from a format's messages
+    #: members of keys and values to omit, besides those that are omitted from a format's messages by default
     omitted: set[str] = field(default_factory=set)
-    #: members to show although they are otherwise always omitted, and `key` to show the record's key
+    #: members to show although they are omitted by default, and `key` to show the record's key
     shown: set[str] = field(default_factory=set)
 
 

@@ -1,4 +1,4 @@
-"""Executes a case on a server, and translates the binlog with the objects that reader and publisher use."""
+"""Executes a case on a server, and translates the binlog with the classes that reader and publisher use."""
 
 import asyncio
 import re
@@ -91,7 +91,7 @@ async def _tracker(session: Session) -> TableTracker:
 
 
 class _Translation:
-    """Translates events to lines. After an error, it skips the rest of a statement, and takes a new translator."""
+    """Translates events to lines. After an error it skips the statement's other events, then starts afresh."""
 
     def __init__(self, case: Case, session: Session, tracker: TableTracker) -> None:
         self.tracker = tracker

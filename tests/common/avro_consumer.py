@@ -1,4 +1,4 @@
-"""Reads a topic as a consumer with Confluent's deserializer does: only with the schema registry."""
+"""Reads a topic as a consumer with Confluent's deserializer does: all schemas come from the schema registry."""
 
 import asyncio
 import io

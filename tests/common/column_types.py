@@ -32,7 +32,7 @@ class Column:
 
     @property
     def blob(self) -> bool:
-        """Whether binlog_row_image=NOBLOB may leave the column out; it keeps JSON, VECTOR and geometries."""
+        """Whether binlog_row_image=NOBLOB may leave the column out; it keeps VECTOR, geometries and MySQL's JSON."""
         return "TEXT" in self.type or "BLOB" in self.type
 
     def value(self, row: int) -> str:

@@ -49,7 +49,7 @@ async def connected(server: Server) -> AsyncIterator[Execute]:
 async def printing(server: Server) -> AsyncIterator[Print]:
     """A connection that returns each cell as the bytes that the server prints, in UTF-8 and UTC.
 
-    Its sql_mode is empty, with which the server accepts zero dates and the like.
+    Its sql_mode is empty, so the server accepts zero dates and the like.
     """
     async with _cursors(server, use_unicode=False, conv={}) as open_cursor:
 

@@ -37,7 +37,7 @@ class ForkServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate()  # closes its input, with which it ends
+        self._process.communicate()  # closes its input, and then it ends
 
     def spawn(self, command: list[str], log: Path) -> Process:
         """Start a service's program in its own session, with its output appended to the log."""

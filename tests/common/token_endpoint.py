@@ -41,7 +41,7 @@ class Signer:
 
 
 class TokenEndpoint:
-    """The endpoint: returns the tokens that `make` makes to the client `databus`, which must send this secret."""
+    """The endpoint: answers the client `databus`, if it sends this secret, with a token from `make`."""
 
     def __init__(self, make: Callable[[], str], secret: str) -> None:
         self.url = ""
@@ -50,7 +50,7 @@ class TokenEndpoint:
         #: fields of the forms that clients sent
         self.requests: list[dict[str, Any]] = []
         self.status = 200
-        #: what is returned instead of a token, unless it is empty
+        #: if not empty, what is returned instead of a token
         self.answer: dict[str, Any] = {}
         self._make = make
         self._login = "Basic " + b64encode(f"databus:{secret}".encode()).decode()

@@ -1,4 +1,4 @@
-"""`locate` adds, to an offset in a server's log, the GTID set with which reading can continue on another server."""
+"""`locate` finds, for an offset in a server's log, the GTID set with which reading can continue on another server."""
 
 import pytest
 

@@ -242,8 +242,8 @@ async def execute_and_apply(
 ) -> None:
     """Run statements on the server; then apply the statements of its binlog, and compare all tables after each.
 
-    Unless `strict`, the server may refuse statements. Of those that it executes we may then refuse to apply two
-    percent; after each refusal we continue with the server's tables.
+    Unless `strict`, the server may refuse statements, and we may refuse to apply two percent of those that it executes.
+    After such a refusal we continue with the server's tables.
     """
     start = await queries.current_position()
     dialect = await dialect_of(queries)

@@ -1,4 +1,4 @@
-"""The pipe on a real Redis: which reader may append, which losses each end notices, and a Redis without memory."""
+"""`databus.pipe` on a real Redis: which reader may append, which losses each end notices, and Redis without memory."""
 
 import asyncio
 import secrets
@@ -66,7 +66,8 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    assert await publisher.take(count=9, block_ms=1) == []  # it calls trim, which removes only published entries
+    # It calls trim, which removes nothing: no entry is published yet.
+    assert await publisher.take(count=9, block_ms=1) == []
     await reader.append(b"two")
     assert await reader.backlog() == 6
     ahead = await publisher.take(count=9, block_ms=None)

@@ -29,7 +29,7 @@ def source(own: Server) -> Server:
 
 
 class RenewingProxy:
-    """Forwards a client's connection to a server, and renews the keys before it forwards a piece from the server."""
+    """Forwards a client's connection to a server. Renews the keys before each piece that it forwards to the client."""
 
     def __init__(self, server: Server, certificate) -> None:
         self._server = server

@@ -22,7 +22,7 @@ class Violation(AssertionError):
 
 
 class Stuck(AssertionError):
-    """No messages arrive any more."""
+    """The messages that are waited for did not arrive in time."""
 
 
 class Checker:
@@ -62,7 +62,7 @@ class Checker:
                 async with self._step:
                     self._step.notify_all()
         finally:
-            with suppress(asyncio.CancelledError):  # of its own tasks; it would hide the error
+            with suppress(asyncio.CancelledError):  # raised by one of its tasks, it would hide the error
                 await consumer.stop()
 
     async def progress(self, transactions: int, seconds: float) -> None:
@@ -127,7 +127,7 @@ class Checker:
             self.transactions += 1
 
     def _check_whole(self, partition: TopicPartition, offset: int, change: Change, where: str) -> None:
-        """Verify that Kafka did not commit, which takes an offset, between two messages of a source transaction."""
+        """Verify that Kafka did not commit inside a source transaction; a commit takes an offset."""
         transaction = change.book.writer, change.transaction
         before, previous = self._last.get(partition, (offset, transaction))
         self._last[partition] = offset, transaction

@@ -10,7 +10,7 @@ from devstack.replication import Pair
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Start Redis and Kafka here, even if the environment names servers to use."""
+    """A stack that starts its own servers, even if the environment names servers to use."""
     stack = Stack(tmp_path_factory.mktemp("faults"), own=True)
     yield stack
     stack.discard()

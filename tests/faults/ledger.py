@@ -3,10 +3,10 @@
 Each writer has tables of its own and one connection, so it knows the order of every table's changes:
 
 * `transactions_N`: one row for each transaction, inserted first; its `text` is how many changes the transaction has.
-* `accounts_N`: with a primary key; transfers move balance between them, and columns are added now and then.
-* `entries_N`: without a primary key; inserted a few or some thousands at once, the oldest are deleted.
+* `accounts_N`: with a primary key; transfers move balance between its rows.
+* `entries_N`: without a primary key; a few or some thousands are inserted at once, the oldest are deleted.
 
-`number` counts the new images of a table without a gap.
+`number` counts the new images of a table without a gap. Now and then a column is added to one of the tables.
 """
 
 import hashlib
@@ -90,7 +90,7 @@ class Book:
 
 
 def checksum(table: str, row: Row) -> str:
-    """Return the checksum of a row without added columns, which old rows get without a change."""
+    """Return the checksum of a row. It leaves out added columns: old rows get them without a change."""
     content = (table, *(row[name] for name in ("number", "tx", "text", "id", "balance") if name in row))
     return hashlib.sha256("|".join(content).encode()).hexdigest()
 

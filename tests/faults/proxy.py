@@ -15,14 +15,14 @@ class Network(Enum):
 
     #: data is forwarded
     GOOD = "good"
-    #: data is dropped silently: connections of this time never work again
+    #: data is dropped silently: connections that are open meanwhile never work again
     HALF_OPEN = "half-open"
     #: every piece is delayed
     SLOW = "slow"
 
 
 class Proxy:
-    """Forwards connections to `port` of this host to `target`, another port of it."""
+    """Forwards connections from one port of this host, `port`, to another, `target`."""
 
     def __init__(self, target: int, port: int = 0) -> None:
         self.target = target
@@ -42,7 +42,7 @@ class Proxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Stop listening and cut open connections."""
+        """Stop listening and reset open connections."""
         if self._server:
             self._server.close()
         self.reset()

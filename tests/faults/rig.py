@@ -31,14 +31,14 @@ _WRITERS = 2
 _SUPERVISION_SECONDS = 0.2
 _DRAIN_SECONDS = 120
 _RENEW_SECONDS = 1
-#: without a fault, a pipeline that does nothing for so long is stuck
+#: a pipeline is stuck if the transactions that are waited for take longer than this
 PROGRESS_SECONDS = 120
 #: topic and partitions: one partition, which shows the order of all changes; a topic per table; several partitions
 LAYOUTS = {"one partition": ("{name}", 1), "a topic a table": ("{name}.{schema}.{table}", 1), "spread": ("{name}", 3)}
 
 
 class Rig:
-    """One pipeline with its servers. `pair` and `stack` are already running; the caller stops them."""
+    """One pipeline with its servers. `pair` is already running, `stack` may be; the caller stops both."""
 
     def __init__(self, home: Path, pair: Pair, stack: Stack, seed: int, layout: str) -> None:
         self.pair, self.stack = pair, stack
@@ -141,7 +141,7 @@ class Rig:
                 writer.resume()
 
     def follow_primary(self) -> None:
-        """Route new connections to the database to the primary, as a virtual address does."""
+        """Let the database's proxy forward new connections to the current primary, as a virtual address does."""
         self.proxies["database"].target = self.pair.primary.port
 
     @property
@@ -150,7 +150,7 @@ class Rig:
         return self.stack.home / "redis" / "data" / "appendonlydir"
 
     async def flush_redis(self) -> None:
-        """Empty Redis, its functions too."""
+        """Delete everything from Redis, its functions too."""
         async with Redis.from_url(self.redis_server.url) as redis:
             await redis.flushall()
             await redis.function_flush()

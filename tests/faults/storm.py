@@ -111,7 +111,7 @@ async def _run(options: argparse.Namespace, console: Console) -> Storm:
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]", highlight=False)
 
-    await _stop(stack, pair)  # left by a run that was killed
+    await _stop(stack, pair)  # servers that a killed run has left
     shutil.rmtree(home, ignore_errors=True)
     try:
         await asyncio.gather(pair.start(), *(asyncio.to_thread(stack.start, kind) for kind in _KINDS))

@@ -73,10 +73,10 @@ def test_damage_is_noticed(damage: Damage, message: str) -> None:
 
 def test_a_transaction_in_two_transactions_of_kafka_is_noticed() -> None:
     tape = Tape()
-    tape.play(tape.changes[:21])  # the first transaction: a marker may follow it, but must not be inside the next
+    tape.play(tape.changes[:21])  # the first transaction, complete
     tape = Tape()
     with pytest.raises(Violation, match="torn"):
-        tape.play(tape.changes, gap_at=10)
+        tape.play(tape.changes, gap_at=10)  # Kafka's commit marker takes an offset inside the first transaction
 
 
 def test_a_position_that_does_not_grow_is_noticed() -> None:

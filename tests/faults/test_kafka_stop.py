@@ -1,4 +1,4 @@
-"""A Kafka producer that is stopped leaves nothing behind, also when it was fenced or Kafka is away."""
+"""A Kafka producer that is stopped leaves nothing behind, even if it was fenced or Kafka is away."""
 
 import asyncio
 import gc
@@ -51,7 +51,7 @@ async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     """Fail if a task of aiokafka's is left, or an error that was never retrieved."""
     loop, library = asyncio.get_running_loop(), logging.getLogger("aiokafka")
     loop.set_exception_handler(report_background_error)
-    library.setLevel(logging.CRITICAL)  # log records kept by pytest would keep the objects that are to be collected
+    library.setLevel(logging.CRITICAL)  # pytest keeps log records, and these would keep the objects alive
     try:
         yield
         tasks = [task.get_coro() for task in asyncio.all_tasks()]
@@ -64,7 +64,7 @@ async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 async def send(kafka: aiokafka.AIOKafkaProducer, topic: str, batches: int) -> None:
-    """Send batches, the deliveries of which may fail."""
+    """Send batches; their delivery may fail."""
     for _ in range(batches):
         batch = kafka.create_batch()
         batch.append(key=None, value=b"x", timestamp=None)

@@ -1,4 +1,4 @@
-"""Redis may lose anything at any time: the pipeline resumes at Kafka's progress; nothing is lost or repeated."""
+"""Redis may lose anything at any time: the pipeline resumes from the progress in Kafka; no row is lost or repeated."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from faults.catalogue import FAULTS
 from faults.storm import storm
 
 
-async def test_a_redis_that_forgets_loses_and_repeats_nothing(mariadb_pair: Pair, own: Stack, tmp_path: Path) -> None:
-    """Flushed, back empty, back with an old state as after a failover that lost writes, and killed."""
+async def test_no_row_is_lost_or_repeated_when_redis_forgets(mariadb_pair: Pair, own: Stack, tmp_path: Path) -> None:
+    """Redis is killed, is flushed, comes back empty, and comes back with an old state as after a failover."""
     kinds = [fault for fault in FAULTS if fault.name.startswith("Redis: ") and "SIGSTOP" not in fault.name]
     done = await storm(tmp_path, mariadb_pair, own, 1, len(kinds), kinds)
     assert not done.failure

@@ -1,4 +1,4 @@
-"""T16: a large transaction is published completely and once though services are killed; progress waits for its end."""
+"""T16: a large transaction is published completely and once though services are killed; its end moves the progress."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""T21: a large row or transaction needs little memory, and does not stop the others."""
+"""T21: a large row or transaction needs little memory, and the rows after it are published."""
 
 import asyncio
 import json

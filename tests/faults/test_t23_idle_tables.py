@@ -1,4 +1,4 @@
-"""T23: the captured tables are idle on a busy server. The position moves on, so that old binlogs are not needed."""
+"""T23: the captured tables are idle on a busy server. The position moves on, so old binlogs are no longer needed."""
 
 import asyncio
 

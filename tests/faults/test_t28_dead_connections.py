@@ -69,7 +69,7 @@ async def is_held_back(pipeline: Pipeline) -> bool:
 
 @pytest.fixture
 async def impatient(source: Server) -> AsyncIterator[None]:
-    """A server that disconnects a client that does not read for a second, unless it asked for a longer timeout."""
+    """Let the server disconnect clients that read nothing for a second, unless they asked for a longer timeout."""
     ((usual,),) = await run(source, "SELECT @@GLOBAL.net_write_timeout")
     await run(source, "SET GLOBAL net_write_timeout = 1")
     yield

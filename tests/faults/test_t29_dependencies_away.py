@@ -69,7 +69,7 @@ async def not_ready(pipeline: Pipeline, service: Service) -> None:
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:
-    """Read the lengths of the texts, which identify their rows."""
+    """Read the numbers of the rows that came: the lengths of their texts, less _ROW_BYTES."""
     lengths: list[int] = []
     partition = TopicPartition(f"{pipeline.name}.{pipeline.name}.t", 0)
     async with (

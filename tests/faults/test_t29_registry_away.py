@@ -20,12 +20,12 @@ def source(mariadb: Server) -> Server:
 
 
 def opened(pipeline: Pipeline) -> int:
-    """Count the generations so far: at the start it is one, or two if the reader was slower than the publisher."""
+    """Count the generations (see `databus.pipe`) so far. At the start there may be two: a new reader ends one."""
     return pipeline.log("publisher").read_text().count(" generation_opened: ")
 
 
 async def trouble(pipeline: Pipeline, times: int) -> None:
-    """Wait until the publisher has logged this many failures of the registry; meanwhile it must be alive and answer."""
+    """Wait until the publisher has logged this many failures of the registry; meanwhile the publisher must be alive."""
 
     async def complained() -> bool:
         assert (await asyncio.to_thread(pipeline.get, "publisher", "/healthz")).status_code == 200

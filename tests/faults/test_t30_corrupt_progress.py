@@ -26,7 +26,7 @@ def settings(kafka: Server) -> Settings:
 
 
 async def write(settings: Settings, *records: bytes | None, policy: str = "compact") -> None:
-    """Replace the pipeline's progress by these records."""
+    """Create the pipeline's progress topic, with these records."""
     (server,), topic = settings.kafka.bootstrap_servers, progress_topic(settings.name)
     admin = AIOKafkaAdminClient(bootstrap_servers=server)
     await admin.start()

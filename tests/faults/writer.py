@@ -1,7 +1,7 @@
 """Writes a ledger to the server that is the primary at the time, and continues after each loss of a primary.
 
-If the answer to a COMMIT is lost, the complete transaction is repeated. The first row's key is the number of the
-transaction, which is a duplicate if and only if it was committed. So in the end each one is committed once.
+If the answer to a COMMIT is lost, the complete transaction is repeated. The key of its first row is the transaction's
+number, so the repetition fails as a duplicate if the transaction was committed. Thus each is committed once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ AHEAD = 300
 _PAUSE = 0.005
 _RECONNECT_PAUSE = 0.1
 _DUPLICATE_KEY, _DUPLICATE_COLUMN = 1062, 1060
-#: errors of a server that stops, starts, or still waits for our last connection
+#: errors of a server that stops, starts, is read-only, or still holds the locks of our last connection
 _PASSING = {1053, 1205, 1213, 1290, 1836, 1927, 2003, 2006, 2013, 2014, 2055, 3169, 3032, 1040}
 
 

@@ -94,7 +94,7 @@ def jars(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that is fast with few rows: it interprets queries, where the demo's sink generates code."""
+    """A session that is fast with few rows: it interprets queries; the demo's sink generates code for them."""
     folder = tmp_path_factory.mktemp("spark")
     layout = LakeLayout((folder / "lake").as_uri())
     (folder / "spark-defaults.conf").write_text(

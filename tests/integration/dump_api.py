@@ -1,4 +1,4 @@
-"""A dump-api in this process: its client, and helpers that prepare Kafka for it."""
+"""A client of dump-api for tests, and helpers that prepare Kafka for it."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ Cells = list[bytes | None]
 
 
 class Api(httpx.AsyncClient):
-    """A client of a dump-api that runs in this process."""
+    """A client of dump-api. `settings` and `app` are set only if dump-api runs in this process."""
 
     settings: Settings
     app: Any

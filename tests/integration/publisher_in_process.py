@@ -45,7 +45,7 @@ class Source:
         self._offset = 4
 
     async def claim(self) -> None:
-        """Wait for a generation, claim it and append its first events."""
+        """Wait for a generation (see `databus.pipe`), claim it and append its first events."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)

@@ -1,4 +1,4 @@
-"""A third party's format: one record per row, with begin and end records in the table's topic and in its own topic."""
+"""A third party's format: a record per row; records of begin and end, in the tables' topics and in one of its own."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from databus_messages.formats.base import Change, Format, Options, Record, Snaps
 
 
 class Rowwise(Format[Options]):
-    """Writes of each row: table, action, first cell, ordinal in the transaction, whether it is the last, statement."""
+    """Writes for each row: table, action, first cell, ordinal in the transaction, whether it is the last, statement."""
 
     needs_transaction_end = True
 

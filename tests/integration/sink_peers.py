@@ -1,4 +1,4 @@
-"""What the sink needs in tests: a publisher, a server of dumps with dump-api's routes; and a reader of the lake."""
+"""What tests of the sink need: a publisher, a server of dumps with dump-api's routes, and a reader of the lake."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""An error at start is one line that names the setting, and an exit code; never a traceback."""
+"""Each error at the start is reported in one line that names the setting, with an exit code and without a traceback."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ async def test_a_missing_grant_is_named(pipeline: Pipeline, account: str) -> Non
 
 @pytest.fixture
 async def poor_log(source: Server) -> AsyncIterator[Execute]:
-    """A server that logs statements, and partial rows; reset afterwards."""
+    """A server that logs statements and partial rows; its settings are restored afterwards."""
     async with connected(source) as execute:
         await execute("SET GLOBAL binlog_format = 'MIXED'")
         await execute("SET GLOBAL binlog_row_image = 'MINIMAL'")

@@ -1,4 +1,4 @@
-"""From the database to Kafka with other delivery settings of the publisher, on MariaDB."""
+"""From the database to Kafka, on MariaDB: rows that are too large for Kafka, and delivery at least once."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ async def test_delivered_at_least_once_all_rows_arrive_in_order_though_both_serv
         found += [int(row[0]) for message in await consumer.until(1) for row in message["Rows"]]
     highest = -1
     for n in found:
-        assert n <= highest + 1  # a repetition, or the next row: never one too early
+        assert n <= highest + 1  # a repetition or the next row: no row is skipped
         highest = max(highest, n)
     assert all(later == n + 1 or later <= n for n, later in pairwise(found))
     assert highest == last

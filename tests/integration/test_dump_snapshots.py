@@ -98,7 +98,7 @@ async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, e
 
 @asynccontextmanager
 async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
-    """Make commits wait two seconds between binlog and engine, as for a replica that does not acknowledge them."""
+    """Make commits wait two seconds between binlog and engine, as when a semi-synchronous replica does not answer."""
     kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
     wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
     async with connected(mariadb) as execute:
@@ -112,7 +112,7 @@ async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("source", ["mariadb"], indirect=True)
-async def test_a_view_contains_what_was_in_the_binlog_before_it_was_opened(
+async def test_a_view_contains_a_commit_that_is_in_the_binlog_but_not_yet_visible(
     api: Api, source: Server, schema: str, execute: Execute
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")

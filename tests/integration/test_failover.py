@@ -109,7 +109,7 @@ async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pai
     assert (await go_on(progress, first, second, patience=30))[0] == address(second)
 
 
-async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> None:
+async def test_t18_a_server_whose_log_was_reset_is_refused(pair: Pair) -> None:
     first, _ = pair.servers
     await run(first, "INSERT INTO shop.t VALUES (2)")
     progress = await published(first)
@@ -118,14 +118,14 @@ async def test_t18_a_reset_on_the_same_server_stops_the_reader(pair: Pair) -> No
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
-    # Once it has written more than before, the reset is still detected, unless an event starts at that very offset.
+    # Once the server has written more than before, the reset is still detected, unless an event starts at the offset.
     for number in range(3, 60):
         await run(first, f"INSERT INTO shop.t VALUES ({number})")
     place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)
     assert (await refusal(msgspec.structs.replace(progress, position=place), first))[0] is Refusal.RESET
 
 
-async def test_t18_a_log_that_starts_after_the_progress_is_not_the_one_that_was_read(pair: Pair) -> None:
+async def test_t18_a_server_with_a_later_gtid_set_at_the_same_offset_is_refused(pair: Pair) -> None:
     first, _ = pair.servers
     progress = await published(first)
     await run(first, "INSERT INTO shop.t VALUES (2)", "FLUSH BINARY LOGS", "INSERT INTO shop.t VALUES (3)")
@@ -143,7 +143,8 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # Vice versa, too; on MariaDB after more writes on the first one, because a position has only the last GTID.
+    # The first server is refused after the second one, too. On MariaDB it needs more writes for this: a position there
+    # has only the last GTID.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 
@@ -156,7 +157,7 @@ async def test_a_host_that_purged_the_next_changes_is_refused(pair: Pair) -> Non
     await pair.caught_up()
     await run(second, "FLUSH BINARY LOGS")
     async with asyncio.timeout(20):
-        while len(logs := await run(second, "SHOW BINARY LOGS")) > 1:  # MariaDB keeps one for a moment
+        while len(logs := await run(second, "SHOW BINARY LOGS")) > 1:  # MariaDB keeps an old file for a moment
             await run(second, f"PURGE BINARY LOGS TO '{logs[-1][0]}'")
     reason, said = await refusal(progress, second)
     assert (reason, "start again from a new dump" in said) == (Refusal.PURGED, True)

@@ -88,8 +88,8 @@ async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_hi
     assert f"it lacks {OTHER}:3, which" in str(caught.value)
 
 
-async def test_t17_a_transaction_without_gtid_that_comes_next_stops_the_reader(pair: Pair) -> None:
-    """The server would skip the transaction: by GTIDs it begins with the last file before which no GTID is missing."""
+async def test_t17_a_server_that_would_skip_a_transaction_without_gtid_is_refused(pair: Pair) -> None:
+    """Asked by GTIDs, a server begins with the newest file before which the reader lacks no GTID."""
     first, _ = pair.servers
     await run(pair.replica, "STOP REPLICA")
     progress = await read_to_the_end(first)

@@ -1,4 +1,4 @@
-"""The publisher on a real Redis and Kafka: records that Kafka refuses, partitions, and what ends a publisher."""
+"""The publisher on a real Redis and Kafka: rows that cannot be published, partitions, and what ends a publisher."""
 
 import asyncio
 import hashlib
@@ -248,7 +248,7 @@ async def test_rows_of_a_key_stay_in_one_partition_and_statements_go_to_all(
     settings = configured(partition_by="primary_key", partitions=4)
     consumer = await consume(settings, partitions=4)
     publisher, source = await run(settings)
-    # the CRC-32 of key 1 gives partition 3, that of 2 and 0 partition 1
+    # the CRC-32 of key 1 gives partition 3; the CRC-32 of keys 2 and 0 gives partition 1
     moved, kept = ([b"1", b""], [b"2", b""]), ([b"2", b""], [b"0", b""])
     await source.commit(source.insert(*((n, 9) for n in range(40))))
     await source.commit(source.rows(Action.UPDATE, *moved, *kept))

@@ -1,4 +1,4 @@
-"""Two readers and two publishers of a pipeline: one of each is active, and under any fault the rows arrive."""
+"""Two readers and two publishers of a pipeline, one of each active: every row arrives once whatever happens to them."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, exe
 
 
 async def state(pipeline: Pipeline, service: Service, replica: int) -> str:
-    """Return the state of a replica: `active`, `standby`, or why it is not ready."""
+    """Return the state of a replica: `active`, `standby`, or "" if it is not ready."""
     try:
         answer = await asyncio.to_thread(pipeline.get, service, "/readyz", replica)
     except httpx.TransportError:
@@ -75,7 +75,7 @@ async def until(pipeline: Pipeline, service: Service, *replicas: int, states: se
 
 @asynccontextmanager
 async def ledger(source: Server, schema: str) -> AsyncIterator[Callable[[], Awaitable[int]]]:
-    """Write rows with growing numbers; yields a function that stops it and returns how many were written."""
+    """Write rows with growing numbers; yields a function that stops the writing and returns how many were written."""
     ended = asyncio.Event()
 
     async def write() -> int:
@@ -196,7 +196,7 @@ async def test_replicas_continue_after_an_outage_of_redis_that_lost_all_data(
     async with ledger(source, schema) as end:
         found = await arrived(consumer, 1)
         await asyncio.to_thread(own.kill, "redis")
-        for service in SERVICES:  # the active ones have released their leases
+        for service in SERVICES:  # all replicas have noticed the outage
             await until(pipeline, service, 0, 1, states={""})
         await asyncio.to_thread(own.restart, "redis")
         async with Redis.from_url(redis_server.url) as redis:

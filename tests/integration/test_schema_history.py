@@ -62,7 +62,7 @@ async def stop(pipeline: Pipeline) -> None:
 
 
 def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the new rows of messages with the names of their columns."""
+    """Return the inserted rows, each as column name → text, without NULLs."""
     return [
         {column["Name"]: cell.decode() for column, cell in zip(message["Table"]["Columns"], row, strict=True) if cell}
         for message in messages
@@ -74,7 +74,7 @@ def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
 async def test_rows_with_every_kind_of_column_are_published_exactly(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """In a table created before the pipeline, and in one created after it."""
+    """In a table created before the pipeline starts, and in one created afterwards."""
     columns = (
         "id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED, t TINYINT, d DECIMAL(9,3), e ENUM('a','é') NOT NULL,"
         " s SET('x','y') CHARACTER SET latin1, c CHAR(70), l VARCHAR(9) CHARACTER SET latin1, b BINARY(3), x TEXT,"
@@ -123,7 +123,7 @@ async def test_columns_that_only_mariadb_has_are_read_with_the_history(
     assert compressed == {"v": "é" * 90, "w": "é" * 90, "x": "é"}
 
 
-async def test_a_table_whose_statement_is_not_understood_is_read_again(
+async def test_a_table_whose_create_statement_is_not_understood_is_read_from_the_server(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     start(pipeline)
@@ -147,7 +147,7 @@ async def test_rows_that_do_not_fit_the_history_stop_the_reader(
     assert f"rows of {schema}.t do not fit what is known of the table" in pipeline.log("reader").read_text()
 
 
-async def test_t8_rows_before_and_after_ddl_that_ran_while_the_reader_was_down(
+async def test_t8_rows_keep_the_columns_of_their_time_if_ddl_ran_while_the_reader_was_down(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
@@ -186,7 +186,7 @@ async def test_t9_ddl_on_tables_that_are_not_captured_has_no_effect(
     assert rows([message]) == [{"id": "2"}]
 
 
-async def test_t10_a_table_is_swapped_with_a_copy_that_is_not_captured(
+async def test_t10_rows_have_the_new_columns_after_a_swap_with_a_table_that_is_not_captured(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
     """As gh-ost and pt-online-schema-change do it."""
@@ -204,7 +204,7 @@ async def test_t10_a_table_is_swapped_with_a_copy_that_is_not_captured(
     assert rows(found) == [{"id": "1", "a": "2"}, {"b": "9", "id": "2", "c": "2"}]
 
 
-async def test_t10_tables_that_swap_names_or_are_created_again(
+async def test_t10_rows_keep_the_columns_of_their_time_if_tables_swap_names_or_are_created_again(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE a (id INT PRIMARY KEY, of_a INT)")
@@ -220,7 +220,7 @@ async def test_t10_tables_that_swap_names_or_are_created_again(
     assert rows(found) == [{"id": "1", "of_a": "7"}, {"of_c": "7", "id": "2"}, {"id": "3", "again": "7"}]
 
 
-async def test_t11_columns_added_first_in_between_and_several_at_once(
+async def test_t11_rows_keep_the_columns_of_their_time_if_ddl_adds_moves_and_drops_columns(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")

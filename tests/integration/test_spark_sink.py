@@ -280,7 +280,7 @@ def test_a_message_that_is_not_in_the_format_is_kept_and_marked_invalid(spark: S
 
 
 # T19: binlog file names get longer after .999999, and offsets need more than 32 bits
-def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bits(spark: SparkSession) -> None:
+def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bit_offset(spark: SparkSession) -> None:
     positions = {
         ("log.999999", 5 << 32): False,
         ("log.1000000", 4): False,

@@ -85,7 +85,7 @@ async def test_an_impossible_start_is_reported_in_one_line(
 
 
 async def offset_inside(session: Session, start: Position) -> int:
-    """Find the second event of the transaction at a position."""
+    """Return the offset of the second event of the transaction that starts at a position."""
     rows = await session.query(f"SHOW BINLOG EVENTS IN '{start.file}' FROM {start.offset} LIMIT 2")
     return int(rows[1][1])
 

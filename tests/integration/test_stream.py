@@ -247,7 +247,8 @@ async def test_a_temporary_table_with_the_name_of_a_captured_one_is_ignored(
         await run("CREATE TEMPORARY TABLE t (id INT)")
         await run("REPLACE INTO t VALUES (3)")
         await run("SELECT GET_LOCK(%s, 0)", schema)
-    await execute("SELECT GET_LOCK(%s, 30)", schema)  # a session that ends releases its locks after its tables
+    # A session that ends drops its temporary tables before it releases its locks.
+    await execute("SELECT GET_LOCK(%s, 30)", schema)
     await execute("INSERT INTO t VALUES (4)")
     (message,) = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
     assert message["Rows"] == [[b"4"]]

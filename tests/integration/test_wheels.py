@@ -1,4 +1,4 @@
-"""The wheels, installed into empty environments only with the packages that `requirements/` locks."""
+"""The wheels work in environments that have only the packages that `requirements/` locks."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def uv(*arguments: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel of each library and of the reader."""
+    """Build a wheel of each library but devstack, and of the reader."""
     folder = tmp_path_factory.mktemp("wheels")
 
     def build(member: Path) -> None:
@@ -43,7 +43,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reuse_compiled(member: Path) -> None:
-    """Copy the modules that `make setup` compiled to where setuptools expects them: compiling takes minutes."""
+    """Move the modules that `make setup` compiled to where setuptools expects them: compiling takes minutes."""
     built = member / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     for module in (member / "src").rglob("*.so"):
         target = built / module.relative_to(member / "src")

@@ -28,7 +28,7 @@ VALUES = [
     MisreadValue(r"DATE(TIME\(\d\))?", r".*-00\b.*", "a date that the calendar does not have"),
     # Its codec can't decode these bytes.
     MisreadValue(r".* latin1", ".*[\x81\x8d\x8f\x90\x9d].*", "UnicodeDecodeError"),
-    # It returns None for both.
+    # It returns None for NULL and for JSON's null.
     MisreadValue("JSON", "NULL|null", "either NULL or JSON's null"),
     # It loses the SQL type of a value inside of JSON, or fails.
     MisreadValue("JSON", r'.*"(-?\d+:\d\d:|\d{4}-\d\d-|base64:).*', "the type of a value in its JSON|ValueError"),
@@ -38,7 +38,7 @@ TYPES = [
     MisreadType(r"ENUM\(.* latin1", "its labels"),
     # Python's codec decodes some codes differently than the server.
     MisreadType(r".*SET (big5|cp932|eucjpms|euckr|gb18030|greek|hebrew|sjis|ujis)", "text in"),
-    # Python has no codec for the character set, or the library uses one of the wrong byte order.
+    # Python has no codec for the character set, or the library uses a codec of the wrong byte order.
     MisreadType(r".*SET (swe7|ucs2|utf16|utf16le|utf32)", "text in"),
     # It fails at the table map.
     MisreadType(r"VECTOR\(\d\)", "the type VECTOR"),

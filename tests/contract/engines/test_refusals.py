@@ -88,7 +88,7 @@ async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schem
     assert [image for _, _, [[image]] in ours.rows] == [text for _, text in printed]
     commits = [Position(file=event.file, offset=event.end) for event in ours.events if isinstance(event, Xid)]
 
-    # Each refusal ends the dump: the next one starts after the transaction of the refused value.
+    # Each refusal ends the dump: the next dump starts after the transaction of the refused value.
     done, refused = 0, set()
     while done < len(printed):
         log = await read(LIBRARY, commits[done - 1] if done else start)

@@ -41,7 +41,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(params=["scram", "mtls"])
 def section(request: pytest.FixtureRequest, sections: dict[str, Section]) -> Section:
-    """The section `kafka` of a configuration."""
+    """The section `kafka` of a configuration: with a password, then with a certificate."""
     return sections[request.param]
 
 

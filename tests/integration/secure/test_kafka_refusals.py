@@ -27,7 +27,7 @@ from integration.secure.settings import Section, but, count_topics
 
 
 def at_localhost(section: Section) -> Section:
-    """Connect by a name that the broker's certificate does not have."""
+    """Name the broker by a host that its certificate does not contain."""
     return but(section, bootstrap_servers=[section["bootstrap_servers"][0].replace("127.0.0.1", "localhost")])
 
 
@@ -107,7 +107,7 @@ async def test_a_wrong_setting_is_reported_in_one_line(
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_the_command_line_reports_the_same_line(
+async def test_the_command_line_reports_a_wrong_setting_in_one_line(
     sections: dict[str, Section], stranger: Authority, wrong: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     listener, change, said = WRONG[wrong]
@@ -119,7 +119,7 @@ async def test_the_command_line_reports_the_same_line(
 
 
 @pytest.mark.parametrize("wrong", ["password", "ca", "host", "certificate"])
-async def test_a_service_ends_with_that_line(
+async def test_a_service_with_a_wrong_setting_ends_with_one_line(
     make_pipeline: MakePipeline, source: Server, sections: dict[str, Section], stranger: Authority, wrong: str
 ) -> None:
     listener, change, said = WRONG[wrong]

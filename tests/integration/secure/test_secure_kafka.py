@@ -176,7 +176,7 @@ async def test_a_token_logs_in(spark: SparkSession, oauth: Section, topic: str) 
     assert await asyncio.to_thread(read_by_spark(spark, oauth, topic).count) == 1
 
 
-async def test_a_refused_client_secret_names_the_token_endpoint(oauth: Section) -> None:
+async def test_the_error_of_a_refused_client_secret_names_the_token_endpoint(oauth: Section) -> None:
     oauth["sasl"]["oauth"] |= {"client_secret": "wrong"}
     with pytest.raises(InvalidSettings, match=r"token endpoint \S+ refuses client 'databus': unknown client"):
         await count_topics(oauth)

@@ -81,7 +81,7 @@ async def test_each_wrong_setting_is_reported_in_one_line(section: dict[str, Any
             pass
 
 
-async def test_the_host_name_need_not_match(section: dict[str, Any]) -> None:
+async def test_without_verify_hostname_the_host_name_need_not_match(section: dict[str, Any]) -> None:
     elsewhere = section["url"].replace("127.0.0.1", "localhost")
     tls = section["tls"] | {"verify_hostname": False}
     async with connect_redis(RedisSection.model_validate(section | {"url": elsewhere, "tls": tls})) as redis:
