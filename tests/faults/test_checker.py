@@ -47,7 +47,7 @@ def _record(offset: int, position: int, change: Change) -> SimpleNamespace:
     )
 
 
-def test_what_was_written_passes() -> None:
+def test_undamaged_messages_are_accepted() -> None:
     tape = Tape()
     tape.play(tape.changes)
     assert tape.checker.rows == len(tape.changes)

@@ -90,7 +90,7 @@ async def test_t4_an_unknown_event_marked_as_ignorable_does_not_stop_the_reader(
     assert (await consumer.until(1))[0]["Rows"] == [[b"2"]]
 
 
-async def test_t5_rows_changed_by_a_statement_stop_the_reader(
+async def test_t5_a_change_that_is_logged_as_a_statement_stops_the_reader(
     pipeline: Pipeline, source: Server, changes: Consume
 ) -> None:
     await (await changes(f"{pipeline.name}.shop.t")).until(1)

@@ -53,7 +53,7 @@ async def test_t21_a_row_larger_than_kafkas_limit_becomes_a_dead_letter_and_the_
     assert all(letter["gtid"] and letter["table"] == "t" for letter in letters)
 
 
-async def test_delivered_at_least_once_all_rows_arrive_in_order_though_both_services_are_killed(
+async def test_with_delivery_at_least_once_all_rows_arrive_in_order_though_both_services_are_killed(
     make_pipeline: MakePipeline, source, schema: str, execute: Execute, changes: Consume
 ) -> None:
     """A row may be repeated, with all rows after it; only its first occurrence counts."""

@@ -219,7 +219,7 @@ def test_a_missing_program_or_wrong_variable_is_reported_in_one_line(
     assert "Traceback" not in done.stderr
 
 
-def test_env_prints_what_a_shell_exports(own: Stack) -> None:
+def test_a_shell_can_evaluate_what_env_prints(own: Stack) -> None:
     server = own.start("redis")
     command = f'eval "$({sys.executable} -m devstack --home {own.home} env)" && printf %s "$DEVSTACK_REDIS_URL"'
     assert subprocess.check_output(["sh", "-c", command], text=True) == server.url

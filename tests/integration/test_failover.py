@@ -143,8 +143,8 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # The first server is refused after the second one, too. On MariaDB it needs more writes for this: a position there
-    # has only the last GTID.
+    # With the second server's progress the first server is refused, too. It must have written more than the second:
+    # a position of MariaDB has only the last GTID.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 

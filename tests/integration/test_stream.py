@@ -189,7 +189,7 @@ async def test_an_alter_in_two_phases_is_published_once_and_a_failed_one_never(
     assert [message["Action"] for message in messages] == ["insert", "alter", "insert"]
 
 
-async def test_a_statement_is_published_with_its_table_before_and_after_it(
+async def test_ddl_is_published_with_the_tables_columns_before_and_after_it(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server
 ) -> None:
     options = {"output_ddl": True}

@@ -60,7 +60,7 @@ async def deadletter(pipeline: Pipeline, *arguments: str) -> str:
     return output.decode()
 
 
-async def test_services_publish_rows_take_dumps_and_replay_dead_letters(
+async def test_services_can_publish_rows_and_take_dumps_and_replay_dead_letters(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, section: Section
 ) -> None:
     pipeline = make_pipeline(source, schema, kafka=section)
@@ -84,7 +84,7 @@ async def test_services_publish_rows_take_dumps_and_replay_dead_letters(
     assert manifest["kafka_offsets"][topic]["0"] > 0
 
 
-async def test_the_sink_feeds_the_lake_writes_no_secret_there_and_names_a_wrong_setting(
+async def test_the_sink_fills_the_lake_and_writes_no_secret_there_and_names_a_wrong_setting(
     spark: SparkSession, kafka: Server, jars: Path, section: Section, stranger: Authority, tmp_path: Path
 ) -> None:
     name = f"sink-{secrets.token_hex(3)}"
