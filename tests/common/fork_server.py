@@ -69,7 +69,7 @@ def _main_of(program: str) -> Callable[[], None]:
 
 
 def _reap() -> None:
-    """Remove the services that have ended; one that ends at once stays until the next request, so it can be found."""
+    """Remove the services that have ended. One that ends at once stays until the next request, for `Process.of`."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -18,8 +18,8 @@ LIMIT = 100_000
 #: size of a huge row in bytes
 HUGE = 64_000_000
 
-#: a program that prints two values as JSON: a list of all rows events, each as the list of its ids, or as a description
-#: if it is an OversizedRows; and by how many MiB the program's memory grew
+#: A program that prints JSON: a list of the rows events, and by how many MiB the program's memory grew. A rows event is
+#: printed as the ids of its rows, an OversizedRows as its table, action, position and size.
 READER = """
 import asyncio, json, sys
 from databus_binlog import Login, OversizedRows, Position, Rows

@@ -52,7 +52,7 @@ MODES = [
 INCOMPLETE = {"binlog_row_metadata", "mysql56_temporal_format"}
 #: the values through which MySQL's gtid_mode must go to become OFF or ON
 GTID_MODES = {"OFF": ["ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"], "ON": ["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]}
-#: With mysql56_temporal_format=OFF MariaDB logs the old forms of these types. Their table map has no fraction digits.
+#: with mysql56_temporal_format=OFF MariaDB logs the old forms of these types, without the number of fraction digits
 OLD_TEMPORAL = {FieldType.TIME, FieldType.DATETIME, FieldType.TIMESTAMP}
 
 

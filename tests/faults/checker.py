@@ -62,7 +62,7 @@ class Checker:
                 async with self._step:
                     self._step.notify_all()
         finally:
-            with suppress(asyncio.CancelledError):  # raised by one of its tasks, it would hide the error
+            with suppress(asyncio.CancelledError):  # a cancelled task of the consumer must not hide the error
                 await consumer.stop()
 
     async def progress(self, transactions: int, seconds: float) -> None:

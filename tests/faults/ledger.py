@@ -141,7 +141,7 @@ class Ledger:
 
 
 def statements(changes: list[Change]) -> Iterator[Statement]:
-    """Yield SQL with the arguments of each execution; successive inserts into, or deletes from, a table share one."""
+    """Yield SQL with the arguments of each execution. Successive inserts (or deletes) of a table share a statement."""
     for (table, action), group in groupby(changes, lambda change: (change.book.name, change.action)):
         images = [change.images for change in group]
         if action == "insert":

@@ -27,7 +27,7 @@ from faults.writer import Writer
 
 SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
 _WRITERS = 2
-#: interval of checks whether a service has ended
+#: seconds between two checks whether a service has ended
 _SUPERVISION_SECONDS = 0.2
 _DRAIN_SECONDS = 120
 _RENEW_SECONDS = 1

@@ -1,4 +1,4 @@
-"""Injects faults into a pipeline, drawn by a seed, and reports the result: `make faults`."""
+"""`make faults`: injects faults into a pipeline, and reports the result. A seed draws the faults."""
 
 import argparse
 import asyncio

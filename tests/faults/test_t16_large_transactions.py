@@ -1,4 +1,4 @@
-"""T16: a large transaction is published completely and once though services are killed; its end moves the progress."""
+"""T16: though services are killed, a large transaction is published completely and once. Progress waits for its end."""
 
 import asyncio
 import json

@@ -20,7 +20,7 @@ def source(mariadb: Server) -> Server:
 
 
 def opened(pipeline: Pipeline) -> int:
-    """Count the generations (see `databus.pipe`) so far. At the start there may be two: a new reader ends one."""
+    """Count the generations (see `databus.pipe`) so far. There may be two: a reader that starts ends an open one."""
     return pipeline.log("publisher").read_text().count(" generation_opened: ")
 
 

@@ -17,7 +17,7 @@ from faults.ledger import Change, Ledger, statements
 
 #: a writer waits while this many of its transactions have not been seen in Kafka
 AHEAD = 300
-#: seconds between transactions, and between attempts to connect: the pace of the load
+#: seconds between transactions (the pace of the load), and between attempts to connect
 _PAUSE = 0.005
 _RECONNECT_PAUSE = 0.1
 _DUPLICATE_KEY, _DUPLICATE_COLUMN = 1062, 1060

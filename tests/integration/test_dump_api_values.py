@@ -88,7 +88,7 @@ async def position(settings: Source) -> Position:
         return await session.current_position()
 
 
-# T25: unless a snapshot asks for the same text, the server prints some values differently than the decoder
+# T25: in an ordinary SELECT, the server prints some values differently than the decoder
 async def test_t25_snapshot_and_binlog_give_the_same_text(
     source: Database, settings: Source, schema: str, execute: Execute
 ) -> None:

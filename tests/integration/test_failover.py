@@ -118,7 +118,7 @@ async def test_t18_a_server_whose_log_was_reset_is_refused(pair: Pair) -> None:
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
-    # Once the server has written more than before, the reset is still detected, unless an event starts at the offset.
+    # The reset is detected even if the file is longer than before, unless an event starts at the progress's offset.
     for number in range(3, 60):
         await run(first, f"INSERT INTO shop.t VALUES ({number})")
     place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)

@@ -31,7 +31,7 @@ ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
 class Sink:
-    """A sink with its own lake, publisher and dump-api."""
+    """A sink with its own lake, and with stand-ins for publisher and dump-api."""
 
     def __init__(self, spark: SparkSession, settings: Settings, publisher: SamplePublisher, dumps: DumpServer) -> None:
         self.settings, self.publisher, self.dumps = settings, publisher, dumps

@@ -1,4 +1,4 @@
-"""The wheels work in environments that have only the packages that `requirements/` locks."""
+"""The wheels work in environments that, besides them, have only the packages that `requirements/` locks."""
 
 import os
 import shutil

@@ -11,7 +11,7 @@ Section = dict[str, Any]
 
 
 def but(section: Section, **changed: Any) -> Section:
-    """Return a copy of a section in which these keys, or keys of these sections in it, are changed."""
+    """Return a copy of a section with these values; a dict changes values of a section in it."""
     section = copy.deepcopy(section)
     for key, value in changed.items():
         section[key] = section.get(key, {}) | value if isinstance(value, dict) else value
