@@ -20,9 +20,10 @@ from devstack import Kind, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.process import tail
 from devstack.replication import Pair, run
-from faults.checker import Checker
+from faults.checker import Checker, Stuck
 from faults.ledger import Ledger
 from faults.proxy import Proxy
+from faults.traced_service import launch
 from faults.writer import Writer
 
 SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
@@ -83,8 +84,15 @@ class Rig:
             await self._clean()
 
     async def progress(self, transactions: int = 1) -> None:
-        """Wait until this many transactions that begin from now on are in Kafka."""
-        await self.checker.progress(transactions, PROGRESS_SECONDS)
+        """Wait until this many transactions that begin from now on are in Kafka.
+
+        Raises Stuck; then the services' logs contain where each of their tasks waits.
+        """
+        try:
+            await self.checker.progress(transactions, PROGRESS_SECONDS)
+        except Stuck:
+            await self._write_tasks()
+            raise
 
     async def kill(self, *services: Service) -> None:
         """Kill services; the supervisor starts them again."""
@@ -180,6 +188,7 @@ class Rig:
                 name=self.name,
                 include=(f"{self.schema}.*",),
                 overrides=overrides,
+                launch=launch,
             )
 
         self.pipeline = pipeline("services")
@@ -211,6 +220,13 @@ class Rig:
                     self.ends[_last_words(self.pipeline.log(service))] += 1
                 pids[service] = self.pipeline.spawn(service).pid
             await asyncio.sleep(_SUPERVISION_SECONDS)
+
+    async def _write_tasks(self) -> None:
+        """Let the services write to their logs where their tasks wait."""
+        for service in SUPERVISED:
+            if pid := self.pipeline.pid(service):
+                os.kill(pid, signal.SIGUSR1)
+        await asyncio.sleep(1)  # no event to wait for: a service that is in an endless loop never answers
 
     async def _clean(self) -> None:
         for pipeline in (self.pipeline, self._second):

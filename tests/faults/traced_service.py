@@ -1,0 +1,39 @@
+"""Runs a service that, on SIGUSR1, writes to its log where each of its tasks waits."""
+
+import asyncio
+import runpy
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from devstack.process import Process, spawn
+
+
+def launch(command: list[str], log: Path) -> Process:
+    """Start a service's program in this way; `devstack.process.spawn` starts it without."""
+    return spawn([sys.executable, __file__, *command], log)
+
+
+def _write_tasks(_number: int, _frame: FrameType | None) -> None:
+    for task in asyncio.all_tasks():
+        sys.stderr.write(f"{task.get_name()}:\n")
+        sys.stderr.writelines(f"  {frame}\n" for frame in _frames(task.get_coro()))
+    sys.stderr.flush()
+
+
+def _frames(awaited: Any) -> Iterator[str]:
+    """List where a coroutine waits, from the outermost call to the innermost."""
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        line = f":{frame.f_lineno}" if frame else ""
+        yield f"{getattr(awaited, '__qualname__', type(awaited).__name__)}{line}"
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, _write_tasks)
+    del sys.argv[0]
+    runpy.run_path(sys.argv[0], run_name="__main__")
