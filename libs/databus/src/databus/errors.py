@@ -1,4 +1,6 @@
-"""All our errors, except those of dump-api's HTTP responses. An error's branch in this tree decides how it is handled.
+"""Our errors. An error's branch in this tree decides how it is handled.
+
+Not listed: `databus_dump_api.problems`, and `databus_binlog.errors`, which `source_connection` turns into ours.
 
 DatabusError
 ├── RetryableError            retry with growing pauses: the dependency may come back

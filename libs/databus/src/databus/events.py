@@ -1,7 +1,7 @@
 """The events that the reader sends to the publisher: tables, transactions, rows, DDL and positions.
 
-They are encoded as msgpack. Structs sent for each binlog event are arrays with an integer tag, to be small. A `Table`
-is a map, sent only if it differs from the last one sent for the same table; events refer to it by its fingerprint.
+They are encoded as msgpack. Each event is an array with an integer tag, to be small. A `Table` is a map, sent only if
+it differs from the last one sent for the same table; events refer to it by its fingerprint.
 
 A generation, which is one use of the pipe, has the events `(TableDefinition | SchemaDefinition)* Start (Heartbeat |
 Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)* End?`. Definitions before
@@ -94,9 +94,9 @@ class TableDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, ta
 
 
 class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
-    """A source transaction with captured changes begins."""
+    """A source transaction begins. It has captured changes, or changes the definition of a table or schema."""
 
-    #: ordinal among the captured transactions of the pipeline, without gaps, also across failovers
+    #: ordinal among the pipeline's transactions that have a `Begin`, without gaps, also across failovers
     transaction: int
     #: `uuid:n` (MySQL), `domain-server-sequence` (MariaDB), or empty
     gtid: str

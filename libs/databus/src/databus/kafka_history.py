@@ -1,4 +1,4 @@
-"""The schema history in Kafka: each table of the captured schemas as it is defined at the pipeline's progress.
+"""The schema history in Kafka: the known tables of the captured schemas, as defined at the pipeline's progress.
 
 The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
 progress. The first commit also writes the head record, which shows that the history was started with the pipeline. The

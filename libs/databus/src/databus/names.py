@@ -19,7 +19,7 @@ def function_library(source: str) -> str:
 
 
 def generation_key(pipeline: str) -> str:
-    """Hash of the open generation: token, start, claim, next number, bytes appended and taken, largest entry's size."""
+    """The open generation of the pipe, a Redis hash: token, start, claim, next, appended, taken, largest."""
     return f"databus:{{{pipeline}}}:generation"
 
 
@@ -56,7 +56,7 @@ def leader_key(pipeline: str, role: str) -> str:
 def leader_lease(pipeline: str, role: str) -> str:
     """Kubernetes Lease of the active replica of a service. The Helm chart derives the same name, to grant access."""
     plain = pipeline.lower().replace("_", "-")
-    if plain != pipeline:  # pipelines that differ only in case must not share a lease
+    if plain != pipeline:  # pipelines that differ only in case, or in _ and -, must not share a lease
         plain += f"-{sha256(pipeline.encode()).hexdigest()[:8]}"
     return f"databus-{plain}-{role}"
 
@@ -72,7 +72,7 @@ def progress_topic(pipeline: str) -> str:
 
 
 def schema_topic(pipeline: str) -> str:
-    """Compacted topic with one partition: the schema of each table at the pipeline's progress."""
+    """Compacted topic with one partition: the schemas of known tables at the pipeline's progress."""
     return f"databus.schemas.{pipeline}"
 
 

@@ -24,7 +24,7 @@ from databus.redis_connection import redis_error
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 
-#: limit for one read of the stream when entries are large
+#: limit in bytes for one read of the stream; a single entry may be larger
 _TAKE_BYTES = 4 * 2**20
 
 
@@ -107,10 +107,9 @@ class ReaderEnd(_End):
         await self._call("retire", b"")
 
     async def give_up(self) -> None:
-        """End the generation that refused this reader's call, if it is still open.
+        """End the generation that this reader claimed last, if it is still open.
 
-        If Redis lost writes, it may refuse this reader's entries although the generation is still open and claimed by
-        this reader. No other process would end such a generation.
+        It may be open even if Redis refused an entry of this reader, because Redis may have lost writes.
         """
         await self._call("retire", self._token)
 
@@ -163,7 +162,7 @@ class PublisherEnd(_End):
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
         """Read up to `count` entries, fewer if they are large. Wait for the first up to `block_ms` (None: do not wait).
 
-        Raises GenerationLost for an unexpected entry, or if the generation has ended and none arrives in `block_ms`.
+        Raises GenerationLost for an unexpected entry, or if none arrives in `block_ms` and the generation has ended.
         """
         position = f"{self._acceptance.next}-0"  # the id of the last accepted entry: its number plus one
         count = max(1, min(count, _TAKE_BYTES // (self._largest or 1)))

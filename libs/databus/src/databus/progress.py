@@ -14,7 +14,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     #: None until the reader has resolved where the pipeline begins
     position: Position | None = None
-    #: number of captured transactions published so far
+    #: number of transactions published so far, counted by `Begin`
     transaction: int = 0
     #: commit time of the last published transaction, in µs since the epoch
     time_us: int = 0

@@ -87,8 +87,8 @@ def redis_errors() -> Iterator[None]:
         raise redis_error(error) from error
 
 
-#: errors that pass by themselves: Redis is starting, failing over, full or busy. redis-py has classes for most of them
-#: (LOADING is a ConnectionError, MASTERDOWN a ClusterDownError) and removes the code from their text.
+#: errors that pass by themselves: Redis is unreachable, starting, failing over, full or busy. redis-py has classes for
+#: most of them (LOADING is a ConnectionError, MASTERDOWN a ClusterDownError) and removes the code from their text.
 _PASSING = (
     RedisConnectionError,
     RedisTimeoutError,
@@ -97,7 +97,7 @@ _PASSING = (
     ClusterDownError,
     TryAgainError,
 )
-#: codes of such errors without a class; redis-py leaves these codes in the text
+#: codes of errors that pass, but for which redis-py has no class; it leaves these codes in the text
 _PASSING_CODES = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED")
 
 

@@ -45,9 +45,9 @@ class DumpManager:
         self._deleting: set[str] = set()
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
-        """Accept a request for a dump of the tables that match `patterns`; None: all tables. The worker takes it later.
+        """Accept a request for a dump of the published tables that match `patterns`; None: of all published tables.
 
-        Raises UnknownTables or PipelineNotStarted.
+        The worker takes the dump later. Raises UnknownTables or PipelineNotStarted.
         """
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):

@@ -1,4 +1,4 @@
-"""Connections to the database that a dump is read from: always the host that the pipeline reads.
+"""Connections to the database for dumps: to the host that the pipeline reads, if the progress names it.
 
 A snapshot contains everything that is in its server's binlog, and Kafka was filled from that binlog. Another host may
 lag behind. Its dump would lack changes that Kafka already has, and consumers, which read only later ones, would not

@@ -148,7 +148,7 @@ async def _start_mariadb_once(connection: Any) -> Position:
 
 
 def includes(view: Position, end: Position) -> bool:
-    """Return whether a view at `view` contains all transactions before `end`.
+    """Return whether a view at position `view` contains all transactions before `end`.
 
     If the GTID positions are equal, there are only events without a GTID between the two, for instance a ROTATE.
     """

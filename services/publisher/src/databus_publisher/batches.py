@@ -32,7 +32,7 @@ _NS_PER_MS = 1_000_000
 
 
 class Limit(NamedTuple):
-    """The sizes of a topic's batches, in bytes."""
+    """How large a topic's batches may be, in bytes."""
 
     #: what the topic accepts: limit of a batch with one record
     record: int
@@ -116,7 +116,7 @@ class Batches:
                     await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
 
     def discard(self) -> None:
-        """Discard everything that has not been sent."""
+        """Discard the batches that have not been sent, and the counts of the records that have been."""
         self._records.clear()
         self._filling.clear()
 
@@ -131,7 +131,7 @@ class Batches:
             raise self._failure
 
     async def begin(self) -> None:
-        """Prepare to send a batch."""
+        """Prepare to send a batch: nothing is needed without transactions."""
 
     async def _submit_all(self) -> None:
         for partition in list(self._filling):

@@ -1,4 +1,4 @@
-"""The pipeline's Kafka producer: sends records, and commits them together with the progress after them."""
+"""The pipeline's Kafka producer: sends records, and commits them and the progress that they reach."""
 
 import asyncio
 import time
@@ -22,13 +22,13 @@ from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confi
 log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
-#: Kafka answers a commit before it has written the markers to all partitions. Until it has, it rejects the next
-#: transaction, and aiokafka retries only after 20 ms (`aiokafka.producer.sender.BACKOFF_OVERRIDE`).
+#: Pause between two transactions. Kafka answers a commit before it has written the markers to all partitions. Until it
+#: has, it rejects the next transaction, and aiokafka retries only after 20 ms (its `sender.BACKOFF_OVERRIDE`).
 _MARKER_SECONDS = 0.003
 
 
 class Producer(Batches, ABC):
-    """Sends records, and commits them together with the progress after them."""
+    """Sends records, and commits them and the progress that they reach."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str, *, transactional: bool) -> None:
         super().__init__(kafka, transactional=transactional)
@@ -38,7 +38,7 @@ class Producer(Batches, ABC):
 
     @abstractmethod
     async def commit(self, progress: Progress) -> None:
-        """Commit the records sent since the last commit, together with the progress after them.
+        """Commit the records sent since the last commit, and the progress that they reach.
 
         Raises KafkaUnavailable if Kafka does not confirm the commit in time; the records may be committed nevertheless.
         """
@@ -49,14 +49,14 @@ class Producer(Batches, ABC):
 
     @abstractmethod
     async def require_not_replaced(self, progress: Progress) -> None:
-        """Raise if another publisher has replaced this one. Called before a generation is opened."""
+        """Raise if Kafka reports that another publisher has replaced this one. Called before a generation is opened."""
 
     async def partitions(self, topic: str) -> int:
         """Return the number of a topic's partitions."""
         return len(await self._kafka.partitions_for(topic))
 
     async def leave(self) -> None:
-        """Abort the open transaction, so that consumers need not wait for the next publisher to do it."""
+        """Call `abort` before disconnecting, so that consumers need not wait for the next publisher to do it."""
         try:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await self.abort()
@@ -83,7 +83,7 @@ class ExactlyOnce(Producer):
 
     @property
     def age(self) -> float:
-        """Age in seconds of the transaction that is open or could not be ended; 0 without one."""
+        """Age in seconds of the transaction that is open or could not be ended; 0 if there is none."""
         return time.monotonic() - self._begun if self._begun else 0.0
 
     async def begin(self) -> None:
@@ -133,7 +133,7 @@ class AtLeastOnce(Producer):
         self._count_committed()
 
     async def require_not_replaced(self, progress: Progress) -> None:
-        """Do nothing: without transactions Kafka fences nobody, so a replaced publisher would set progress back."""
+        """Do nothing: without transactions Kafka fences nobody, and a commit here could set progress back."""
 
     async def abort(self) -> None:
         """Wait for the records in flight: later ones must come after them."""

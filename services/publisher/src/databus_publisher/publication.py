@@ -51,7 +51,7 @@ class Publication:
         self._topics = topics
         self._history = SchemaHistoryWriter(producer, settings.name)
         self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
-        #: number of partitions by topic; kept for a generation, so that added partitions do not move rows of a key
+        #: number of partitions by topic, kept for a generation: a key stays in its partition if partitions are added
         self._partition_counts: dict[str, int] = {}
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
@@ -149,7 +149,7 @@ class Publication:
             self._tracker.start(event)
 
     async def _commit_first_position(self, event: Start) -> None:
-        """Commit a new pipeline's position and tables before its first row, so that they are never resolved again."""
+        """Commit a new pipeline's position and tables before its first row, so that no restart determines them anew."""
         await self._history.write_head()
         self._tracker.start(event)
         await self.commit()

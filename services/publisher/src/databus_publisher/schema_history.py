@@ -1,4 +1,4 @@
-"""Write table definitions to the schema history's topic, in the Kafka transaction that commits their progress."""
+"""Write the definitions of tables and schemas to the schema history's topic; the next commit covers them."""
 
 from databus import names
 from databus.events import SchemaDefinition, Table

@@ -24,7 +24,7 @@ class Undelivered:
     partition: Partition
     reason: Reason
     error: str
-    #: bytes of the record's value, or of the row that the reader left unread; 0 if the message could not be encoded
+    #: bytes of the record's value, or of an unread row's binlog event; 0 if the message could not be encoded
     size: int = 0
     #: None if the message was not encoded
     record: Record | None = None
@@ -64,7 +64,7 @@ class Sender:
                     await self._fill(message, partition, records, sent)
 
     async def _encode(self, message: Message) -> Records:
-        """Encode a message of a format that may call another service, without blocking the event loop."""
+        """Encode a message without blocking the event loop: its format may call another service."""
         return await asyncio.to_thread(message.encode) if message.may_block else message.encode()
 
     async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
@@ -99,7 +99,7 @@ class Sender:
         await self._refuse(Undelivered(message, message.partitions[0], "unread", error, size))
 
     async def _refuse_unencodable(self, message: Message, cause: PoisonError) -> None:
-        """Refuse only the rows that cannot be encoded: a message of several rows is split first."""
+        """Refuse only the rows that cannot be encoded: unless the policy is `stop`, several rows are split first."""
         if self._policy != "stop" and (halves := message.halves()):
             await self.send(halves)
             return

@@ -28,7 +28,7 @@ _BLOCK_MS = 500
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
-    """Publish as the active publisher, with one producer for all generations of the pipe.
+    """Publish as the active publisher. A producer is kept from one generation of the pipe to the next.
 
     With `until_idle`, return when a reader has stopped at the end of the binlog and everything it sent is committed.
     """
@@ -145,7 +145,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, Kafka and the services that formats need; create the topics of progress and schema history."""
+    """Connect to Redis, Kafka and the services that formats need. Create the topics of progress and schema history."""
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:

@@ -19,13 +19,13 @@ log = get_logger(__name__)
 #: bytes of a segment of the topics of progress and schema history: Kafka never compacts the active segment, and every
 #: start reads all of it
 _PROGRESS_SEGMENT = 8 * 2**20
-#: max.message.bytes of the dead-letter topic, which overrides the broker's; requests are only limited by the broker's
-#: socket.request.max.bytes, by default 100 MiB
+#: max.message.bytes of the dead-letter topic; it overrides the broker's. The only limit for a request is the broker's
+#: socket.request.max.bytes, by default 100 MiB.
 _DEAD_LETTER_BYTES = 32 * 2**20
 
 
 class Topics:
-    """Creates and inspects topics. Remembers their limits as long as the publisher runs."""
+    """Creates and inspects topics. Remembers their limits until the publisher connects anew."""
 
     def __init__(self, settings: Settings, admin: AIOKafkaAdminClient) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""The tables at a pipeline's first position: read from information_schema, if no DDL has changed them since."""
+"""The tables at the reader's position: from the schema history or, at a pipeline's first start, from the database."""
 
 from databus import names
 from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
@@ -49,8 +49,8 @@ async def start_history(
 async def _read_first(connection: SourceConnection, settings: Settings, health: Health) -> SchemaHistory:
     """Read the tables as they were at the connection's position.
 
-    No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL has changed the tables
-    since that position, raises SourceUnavailable with `latest`, because a retry starts at a later position, and
+    No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL may have changed the
+    tables since that position, raises SourceUnavailable with `latest`, because a retry starts at a later position, and
     SourceNotReady otherwise.
     """
     latest = settings.reader.start == StartLatest()

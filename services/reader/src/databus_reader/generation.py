@@ -106,7 +106,7 @@ async def _forward(
         if stream.drained:
             await entries.flush()
         if isinstance(chunk[-1], binlog.Heartbeat):
-            # Reading the backlog raises GenerationLost. While the source is idle, no append would raise it.
+            # Raises GenerationLost if the generation has ended. While the source is idle, no append would notice it.
             metrics.BACKLOG_BYTES.set(await pipe.backlog())
         _measure(chunk, translator)
         await switching.check()

@@ -57,7 +57,7 @@ async def _serve(
     *,
     until_idle: bool,
 ) -> bool:
-    """Read the binlog in a claimed generation. Return False if the generation or the host is lost.
+    """Read the binlog in a claimed generation. Return False if it has ended, or if the host cannot be read.
 
     With `until_idle`, return True at the binlog's end.
     """

@@ -73,8 +73,9 @@ def parse_messages(records: DataFrame, after: Position, passed: Offsets | None =
 
     A record at or after its partition's offset in `passed` is kept, whatever its position.
 
-    The columns are the record's metadata columns of the change log, `m` (the message), `images` (number of row images),
-    `version` (equal for equal schemas), and `valid` (whether the message is in the format; invalid ones are kept).
+    The columns are `_topic`, `_partition`, `_offset`, `_time`, `_file` and `_position` as in the change log, `m` (the
+    message), `images` (number of row images), `version` (equal for equal schemas), and `valid` (whether the message is
+    in the format; invalid ones are kept).
     """
     number, offset = file_number(after.file), after.offset
     parsed = records.select(

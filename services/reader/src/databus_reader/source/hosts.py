@@ -78,9 +78,9 @@ class Hosts:
     requested: str | None = None
     #: why the reader did not switch to the last requested host
     failure: str = ""
-    #: host → the progress's position and the error, at the time when the verified host refused to send the binlog
+    #: host that was verified but then refused to send the binlog → the position of the progress then, and the error
     _refused: dict[str, tuple[Position | None, SourceRefused]] = field(default_factory=dict)
-    #: when the current connection was made, on the loop's clock; None if no host was reached
+    #: when the last call of `connect` made its connection, on the loop's clock; None if it made none
     _connected_at: float | None = None
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Hosts:
 
     @asynccontextmanager
     async def connect(self, progress: Progress, health: Health) -> AsyncIterator[SourceConnection]:
-        """Log in to the first host that has everything the progress needs.
+        """Log in to a host that has everything the progress needs: the requested one or, failing that, the first.
 
         Raises SourceUnavailable if no host can be reached, otherwise a FatalError with the reason of each host.
         """
@@ -122,7 +122,7 @@ class Hosts:
             await require_readable(session, self.settings, host)
 
     async def _try_requested(self, progress: Progress, sessions: AsyncExitStack) -> SourceConnection | None:
-        """Log in to the requested host, retrying for 10 s if it is behind or unreachable. None if no login succeeds."""
+        """Log in to the requested host, if any; retry for 10 s if it is behind or unreachable. None if this fails."""
         host, self.requested = self.requested, None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _CATCH_UP_SECONDS
@@ -137,7 +137,7 @@ class Hosts:
         return None
 
     async def _log_in_first(self, progress: Progress, sessions: AsyncExitStack, health: Health) -> SourceConnection:
-        """Log in to the first host that can be read; retry while a refused or unreachable host may recover."""
+        """Log in to the first host that can be read. If a host is refused, retry while any host may recover."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience
         refusals: set[str] = set()
@@ -189,7 +189,7 @@ class Hosts:
     async def leave(self, progress: Progress, error: SourceUnavailable | SourceRefused) -> None:
         """Move the current host to the end of the order. Pause if its connection was lost within seconds.
 
-        Raises `error` if no host was reached, or if there is no other host.
+        Raises `error` if no connection was made, or if there is no other host.
         """
         host, *others = self._order
         if self._connected_at is None or not others:

@@ -1,4 +1,4 @@
-"""The position at which a pipeline starts: `reader.start`, resolved until a first position has been committed."""
+"""Turn `reader.start` into a position, at each start of the reader until the pipeline's first position is committed."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _FIRST_OFFSET = 4
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
     """Resolve `reader.start` to the first progress; `latest` and `earliest` refer to this host.
 
-    Raises InvalidSettings, DumpUnusable or DumpApiUnavailable, and BinlogError.
+    Raises InvalidSettings, DumpUnusable, DumpApiUnavailable, SourceUnavailable, and BinlogError.
     """
     start = settings.reader.start
     try:

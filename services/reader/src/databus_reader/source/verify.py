@@ -60,9 +60,8 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
 async def _has_position(session: Session, position: Position) -> bool:
     """Return whether this server's log has the position; False if its file was purged or has another base name.
 
-    Raises SourceRefused if the log was reset. A reset is not noticed here if the new log has a file of the same name
-    that has grown past the offset, an event happens to start at exactly that offset, and the GTIDs before the file, if
-    the position has a GTID set, were read.
+    Raises SourceRefused if the log was reset. A reset goes unnoticed here if the new log has a file of the same name,
+    an event starts at that offset in it, and all GTIDs before the file were read or the position has no GTID set.
     """
     logs = await session.logs()
     base, _, number = position.file.rpartition(".")
