@@ -166,7 +166,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
     file: str
     #: offset of the position in that file
     end: int
-    #: commit time of the last captured transaction, in µs since the epoch
+    #: commit time in the pipeline's last `Begin`, in µs since the epoch
     time_us: int
 
 

@@ -91,7 +91,7 @@ async def _publish(
     """Publish the entries of the open generation. Raises GenerationLost.
 
     With `until_idle`, return when the reader has ended and everything is committed. When cancelled, finish the current
-    entries and commit the complete source transactions.
+    entries, and commit unless a source transaction is open then.
     """
     last_entries = time.monotonic()
     taking = asyncio.create_task(_take(pipe))

@@ -16,8 +16,8 @@ from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: bytes of a segment of the topics of progress and schema history: Kafka never compacts the active segment, and every
-#: start reads all of it
+#: bytes of a segment of the topics of progress and schema history: Kafka never compacts the active segment, and the
+#: reader reads the whole schema history
 _PROGRESS_SEGMENT = 8 * 2**20
 #: max.message.bytes of the dead-letter topic; it overrides the broker's. The only limit for a request is the broker's
 #: socket.request.max.bytes, by default 100 MiB.
