@@ -4,7 +4,7 @@ Not listed: `databus_dump_api.problems`, and `databus_binlog.errors`, which `sou
 
 DatabusError
 ├── RetryableError            retry with growing pauses: the dependency may come back
-│   ├── SourceUnavailable       the database cannot be reached
+│   ├── SourceUnavailable       the database cannot be reached, or cannot be read yet
 │   ├── RedisUnavailable        Redis cannot be reached
 │   ├── KafkaUnavailable        Kafka cannot be reached
 │   ├── DumpApiUnavailable      dump-api cannot be reached
@@ -18,11 +18,11 @@ DatabusError
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
 │   │   └── SourceRefused         the reader cannot continue at a host
 │   ├── StatementFormat         a statement changed a captured table, and the binlog does not contain the changed rows
-│   ├── SchemaMismatch          a row does not fit the known schema of its table
-│   ├── ProgressCorrupt         the progress record in Kafka cannot be read
+│   ├── SchemaMismatch          a row, a table or a message does not fit the schema that is expected
+│   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── SchemaRefused           the schema registry rejects a schema
-│   ├── DumpUnusable            a dump failed, or its files differ from its manifest
+│   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
 │   ├── ChangesLost             Kafka no longer has changes that are needed
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
@@ -59,7 +59,7 @@ class RetryableError(DatabusError):
 
 
 class SourceUnavailable(RetryableError):
-    """The database cannot be reached or closed the connection."""
+    """The database cannot be reached, closed the connection, or cannot be read yet."""
 
     dependency = "source"
 
@@ -156,11 +156,11 @@ class StatementFormat(FatalError):
 
 
 class SchemaMismatch(FatalError):
-    """A row image does not fit the known columns of its table."""
+    """A row, a table or a message does not fit the schema that is expected."""
 
 
 class ProgressCorrupt(FatalError):
-    """The committed progress cannot be read; starting over would lose or repeat rows."""
+    """The committed progress was deleted or cannot be read; starting over would lose or repeat rows."""
 
 
 class SchemaHistoryCorrupt(FatalError):
@@ -172,7 +172,7 @@ class SchemaRefused(FatalError):
 
 
 class DumpUnusable(FatalError):
-    """A dump failed, or its files differ from its manifest."""
+    """A dump cannot be used: for instance it failed, its files are damaged, or dump-api refuses it."""
 
 
 class ChangesLost(FatalError):
