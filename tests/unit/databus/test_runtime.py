@@ -28,6 +28,27 @@ async def test_a_service_is_alive_while_its_work_takes_steps() -> None:
     assert (answer.status_code, answer.text) == (503, "stuck\n")
 
 
+@pytest.mark.parametrize("reports_steps", [True, False])
+async def test_only_work_that_reports_steps_counts_as_stuck_long_after_a_retry(
+    reports_steps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def work(_: Settings, health: Health) -> None:
+        nonlocal tries
+        tries += 1
+        if reports_steps:
+            health.beat()
+        if tries == 1:
+            raise KafkaUnavailable("no broker answers")
+
+    monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
+    monkeypatch.setattr(runtime, "_STUCK_SECONDS", 0)
+    health = Health()
+    await runtime._retrying(work, Settings(name="shop"), health)
+    assert health.alive is not reports_steps
+
+
 async def test_a_cancelled_task_finishes_its_step_first() -> None:
     begun, go_on, finished = asyncio.Event(), asyncio.Event(), False
 

@@ -195,7 +195,8 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         if health.ready and time.monotonic() - health.since > pause:  # work that failed at once had not recovered
             pause = _FIRST_PAUSE
         health.down(str(error))
-        health.beat()
+        if health.step is not None:  # otherwise nobody would report the next step
+            health.beat()
         if isinstance(error, LeadershipLost):
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")
         else:
