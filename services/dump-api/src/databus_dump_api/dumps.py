@@ -162,7 +162,7 @@ class DumpManager:
         oldest_kept = complete[self._settings.dumps.keep - 1].created
         for manifest in reversed(self.newest_first()):
             if manifest.created < oldest_kept:
-                with suppress(InUse):
+                with suppress(InUse, UnknownDump):  # a client may delete it first
                     await self.delete(manifest.id)
 
     def _oldest_pending(self) -> Manifest | None:
