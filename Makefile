@@ -24,7 +24,7 @@ demo: setup ## Run the complete pipeline on a real MariaDB, and compare the lake
 up: setup ## Start servers and services, leave them running, print their URLs
 	$(BIN)/devstack up --services mariadb redis kafka
 
-down: ## Stop what `make up` started
+down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
 test: setup ## Run all tests on real servers, in three processes (T=path runs one)

@@ -39,7 +39,8 @@ async def until(stream: EventStream, last: bytes) -> list[Event]:
     seen: list[Event] = []
     async with asyncio.timeout(20):
         async for events in stream:
-            seen += events
-            if last in ids(seen) and any(isinstance(event, Xid) for event in events):
-                break
-    return seen
+            for event in events:
+                seen.append(event)
+                if isinstance(event, Xid) and last in ids(seen):
+                    return seen
+    raise AssertionError("the stream has ended before the commit")

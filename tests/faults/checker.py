@@ -84,7 +84,8 @@ class Checker:
                 await self._step.wait_for(what)
         except TimeoutError as error:
             missing = {name: len(book.expected) for name, book in self._books.items()}
-            raise Stuck(f"nothing more came to Kafka for {seconds:g} s; changes still to come: {missing}") from error
+            text = f"what was awaited did not come to Kafka within {seconds:g} s; changes still to come: {missing}"
+            raise Stuck(text) from error
 
     async def compare(self, server: Server, schema: str) -> None:
         """Compare the tables that result from the messages with those of the database. Raises Violation."""

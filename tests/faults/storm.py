@@ -103,10 +103,9 @@ def show(done: Storm, console: Console, seconds: float) -> None:
         console.print("[green]every change arrived once, in order, in its complete transaction[/]")
 
 
-async def _run(options: argparse.Namespace, console: Console) -> Storm:
+async def _run(options: argparse.Namespace, kinds: list[Fault], console: Console) -> Storm:
     home = _HOME / options.server
     stack, pair = Stack(home / "servers", own=True), Pair(home / "pair", options.server)
-    kinds = [fault for fault in FAULTS if re.search(options.only, fault.name)]
 
     def say(text: str) -> None:
         console.print(f"[dim]{text}[/]", highlight=False)
@@ -128,10 +127,13 @@ def main() -> int:
     """Run the command line and return the exit code."""
     parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=None, help="of an earlier run, to repeat it (default: a new one)")
+    parser.add_argument("--seed", type=int, default=None, help="repeat the run with this seed (default: a new one)")
     parser.add_argument("--server", choices=["mariadb", "mysql"], default="mariadb")
-    parser.add_argument("--only", default="", metavar="REGEX", help="only faults with such names")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only faults whose names match")
     options = parser.parse_args()
+    kinds = [fault for fault in FAULTS if re.search(options.only, fault.name)]
+    if not kinds:
+        parser.error(f"no fault has a name that matches {options.only!r}")
     options.seed = Random().randrange(10**6) if options.seed is None else options.seed
     for noisy in ("aiokafka", "asyncmy"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
@@ -139,7 +141,7 @@ def main() -> int:
     console.print(f"{options.faults} faults on {options.server}, seed {options.seed}")
     begin = time.monotonic()
     try:
-        done = asyncio.run(_run(options, console))
+        done = asyncio.run(_run(options, kinds, console))
     except KeyboardInterrupt:
         return 130
     show(done, console, time.monotonic() - begin)

@@ -96,7 +96,7 @@ async def test_t17_a_server_that_would_skip_a_transaction_without_gtid_is_refuse
     await set_mode(first, "ON_PERMISSIVE", "OFF_PERMISSIVE")
     await run(first, "INSERT INTO shop.t VALUES (2)")
     passing = await go_on(progress, pair, first)
-    assert (passing.position.gtid_set, passing.gtids) == ("", False), "it is read by the file, and the set ends there"
+    assert (passing.position.gtid_set, passing.gtids) == ("", False), "read by file and offset, without a GTID set"
     behind = await read_to_the_end(first)
     await set_mode(first, "ON_PERMISSIVE", "ON")
     with pytest.raises(SourceRefused) as caught:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from databus_messages import formats
 from golden.cases import Case, path, without_volatile
 
 ROOT = Path(__file__).parents[2]
@@ -102,7 +103,7 @@ def test_the_installed_command_decodes_a_binlog(databus: Path, format_name: str)
 
 def test_the_installed_command_lists_all_formats(databus: Path) -> None:
     shown = run(databus, "binlog", "--help").stdout.decode()
-    assert all(name in shown for name in ("databus", "debezium-avro", "debezium-json", "dip", "maxwell-json", "tdsql"))
+    assert all(name in shown for name in formats.known())
 
 
 def test_the_installed_reader_names_the_package_of_a_missing_engine(install: Install, tmp_path: Path) -> None:

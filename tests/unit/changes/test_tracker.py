@@ -136,7 +136,7 @@ async def test_a_table_whose_definition_is_not_clear_after_a_statement_is_read_f
     listed = log.known(columns="id c")
     history = SchemaHistory({("shop", "t"): log.known()} if known else {})
     tracker, apply, looked_up = track(history=history, listed={("shop", "t"): listed})
-    with caplog.at_level(logging.WARNING, "databus.reader"):
+    with caplog.at_level(logging.WARNING, "databus.changes"):
         assert await apply(text, ("shop", "t"), ("shop", "t"), ("other", "x"), as_written=as_written) == [listed]
     assert looked_up == [("shop", "t")]
     assert tracker.existing(("shop", "t")) == listed

@@ -186,7 +186,7 @@ def test_every_rule_fits_a_dropped_table() -> None:
         ({"topic": "{tabel}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"topic": "{name.x}"}, "topic: only {name}, {schema} and {table} can be used"),
         ({"partition_by": "hash"}, "partition_by: Input should be"),
-        ({"partition_by": "single", "key": ["id"]}, "key: it is used instead of partition_by"),
+        ({"partition_by": "single", "key": ["id"]}, "key replaces partition_by"),
         ({"drop": True, "mask": ["email"]}, "drop: the rule publishes nothing: remove mask"),
         ({"columns": {"include": ["a"], "exclude": ["b"]}}, "columns: set exactly one of include, exclude"),
         ({"where": [{"column": "a"}]}, "where.0: set exactly one of equals, in, not_in, is_null"),

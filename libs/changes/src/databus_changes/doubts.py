@@ -119,14 +119,14 @@ def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
-_NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (also for sessions that changed it)"
+_NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (and in sessions that set it themselves)"
 
 
 def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
     """Columns are absent from the rows of `event`."""
     text = (
         f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
-        f"(also for sessions that changed it); {START_OVER}"
+        f"(and in sessions that set it themselves); {START_OVER}"
     )
     return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
 

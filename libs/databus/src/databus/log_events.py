@@ -40,7 +40,7 @@ class LogEvent(StrEnum):
     # --- reader
     READING = "reading", "The reader starts to read the binlog of a host at a position."
     HOST_REFUSED = "host_refused", "A host of the source lacks the next changes, or is not set up for capture."
-    SOURCE_SWITCHED = "source_switched", "The reader has switched to the host of `databus source switch`."
+    SOURCE_SWITCHED = "source_switched", "The reader reads the host of `databus source switch`."
     SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host of `databus source switch`."
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
@@ -54,7 +54,7 @@ class LogEvent(StrEnum):
     PARTITIONS_MISSING = "partitions_missing", "A topic has fewer partitions than `publisher.partitions`."
 
     # --- dump-api and its clients
-    DUMP_REQUESTED = "dump_requested", "A client has requested a dump and waits for it."
+    DUMP_REQUESTED = "dump_requested", "The service has requested a dump and waits for it."
     DUMP_STARTED = "dump_started", "dump-api starts to take a dump."
     DUMP_COMPLETED = "dump_completed", "A dump is complete and can be read."
     DUMP_FAILED = "dump_failed", "A dump failed; the text says why."

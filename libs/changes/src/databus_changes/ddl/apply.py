@@ -80,7 +80,7 @@ class _Grammar:
     def _table(self, name: TableName) -> Table:
         table = self._find(name)
         if table is None:
-            raise CannotApply(f"it starts from {'.'.join(name)}, which is not known")
+            raise CannotApply(f"it needs the definition of {'.'.join(name)}, which is not known")
         return table
 
     def _draft(self, name: TableName) -> TableDraft:

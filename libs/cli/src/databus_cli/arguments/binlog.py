@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--row-limit",
         type=_size,
         metavar="SIZE",
-        help="do not decode rows larger than this, for example 16MiB; print only their table, position and size",
+        help="do not decode rows whose event is larger than this (16MiB); print only their table, position and size",
     )
     parser.add_argument(
         "--lenient",

@@ -34,7 +34,7 @@ class Publisher(Section):
     replication_factor: Annotated[int, Field(ge=-1)] = -1
     """Replication factor of topics that the publisher creates; -1 is the broker's default."""
     topic_settings: dict[str, TopicSetting] = {}
-    """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; others stay as they are."""
+    """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; others are not altered."""
     transaction_timeout: Duration = 15 * 60.0
     """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"

@@ -112,7 +112,7 @@ class Rule(Section):
         if self.drop and (more := self.model_fields_set - {"match", "exclude", "output", "drop"}):
             raise ValueError(f"drop: the rule publishes nothing: remove {', '.join(sorted(more))}")
         if self.key and "partition_by" in self.model_fields_set:
-            raise ValueError("key: it is used instead of partition_by: remove one of them")
+            raise ValueError("key replaces partition_by: remove one of them")
         return self
 
     @property

@@ -30,7 +30,7 @@ class Reader(Section):
     backlog_limit: Size = 256 * 2**20
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
-    """Limit of a row in the binlog, in an update of both images. A larger row is not read, see `publisher.oversize`."""
+    """Limit of a row in the binlog; an update has two images. A larger row is not read, see `publisher.oversize`."""
     engine: Engine = "native"
     """What decodes the binlog: the built-in decoder, or the package mysql-replication, which is slower."""
     election: Election = Election()
