@@ -61,7 +61,7 @@ class Run:
 
 
 class Clock:
-    """Adds up the times of the blocks that it is entered for. Readers log in before, so logins are not measured."""
+    """Adds up the times of its `with` blocks. Readers log in before them, so logins are not measured."""
 
     def __init__(self) -> None:
         self.wall = self.cpu = 0.0
@@ -106,7 +106,7 @@ def library(task: Task, clock: Clock) -> int:
 def library_events(task: Task) -> Iterator[Iterator[Any]]:
     """Log in with python-mysql-replication, and yield the events of the first tenth of the log.
 
-    The connection is closed at the end, because the next run uses the same server id.
+    The connection is closed at the end, because the log may be read again with the same server id.
     """
     login = {"host": task.host, "port": task.port, "user": task.user, "passwd": task.password}
     positions = {"log_file": task.file, "log_pos": 4, "end_log_pos": task.tenth}
@@ -120,7 +120,7 @@ def library_events(task: Task) -> Iterator[Iterator[Any]]:
 
 
 async def ours(task: Task, clock: Clock) -> int:
-    """Read with databus_binlog: every value's text is in `events.data`."""
+    """Read with databus_binlog, which writes all values as text to `events.data`, without Python objects."""
     count = 0
     async with dumping(task) as stream:
         with clock:

@@ -37,7 +37,7 @@ ITEMS = Table(
 
 
 class Source:
-    """Simulates a reader and its database: transactions of events, each with its position in the log."""
+    """Simulates a reader and its database: each rows event and each commit moves the position by 100 bytes."""
 
     def __init__(self, pipe: ReaderEnd) -> None:
         self._pipe = pipe
@@ -45,7 +45,7 @@ class Source:
         self._offset = 4
 
     async def claim(self) -> None:
-        """Wait for a generation (see `databus.pipe`), claim it and append its first events."""
+        """Claim the next generation (see `databus.pipe`), and append its start and the table of all rows."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)

@@ -33,7 +33,7 @@ class Wire:
     """Builds events and packets."""
 
     def event(self, kind: int, body: bytes, *, next_position: int = 0, flags: int = 0, server_id: int = 1) -> bytes:
-        """Return an event of time 1 with a checksum; `kind` is the number of its type."""
+        """Return an event with timestamp 1 and a checksum; `kind` is the number of its type."""
         head = (1).to_bytes(4, "little") + bytes([kind]) + server_id.to_bytes(4, "little")
         size = 19 + len(body) + 4
         numbers = size.to_bytes(4, "little") + next_position.to_bytes(4, "little") + flags.to_bytes(2, "little")

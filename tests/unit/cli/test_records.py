@@ -1,4 +1,4 @@
-"""Records: how they are printed as lines, and their compact form for keys and values."""
+"""Records are printed as lines; `KeyValueRecords` holds many as two lists."""
 
 import pytest
 

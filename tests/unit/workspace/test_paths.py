@@ -12,7 +12,7 @@ PAGES = sorted((ROOT / "docs/explanation").glob("path-of-*.md"))
 
 
 def steps(page: Path) -> list[tuple[Path, str]]:
-    """Return the file and the class or function that each step names."""
+    """Return the file and the class or function that each step names; files without a folder are dump-api's."""
     named = re.findall(r"`(\S+\.py)` → `(\S+)`", page.read_text())
     return [((ROOT if "/" in file else DUMP_API) / file, name) for file, name in named]
 

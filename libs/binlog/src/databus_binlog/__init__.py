@@ -1,7 +1,7 @@
 """The MySQL and MariaDB replication protocol, and a compiled binlog decoder.
 
-This package reads binlog files and defines the events. To read a server's log, `databus_binlog.session` connects and
-`databus_binlog.locate` finds positions; both need `databus-binlog[connect]`.
+The names below suffice to read binlog files. `databus_binlog.session` reads a server's log, and `databus_binlog.locate`
+finds positions in it; both modules need `databus-binlog[connect]`.
 """
 
 from databus_binlog.decoder import Decoder

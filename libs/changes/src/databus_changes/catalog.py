@@ -1,7 +1,7 @@
 """Reads tables from information_schema.
 
-Snapshots and the schema history start from these tables. They also complete a table that the binlog describes, because
-a table map has no display widths, AUTO_INCREMENT or secondary indexes.
+Snapshots and the schema history start from these tables. For a table that the binlog describes, information_schema adds
+what a table map lacks: display widths, AUTO_INCREMENT and secondary indexes.
 """
 
 from collections import defaultdict

@@ -48,13 +48,17 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
         table_map, columns=columns, primary_key=table.primary_key, has_names=True, hidden=table_map.hidden + len(hidden)
     )
     for known, logged, column_map in zip(table.columns, table_of(complete).columns, columns, strict=True):
-        if _shape(_as_logged(known, logged)) != _shape(logged) or not _fits_labels(known, column_map):
-            raise ColumnsDiffer(f"column {known.name} is {logged.raw_type}, not {known.raw_type}")
+        known_shape, logged_shape = _shape(_with_nullability(known, logged)), _shape(logged)
+        for attribute, value in logged_shape.items():
+            if value != known_shape[attribute]:
+                raise ColumnsDiffer(f"column {known.name}: {attribute} is {value}, not {known_shape[attribute]}")
+        if not _fits_labels(known, column_map):
+            raise ColumnsDiffer(f"column {known.name}: size of its values does not fit {len(known.values)} labels")
     return complete
 
 
 def _is_hash(column: ColumnMap) -> bool:
-    """Recognise the hidden columns that MariaDB adds for a unique index over a TEXT or BLOB."""
+    """Return whether a column may be one that MariaDB adds, hidden, for a unique index over a TEXT or BLOB."""
     return column.type == FieldType.LONGLONG and column.nullable and column.unsigned is not False
 
 
@@ -74,13 +78,16 @@ def _complete(known: Column, logged: ColumnMap) -> ColumnMap:
 
 
 def _fraction(known: Column) -> int:
-    """Return the number of fraction digits, which MariaDB does not log for temporal types from before 10.1."""
+    """Return the number of fraction digits, which MariaDB does not log for columns in the format before 10.1."""
     sizes = _SIZES.search(known.raw_type)
     return int(sizes[0][1:-1]) if sizes and sizes[0][1:-1].isdigit() else 0
 
 
-def _as_logged(known: Column, logged: Column) -> Column:
-    """Ignore whether a TIMESTAMP may be NULL: that depends on a session's explicit_defaults_for_timestamp."""
+def _with_nullability(known: Column, logged: Column) -> Column:
+    """Return the known column; a TIMESTAMP with the nullability that is logged.
+
+    DDL without NULL or NOT NULL depends on explicit_defaults_for_timestamp of its session, which is not known.
+    """
     return msgspec.structs.replace(known, nullable=logged.nullable) if known.type == "timestamp" else known
 
 
@@ -93,9 +100,17 @@ def _fits_labels(known: Column, logged: ColumnMap) -> bool:
     return True
 
 
-def _shape(column: Column) -> tuple[object, ...]:
-    """Return what two descriptions of the same column have in common."""
+def _shape(column: Column) -> dict[str, object]:
+    """Return the attributes by which columns are compared: information_schema, DDL and table maps all have them."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
     sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
     charset = "" if column.type in _ALIASES else charset_name(column.charset)
-    return column.name, kind, sizes and sizes[0], charset, column.nullable, column.unsigned, column.values
+    return {
+        "name": column.name,
+        "type": kind,
+        "size": sizes and sizes[0],
+        "character set": charset,
+        "nullable": column.nullable,
+        "unsigned": column.unsigned,
+        "labels": column.values,
+    }

@@ -1,8 +1,8 @@
 """What all services share: command line, logging, health and metrics over HTTP, retries, exit codes.
 
 `serve` runs the service's work until it ends, fails with a fatal error, or the process receives SIGTERM or SIGINT. A
-signal cancels the work, which has 8 s to finish its current step; then the step is cancelled, too. The next process
-reads again what was not committed by then.
+signal cancels the work. A step in `uninterrupted` then has 8 s to finish, and is cancelled, too. The next process reads
+again what was not committed by then.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _LONGEST_PAUSE = 30.0
 #: pause until the work is cancelled again: a client may have swallowed the first cancellation, or a step may hang. The
 #: pause is well below the 30 s that Kubernetes waits.
 _STOP_SECONDS = 8.0
-#: time without a step after which the work counts as stuck: all timeouts for dependencies are shorter
+#: time without a step after which the work counts as stuck: all timeouts for dependencies are shorter by default
 _STUCK_SECONDS = 300.0
 
 
@@ -46,8 +46,8 @@ _STUCK_SECONDS = 300.0
 class Health:
     """The state of a service, for /readyz and /healthz.
 
-    A service is not ready while a dependency that it needs now is unavailable. It is not alive if its work has taken no
-    step for 300 s.
+    A service is not ready while a dependency that it needs now is unavailable. If its work reports steps, it is not
+    alive after 300 s without one.
     """
 
     ready: bool = False
@@ -68,7 +68,7 @@ class Health:
         self.outages.back(host=host)
 
     def stand_by(self, reason: str) -> None:
-        """Report that the service is ready to take over. It has reached only the storage of the lease."""
+        """Report that the service is ready to take over. It has reached only Redis and the storage of the lease."""
         self._set_ready(reason)
         self.outages.back(among=("redis", "kubernetes"))
 
@@ -106,8 +106,8 @@ def main(
     """Run a service as a program and exit.
 
     `listen` selects its HTTP address, `run` is its work, `check` validates and connects (for `--check`),
-    `until_idle` is work that ends when there is nothing left to do (for `--until-idle`), and `app` builds the HTTP
-    application from (settings, health) of a service that serves more than health and metrics.
+    `until_idle` is work that ends when there is nothing left to do (for `--until-idle`). A service that serves more
+    than health and metrics has an `app`, which builds its HTTP application from (settings, health).
     """
     parser = argparse.ArgumentParser(prog=f"databus-{name}")
     add_config(parser)
@@ -192,10 +192,10 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
             error = KafkaUnavailable("Kafka is unavailable: it closed a connection (check kafka.bootstrap_servers)")
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError
-        if health.ready and time.monotonic() - health.since > pause:  # work that failed at once had not recovered
+        if health.ready and time.monotonic() - health.since > pause:  # it had recovered
             pause = _FIRST_PAUSE
         health.down(str(error))
-        if health.step is not None:  # otherwise nobody would report the next step
+        if health.step is not None:  # work that reports no steps would count as stuck later
             health.beat()
         if isinstance(error, LeadershipLost):
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")

@@ -9,8 +9,8 @@ from libc.string cimport memcmp
 
 cdef struct Value:
     const char* text  # a null pointer if the value is NULL
-    Py_ssize_t size
-    PyObject* object  # the bytes object that owns the text; a null pointer if the row is packed
+    Py_ssize_t size  # not set if the value is NULL
+    PyObject* object  # the list's element: None, or the bytes that own the text; a null pointer if the row is packed
 
 
 @cython.final
@@ -31,7 +31,7 @@ cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1
 
 
 cdef inline bytes bytes_of(Value* value):
-    """Return the text as a bytes object; a zero byte follows the bytes in memory."""
+    """Return the text, if not NULL, as a bytes object: unlike packed text, it is followed by a zero byte."""
     return <bytes> value.object if value.object != NULL else PyBytes_FromStringAndSize(value.text, value.size)
 
 

@@ -35,7 +35,10 @@ class ColumnDefinition:
     after: str | None = None
 
     def column(self, default_charset: str, dialect: Dialect) -> Column:
-        """Return the column. Raises CannotApply if it depends on a default character set that is not known ("")."""
+        """Return the column.
+
+        Raises CannotApply if the character set is needed but not known (""), or is binary for an ENUM or SET.
+        """
         charset = self._charset(default_charset, dialect)
         kind = data_type(self.type, self.arguments, charset, dialect)
         return Column(

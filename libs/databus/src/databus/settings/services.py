@@ -30,7 +30,7 @@ class Reader(Section):
     backlog_limit: Size = 256 * 2**20
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
-    """Limit of a row in the binlog; an update has two images. A larger row is not read, see `publisher.oversize`."""
+    """Limit of a row in the binlog, an update's two images together; for a larger row, see `publisher.oversize`."""
     engine: Engine = "native"
     """What decodes the binlog: the built-in decoder, or the package mysql-replication, which is slower."""
     election: Election = Election()
@@ -45,13 +45,13 @@ class Dumps(Section):
     storage: FileUrl = "file:///var/lib/databus/dumps"
     """Folder of the dumps."""
     keep: Annotated[int, Field(ge=1)] = 3
-    """Number of complete dumps to keep; older ones are deleted once nobody reads them."""
+    """Complete dumps to keep. After each new dump, older ones that nobody reads are deleted."""
     lease_ttl: Duration = 60.0
-    """How long a lease lasts without renewal."""
+    """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file of a dump is closed and the next one begun."""
     url: HttpUrl = "http://127.0.0.1:8080"
-    """Where the sink, and the reader with `start: dump:ID`, find the dump API."""
+    """Where the sink, `databus dump`, and the reader with `start: dump:ID` find the dump API."""
     listen: HostPort = "127.0.0.1:8080"
     """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
 
