@@ -1,4 +1,4 @@
-"""A Kafka that wants logins or certificates."""
+"""A Kafka with listeners for logins and for certificates, and a plaintext one for the tests themselves."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from integration.secure.settings import Section
 
 @pytest.fixture(scope="session")
 def kafka(secure_kafka: Server) -> Server:
-    """The listener that the tests themselves use, without a login."""
+    """The server, whose `url` is the plaintext listener."""
     return secure_kafka
 
 

@@ -98,7 +98,7 @@ def test_a_mariadb_position_is_the_last_transaction_of_each_domain():
             "5ccc1033-44a8-11ea-bd59-0242ac190003:119",
             1583813191872618,
         ),
-        (
+        (  # on a replica: the server's own commit time, then the original server's, which is not known
             "00 5aa72a7f44a811ea947f0242ac190002 0201000000000000 02 7600000000000000 7700000000000000"
             "c147811678a085 00000000000000 fcc503 93380180 00000000",
             "5aa72a7f-44a8-11ea-947f-0242ac190002:258",

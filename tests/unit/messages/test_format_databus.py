@@ -1,4 +1,4 @@
-"""The `databus` format, byte for byte as in the specification's examples."""
+"""The `databus` format, with examples that are compared byte for byte."""
 
 import json
 from base64 import b64decode

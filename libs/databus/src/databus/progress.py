@@ -14,9 +14,9 @@ class Progress(msgspec.Struct, frozen=True):
 
     #: None until the reader has resolved where the pipeline begins
     position: Position | None = None
-    #: number of transactions published so far, counted by `Begin`
+    #: number of the last published transaction (see `Begin.transaction`); 0 if none is published
     transaction: int = 0
-    #: commit time of the last published transaction, in µs since the epoch
+    #: commit time of the last published transaction, in µs since the epoch; before the first, that of the start, or 0
     time_us: int = 0
     #: identity of the server that the position's file and offset belong to; empty if it is not known
     server: str = ""

@@ -1,4 +1,4 @@
-"""`debezium-json` against the specification's examples: envelopes, schemas, keys and metadata topics."""
+"""`debezium-json`: envelopes, schemas, keys and metadata topics, compared with examples."""
 
 import json
 from dataclasses import replace
