@@ -71,7 +71,10 @@ class Output:
 
 
 def plan_outputs(rules: Iterable[Rule]) -> list[OutputPlan]:
-    """Find each rule's format and validate its options. Raises InvalidSettings, with a line for each error."""
+    """Find the format and validate the options of each rule that publishes.
+
+    Raises InvalidSettings, with a line for each error.
+    """
     plans: list[OutputPlan] = []
     errors: list[str] = []
     for rule in rules:

@@ -1,8 +1,9 @@
 """The `dip` format: CKafka data integration's "official format one" for rows, and canal's flat message for DDL.
 
 Each row is one message, with members in alphabetical order; records have no key. Column values are strings or null,
-and images are complete. CKafka does not define the text of values; here it is the server's text, with labels for ENUM
-and SET, TIMESTAMP in UTC, and bytes (BINARY, BLOB, geometries, VECTOR, MariaDB's UUID and INET types) in base64.
+and images are complete. CKafka does not define the text of values; here it is the canonical text
+(docs/reference/values.md), with labels for ENUM and SET, and with bytes (BINARY, BLOB, geometries, VECTOR, MariaDB's
+UUID and INET types) in base64.
 
 `BINLOG_POS` is the start of the rows' binlog event, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit time
 in UTC+8. Rows of a dump are inserts (`I`) at the dump's position, and `TIME` is when the dump was requested. In DDL

@@ -30,7 +30,7 @@ class MaxwellKeyEncoder:
         return self._template % tuple(values) if values else self.without_row(*identity)
 
     def without_row(self, *identity: object) -> bytes:
-        """Encode the key of a message without a primary key; `identity` distinguishes it from all other messages."""
+        """Encode the key of a message without a primary key; `identity` distinguishes it from others of the table."""
         return self._without_row or b'%b"_uuid":"%b"}' % (self._head, uuid(*identity))
 
 

@@ -18,7 +18,7 @@ class RowsQueries:
 
     def __init__(self) -> None:
         self._query = ""
-        #: `first` and `end` of the latest event; all changes of an event have the same two values
+        #: `first` and `end` of the latest event with a known statement; they are the same in all changes of an event
         self._event = _NO_EVENT
 
     def reset(self) -> None:
@@ -26,7 +26,9 @@ class RowsQueries:
         self._event = _NO_EVENT
 
     def query_of(self, change: Change) -> str | None:
-        """Return the statement; None if it was not logged, or if its first event is not published by this output.
+        """Return the statement; None if it was not logged, or if a rule hides it.
+
+        It is also None if this output does not publish an earlier event of the statement.
 
         In a compressed transaction, where all events have the same offsets, it is None after a statement's first event.
         """

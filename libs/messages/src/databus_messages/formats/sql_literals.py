@@ -22,7 +22,7 @@ _UNQUOTED = columns.INTEGERS | columns.FLOATS | {"decimal", "year", "enum", "set
 
 
 def literal_encoder(column: Column, dialect: Dialect) -> LiteralEncoder:
-    """Return the encoder of a column's values. It raises ValueError for text that is not UTF-8."""
+    """Return the encoder of a column's values. It raises ValueError for invalid text, e.g. if it is not UTF-8."""
     if column.type in _UNQUOTED:
         return bytes.decode
     if column.type == "bit":

@@ -2,12 +2,12 @@
 
 Each row, GTID, XID and DDL statement is a message without a key. Choices that TDSQL's documentation leaves open:
 
-* `event_index` numbers those events of a transaction that can be derived from what is captured: the GTID, MySQL's
-  BEGIN, the logged statement, a table map if there is a gap before the rows event, the rows event, the XID. All rows
-  of an event have the same index. Events of tables that are not captured are not counted. For a statement on several
-  tables only one table map is counted; in a compressed transaction one table map is counted for each rows event.
+* `event_index` numbers those events of a transaction that can be derived from what the rule publishes: the GTID,
+  MySQL's BEGIN, the logged statement, a table map if there is a gap before the rows event, the rows event, the XID. All
+  rows of an event have the same index. Events of other tables are not counted. For a statement on several tables only
+  one table map is counted; in a compressed transaction one table map is counted for each rows event.
 * `db` and `table` are empty for a GTID. An XID has those of the transaction's last rows, a DDL statement those of its
-  table. (TDSQL itself repeats those of its last table map.)
+  table. (TDSQL itself repeats those of the last table map.)
 * A transaction without an XID (e.g. of a non-transactional engine) has no message at its end.
 * `begintime` is the commit time; for rows of a dump, when the dump was requested.
 * Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and

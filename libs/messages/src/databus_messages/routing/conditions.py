@@ -55,7 +55,10 @@ def _text(column: Column, value: Value) -> bytes:
 
 
 def _decimal(column: Column, value: Value) -> bytes:
-    """Write a number with all decimals of the column's scale. Raises ValueError if the number has more decimals."""
+    """Write a number with all decimals of the column's scale.
+
+    Raises ValueError if the number has more decimals, InvalidOperation if it is not a number or has too many digits.
+    """
     scale = (*type_arguments(column), 0, 0)[1]
     number = Decimal(value)
     exact = number.quantize(Decimal(1).scaleb(-scale))

@@ -62,7 +62,7 @@ class Filter:
 
 
 def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
-    """Return the rule's filter for a table; None if the rule publishes all of it, or if the table was dropped."""
+    """Return the rule's filter for a table; None if the rule publishes it unchanged, or if it was dropped."""
     return Filter(rule, table, salt) if rule.filters and table.columns else None
 
 

@@ -51,7 +51,7 @@ class Codec(ABC):
     null: ClassVar[bytes]
     #: prefix of any other value in such a field
     present: ClassVar[bytes]
-    #: encodes an integer of a required field
+    #: encodes an integer; in an optional field, `present` must precede it
     integer: Callable[[int], bytes]
 
     @abstractmethod

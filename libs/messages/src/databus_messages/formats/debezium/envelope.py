@@ -19,7 +19,7 @@ def envelope(name: str, image: Schema, source: Schema) -> Schema:
 
 
 class EventContext(NamedTuple):
-    """What the envelopes of one binlog event have in common."""
+    """What envelopes that are encoded together have in common."""
 
     #: the bytes before and after a value (`Codec.wrapper`)
     wrapper: tuple[bytes, bytes]

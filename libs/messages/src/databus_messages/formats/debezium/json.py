@@ -102,7 +102,7 @@ class JsonRows(RowEncoder):
 
 
 def _cell_converter(column: ColumnType) -> _CellConverter:
-    """Return how `RowWriter` converts a value: by a kind, by a function that encodes Connect's value, or by both."""
+    """Return how `RowWriter` converts a value: by a kind, by a function that returns JSON, or by both."""
     convert = column.convert
     if convert is int:
         return RAW

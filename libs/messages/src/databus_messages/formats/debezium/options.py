@@ -12,7 +12,7 @@ TimeMode = Literal["adaptive_time_microseconds", "connect", "isostring", "micros
 class DebeziumOptions(Options):
     """Options of both formats."""
 
-    #: first part of the names of schemas and metadata topics (`topic.prefix`); empty: the pipeline's name
+    #: `topic.prefix`: part of the names of tables' schemas and of metadata topics; empty: the pipeline's name
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$")
     #: the version of Debezium in `source.version`
     version: str = "3.6.1.Final"

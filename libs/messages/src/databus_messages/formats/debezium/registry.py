@@ -36,7 +36,7 @@ class SchemaRegistry:
     def check(self) -> None:
         """Check that the registry answers and accepts our credentials. Raises RegistryUnavailable or SchemaRefused.
 
-        An error document of Confluent's API is accepted, too: a registry that is too old for this request returns one.
+        Any other error document of Confluent's API is accepted: registries that are too old for this request return one.
         """
         close = {"Connection": "close"}
         response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
@@ -77,7 +77,7 @@ class SchemaRegistry:
         return response
 
     def _decode(self, response: httpx.Response, kind: type[Body]) -> Body:
-        """Decode a successful response. Raises SchemaRefused if it does not come from a schema registry."""
+        """Decode a response's body. Raises SchemaRefused if it does not come from a schema registry."""
         try:
             return msgspec.json.decode(response.content, type=kind)
         except msgspec.DecodeError as error:

@@ -14,8 +14,8 @@ from databus_messages.formats.columns import fraction_digits
 from databus_messages.formats.debezium.options import TimeMode
 from databus_messages.formats.debezium.schemas import INT32, INT64, STRING, Schema, semantic
 
-#: converts canonical text (docs/reference/values.md) to Connect's value; raises PoisonError for a value that the mode
-#: cannot express
+#: converts canonical text (docs/reference/values.md) to Connect's value; raises PoisonError for a value that the time
+#: mode cannot express, and ValueError or LookupError for an invalid value
 Converter: TypeAlias = Callable[[bytes], Any]
 
 _EPOCH = datetime(1970, 1, 1)
