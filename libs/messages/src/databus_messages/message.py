@@ -39,7 +39,10 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return not isinstance(self.content, Frame) and self.output.format.may_block(self.content.table)
 
     def encode(self) -> Records:
-        """Make the records. Raises PoisonError for anything that the format cannot express."""
+        """Make the records.
+
+        Raises PoisonError for anything that the format cannot express, RetryableError or FatalError if a service fails.
+        """
         content = self.content
         records: Iterable[Record]
         if isinstance(content, Change):

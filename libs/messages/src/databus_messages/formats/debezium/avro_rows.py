@@ -1,4 +1,4 @@
-"""Rows in Avro, encoded column by column: a column that is the same before and after updates is encoded once."""
+"""Rows in Avro, encoded column by column: a column that no update of an event changes is encoded once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias

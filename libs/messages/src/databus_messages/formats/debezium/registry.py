@@ -36,7 +36,7 @@ class SchemaRegistry:
     def check(self) -> None:
         """Check that the registry answers and accepts our credentials. Raises RegistryUnavailable or SchemaRefused.
 
-        Any other error document of Confluent's API is accepted: registries that are too old for this request return one.
+        Any other error document of Confluent's API is accepted: a registry too old for this request returns one.
         """
         close = {"Connection": "close"}
         response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
