@@ -11,7 +11,7 @@ The conversion loses information:
 * TIMESTAMP is in this process's time zone, without fractional digits.
 * TIME(1), (3), (5) and (6) are always 00:00:00. TIME(2) and (4) are 00:00:00 below one second; otherwise they have six
   fractional digits, or none, as a DATETIME has.
-* Text is in its column's character set. If the character set has several codes for one character, one of them is used.
+* Text is in its column's character set. If the set has several codes for one character, mostly the first is used.
 * JSON is rewritten as Go's encoder writes it.
 
 Three properties of the original are not reproduced, because canonical text lacks what they depend on: the original cuts
