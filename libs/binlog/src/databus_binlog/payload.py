@@ -1,4 +1,4 @@
-"""Decompresses TRANSACTION_PAYLOAD, one event with all events of a transaction (MySQL ≥ 8.0.20), piece by piece.
+"""Decompresses TRANSACTION_PAYLOAD (MySQL ≥ 8.0.20), one event with all events of a transaction after its GTID.
 
 Layout: fields of type, length, value, and after them the payload (libs/mysql/binlog/event/codecs in MySQL's source).
 """
@@ -32,7 +32,7 @@ class TransactionPayload:
         self._left = size - (_CHECKSUM_BYTES if checksum else 0)
         self._crc = zlib.crc32(header) if checksum else None
         self._checksum = b""
-        self._fields: bytes | None = b""  # the bytes so far of the fields; None once the fields are read
+        self._fields: bytes | None = b""  # the bytes of the fields so far; None once they are read
         self._decompressor: zstandard.ZstdDecompressionObj | None = None
         self._held = b""
         self._announced: dict[int, int] = {}
@@ -41,7 +41,7 @@ class TransactionPayload:
     def feed(self, piece: bytes) -> bytes:
         """Take the next bytes of the event, at most PIECE; return bytes of the events inside.
 
-        Raises ValueError or IndexError if the bytes are malformed.
+        Raises ValueError or LookupError if the bytes are malformed.
         """
         body, checksum = piece[: self._left], piece[self._left :]
         self._left -= len(body)
@@ -56,7 +56,7 @@ class TransactionPayload:
         return self._decompress(body[:-_HELD_BACK])
 
     def finish(self) -> bytes:
-        """Check the complete event and return the last bytes of the events inside."""
+        """Return the last bytes of the events inside. Raises ValueError if the event is incomplete or damaged."""
         if self._crc is not None and self._crc != int.from_bytes(self._checksum, "little"):
             raise ValueError("wrong checksum; check disk and network")
         if self._fields is not None:

@@ -24,7 +24,7 @@ class Server(msgspec.Struct, frozen=True):
     version: str
     server_id: int
     uuid: str  #: MySQL's server_uuid or MariaDB's server_uid; "" if an old MariaDB has none
-    gtid: bool  #: the server logs GTIDs, so a position can be found on another host
+    gtid: bool  #: every transaction is logged with a GTID, so a position can be found on another host
     variables: Mapping[str, str]  #: by lower-case name, those of `session.VARIABLES` that the server has
 
     @property

@@ -1,4 +1,4 @@
-"""Writes row images as msgpack: each is an array of values, a text as `bin`, NULL as nil, ABSENT as false."""
+"""Writes row images as msgpack arrays: a value is the `bin` of its text or bytes, NULL is nil, ABSENT is false."""
 
 from databus_binlog.buffer cimport Buffer
 from databus_binlog.columns cimport Column

@@ -152,7 +152,10 @@ cdef class RowsDecoder:
     cdef int write(
         self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
     ) except -1:
-        """Write Rows: the table's fingerprint, action, number of images, complete, statement end, images."""
+        """Write Rows: the table's fingerprint, action, number of images, complete, statement end, images.
+
+        Write OversizedRows instead if the rows inflate to more than the limit.
+        """
         cdef RowImages rows
         cdef Fault fault
         cdef size_t count_at, images_at

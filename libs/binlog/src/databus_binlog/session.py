@@ -155,7 +155,7 @@ class Session:
     async def event_at(self, file: str, offset: int) -> tuple[str, str] | None:
         """Return type and description of the event at an offset; None at the file's end.
 
-        Raises InvalidPosition if no event starts at the offset.
+        Raises InvalidPosition if the server has no such file, or no event starts at the offset.
         """
         return await self._listed_event(file, max(offset, _FIRST_EVENT))
 

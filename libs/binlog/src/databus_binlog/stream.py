@@ -17,8 +17,8 @@ GATHER_SECONDS = 0.001  #: small pieces that arrive within this time are read to
 class EventStream(asyncio.BufferedProtocol):
     """An asynchronous iterator of Events. Each has some or all of the events that one read of the socket completed.
 
-    backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until the
-        consumer has read half of them.
+    backlog: bytes of decoded but unread events above which the stream stops reading from the socket, until at
+        most half as many are unread.
     silence: seconds without any byte, even of a heartbeat, after which the connection counts as lost.
     """
 

@@ -48,7 +48,7 @@ cdef class Tables:
         return 0
 
     cdef TablePlan plan_of(self, EventWriter event, bytes layout, str flavor):
-        """Parse a layout. Raises CorruptEvent, and what `wanted` and `describe` raise."""
+        """Make the plan for a layout. Raises CorruptEvent, and what `wanted` and `describe` raise."""
         try:
             names = names_of(layout)
         except (LookupError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Writes dates and times as the server's canonical text. Each function writes into reserved room and returns the end.
+"""Writes dates and times as the server's canonical text. Each put_… writes into reserved room and returns the end.
 
 The layouts are those of sql/field.cc and my_time.cc. `digits` is the number of fractional digits of a second, 0 to 6.
 """

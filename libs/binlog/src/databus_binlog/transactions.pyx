@@ -99,7 +99,7 @@ cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:
 
 
 cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept nogil:
-    """Return whether a QUERY event is the BEGIN that MySQL writes into every transaction."""
+    """Return whether a QUERY event is the BEGIN of a transaction."""
     cdef Py_ssize_t text
     if end - body < 13:
         return False

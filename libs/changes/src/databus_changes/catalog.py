@@ -1,7 +1,7 @@
 """Reads tables from information_schema.
 
 Snapshots and the schema history start from these tables. For a table that the binlog describes, information_schema adds
-what a table map lacks: display widths, AUTO_INCREMENT and secondary indexes.
+what a table map lacks, such as display widths, AUTO_INCREMENT and secondary indexes.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ async def read_tables(session: Queries, schema: str | None = None) -> list[Table
 
 
 async def read_table(session: Queries, schema: str, name: str) -> Table | None:
-    """Read one table; None if it does not exist."""
+    """Read one table; None if the account sees no such table."""
     return next(iter(await _read(session, _ONE_TABLE, (schema, name))), None)
 
 

@@ -27,7 +27,7 @@ from databus_changes.tables import TableName
 class SchemaChanges:
     """What a statement changes."""
 
-    #: table as it is after the statement; None: dropped
+    #: table as it is after the statement; None: dropped or renamed
     tables: dict[TableName, Table | None] = field(default_factory=dict)
     #: schema → default character set; None: dropped
     charsets: dict[str, str | None] = field(default_factory=dict)
@@ -38,8 +38,8 @@ def apply_ddl(
 ) -> SchemaChanges:
     """Return the tables and schemas that a statement changes; none if it is not DDL on tables or schemas.
 
-    Raises CannotApply if its text is not understood, or if a table that it alters, renames or copies is not known or
-    does not fit the statement.
+    Raises CannotApply if its text is not understood, if a table or character set that it needs is not known, or if a
+    table does not fit the statement.
     """
     grammar = _Grammar(statement, tables, charsets, dialect)
     grammar.read()

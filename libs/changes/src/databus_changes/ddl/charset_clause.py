@@ -28,7 +28,7 @@ class CharsetClause:
         return self._charset == "default"
 
     def charset(self, default: str) -> str:
-        """Return the character set: `default` for CHARACTER SET DEFAULT, "" without a clause."""
+        """Return the character set: `default` for CHARACTER SET DEFAULT, "" if no clause names one."""
         return (default if self.is_default else self._charset) or charset_of(self._collation)
 
 

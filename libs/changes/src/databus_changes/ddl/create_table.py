@@ -13,7 +13,7 @@ _QUERY = {"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE", "("}
 
 
 def create_table(tokens: TokenReader, schema_charset: str, dialect: Dialect) -> TableDraft:
-    """Read what follows the table's name. `schema_charset` is "" if it is not known. Raises CannotApply."""
+    """Read what follows the table's name into a draft. `schema_charset`: "" if it is not known. Raises CannotApply."""
     draft = TableDraft(dialect, schema_charset)
     tokens.expect("(")
     while True:

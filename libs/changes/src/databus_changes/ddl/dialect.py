@@ -24,7 +24,7 @@ class Dialect:
     flavor: Flavor
     #: whether information_schema prints the display widths of integers, as in int(11)
     integer_widths: bool
-    #: whether a TIMESTAMP column without NOT NULL may be NULL (explicit_defaults_for_timestamp)
+    #: whether a TIMESTAMP column with neither NULL nor NOT NULL may be NULL (explicit_defaults_for_timestamp)
     explicit_timestamps: bool = True
     #: character set of a schema that is created without one
     charset: str = "utf8mb4"

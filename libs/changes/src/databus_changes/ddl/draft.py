@@ -20,7 +20,7 @@ class TableDraft:
 
     def __init__(self, dialect: Dialect, charset: str, table: Table | None = None) -> None:
         self._dialect = dialect
-        #: default character set of text columns that are added; "" if it is not known
+        #: default character set of text columns that the statement defines; "" if it is not known
         self.charset = charset
         self._columns: list[Column] = list(table.columns) if table else []
         self._indexes = {index.name: list(index.columns) for index in table.indexes} if table else {}
@@ -82,7 +82,10 @@ class TableDraft:
     # --- applying -------------------------------------------------------------------------------------------------
 
     def table(self, schema: str, name: str) -> Table:
-        """Return the table after the statement. Raises CannotApply if the statement does not fit the known table."""
+        """Return the table after the statement.
+
+        Raises CannotApply if the statement does not fit the known table, or a character set is unknown or unsupported.
+        """
         if self._converts:
             self._convert_columns()
         for index in self._dropped_indexes:
@@ -102,8 +105,8 @@ class TableDraft:
     def _change_columns(self) -> None:
         """Drop, rename and define columns as servers do it (mysql_prepare_alter_table).
 
-        Columns that keep their position come first. Then the other columns are inserted one by one; AFTER may name
-        a column by its new name.
+        Columns that keep their position come first. Then the other columns are inserted one by one; AFTER names
+        a renamed column by its new name.
         """
         dropped = {name.lower() for name in self._dropped}
         staying = {old.lower(): new for old, new in self._defined if old and new.after is None}

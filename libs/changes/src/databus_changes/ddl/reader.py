@@ -102,7 +102,7 @@ class TokenReader:
         return int(self.skip())
 
     def unexpected(self) -> CannotApply:
-        """Return an error that names the next token, unless the token may be data."""
+        """Return an error that names the next token, unless it is a quoted text, which may be data."""
         what = {"": "the end of the statement", "?": "a quoted text"}.get(self.next, self.next)
         return CannotApply(f"{what} (token {self._index + 1}) is not understood")
 

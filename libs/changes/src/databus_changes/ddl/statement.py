@@ -112,7 +112,7 @@ def _keywords(tokens: Sequence[Token]) -> list[str]:
 
 
 def _is_administration(keywords: list[str]) -> bool:
-    """Recognise SET PASSWORD, SET DEFAULT ROLE and ANALYZE TABLE.
+    """Return whether a statement is SET PASSWORD, SET DEFAULT ROLE or ANALYZE TABLE.
 
     MariaDB's SET STATEMENT … FOR and ANALYZE UPDATE may change rows.
     """
@@ -168,7 +168,7 @@ def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[T
 
 
 def _target(tokens: Sequence[Token], keywords: list[str], schema: str) -> TableName | None:
-    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes; None if it may change several."""
+    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes; None for others, or if it may be several."""
     if keywords[0] not in {"INSERT", "REPLACE", "UPDATE", "DELETE"}:
         return None
     index = 1

@@ -1,4 +1,4 @@
-"""Splits a statement into tokens, as the server that logged it does."""
+"""Splits a statement into tokens, as the server that logged it does, unless NO_BACKSLASH_ESCAPES is set."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
 
 
 def _unwrapped(found: re.Match[str]) -> str:
-    """Replace the marks of `/*! … */`, `/*!40005 … */` and `/*M! … */` by spaces: servers execute what is inside."""
+    """Replace the marks of `/*! … */`, `/*!40005 … */` and MariaDB's `/*M! … */` by spaces: their text is executed."""
     if not found["open"]:
         return found[0]
     return " " * len(found["open"]) + found["text"] + " " * len(found["close"])
