@@ -74,7 +74,7 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     columns: tuple[ColumnMap, ...]
     primary_key: tuple[int, ...] = ()  #: indexes of the key's columns; empty if there is no key or it is not logged
-    has_names: bool  #: the names of the columns are logged (binlog_row_metadata=FULL)
+    has_names: bool  #: the columns have names: logged (binlog_row_metadata=FULL), or added by `describe`
     #: MariaDB: number of hidden BIGINT columns after `columns`, which contain hashes of unique TEXT and BLOB columns
     hidden: int = 0
     fingerprint: str  #: equal for equal definitions, independent of the table's number
