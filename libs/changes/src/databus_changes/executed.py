@@ -4,7 +4,7 @@ from databus_binlog import Flavor, GtidSet
 
 
 class Executed:
-    """Collects the GTIDs of transactions without captured changes, until a Commit or Heartbeat reports them."""
+    """Collects the GTIDs of transactions that get no Commit of their own, until a Commit or Heartbeat reports them."""
 
     def __init__(self, flavor: Flavor) -> None:
         self._flavor = flavor

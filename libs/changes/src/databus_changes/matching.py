@@ -35,8 +35,9 @@ def same_columns(known: Table, logged: Table) -> bool:
 
 
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
-    """Return a table map with the column names, signs, character sets, labels and the key of a known table.
+    """Return a table map with the column names, labels, visibility and key of a known table.
 
+    Signs, character sets and numbers of fraction digits are added where they are not logged.
     Raises ColumnsDiffer if the number of columns, or what is logged about a column, does not fit the table.
     """
     hidden = table_map.columns[len(table.columns) :]

@@ -1,4 +1,4 @@
-"""Finds the statements of the binlog that concern captured tables."""
+"""Reads the statements of the binlog: finds DDL, and doubts about captured tables."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class Ddl:
     """A statement that may define tables or schemas."""
 
     statement: Statement
-    #: every table that the statement changes, captured or not, except temporary tables
+    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE, the known tables
     tables: tuple[TableName, ...]
-    #: the changes to publish: one for each captured table
+    #: the changes to publish: one for each captured table, but none for a CREATE TABLE that fills it from a query
     captured: tuple[TableChange, ...]
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool
@@ -29,8 +29,8 @@ class Ddl:
 class StatementReader:
     """Reads the statements of one binlog in their order.
 
-    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, which do not say that
-    the table is temporary. So the names of temporary tables are remembered for each session.
+    Sessions with binlog_format MIXED or STATEMENT log changes of temporary tables as statements, which need not say
+    that the table is temporary. So the names of temporary tables are remembered for each session.
     """
 
     def __init__(self, captured: CapturedTables, tracker: TableTracker, on_doubt: OnDoubt) -> None:
@@ -43,8 +43,8 @@ class StatementReader:
     def read(self, event: binlog.Query) -> Ddl | None:
         """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
-        Reports a doubt for DML that may have changed rows of captured tables without logging them, and for text that
-        cannot be read and may concern captured tables.
+        Reports a doubt for DML that may have changed rows of captured tables without logging them, for a CREATE TABLE
+        that fills a captured table from a query, and for text that cannot be read and may concern captured tables.
         """
         try:
             statement = parse_statement(text_of(event), event.schema)
@@ -101,7 +101,10 @@ class StatementReader:
     def _to_publish(
         self, statement: Statement, changes: Iterable[TableChange], event: binlog.Query
     ) -> tuple[TableChange, ...]:
-        """Return the first change of each captured table; a RENAME that swaps tables names some of them twice."""
+        """Return the first change of each captured table; a RENAME that swaps tables names some of them twice.
+
+        For a CREATE TABLE that fills a captured table from a query, reports a doubt and returns nothing.
+        """
         captured: dict[TableName, TableChange] = {}
         for change in changes:
             if self._captured.captures(*change.table):

@@ -42,12 +42,12 @@ def table_of(table_map: TableMap) -> Table:
 
 
 def readable(table_map: TableMap) -> TableMap:
-    """Complete a table map that no known table fits, as far as `assume_metadata` can, so that rows can be decoded."""
+    """Complete each column of a table map with `assume_metadata`: no known table fits the map."""
     return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
 
 
 def assume_metadata(column: ColumnMap) -> ColumnMap:
-    """Fill in what the decoder needs to know about a column, if binlog_row_metadata omits it.
+    """Fill in what the decoder needs to know about a column, if the server does not log it.
 
     Integers are treated as signed. Strings are treated as UTF-8: their bytes stay as they are logged. The fraction
     digits of MariaDB's old temporal types stay missing, so columns of these types cannot be decoded.

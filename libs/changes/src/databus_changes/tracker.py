@@ -44,7 +44,7 @@ class TableTracker:
         self._dialect = dialect
         self._lookup = lookup
         self._tracks = tracks
-        #: fingerprint of a table map → its table; only for table maps since the table's last DDL
+        #: fingerprint of a table map → its table; a table's entries are removed when its definition is replaced
         self._by_table_map: dict[str, Table] = {}
         #: tables that are known only from a table map, and have not been looked up yet
         self._from_table_map: set[TableName] = set()
@@ -58,7 +58,8 @@ class TableTracker:
     def describe(self, table_map: TableMap) -> TableMap:
         """Add the known column names to a table map that has none; remember the table of a table map that has names.
 
-        Called by the decoder. If no known table fits, the result has no names, and its rows must not be used.
+        Called by the decoder. If the table map has no names and no known table fits, the result has no names either,
+        and its rows must not be used.
         """
         name = table_map.schema, table_map.name
         known = self._tables.get(name)
@@ -81,7 +82,7 @@ class TableTracker:
         return self._mismatches.get((table_map.schema, table_map.name))
 
     def table_by_fingerprint(self, fingerprint: str) -> Table | None:
-        """Return the table of a table map; None if `learn` was not called with it since the table's last DDL."""
+        """Return the table that `learn` returned for a table map; None if there is none, or it was replaced since."""
         return self._by_table_map.get(fingerprint)
 
     async def learn(self, table_map: TableMap) -> Table:
@@ -102,9 +103,9 @@ class TableTracker:
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
         """Apply a statement to the tables it names, and return the changed definitions.
 
-        Tables that are not known are read from information_schema; so are all named tables if the statement's text is
-        not understood or was not executed as written. information_schema may be ahead of the binlog: the next rows of a
-        table show whether its definition fits.
+        Tables that are not known are read from information_schema; so are all named tables if the statement cannot be
+        applied (see `CannotApply`) or was not executed as written. information_schema may be ahead of the binlog: the
+        next rows of a table show whether its definition fits.
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:
@@ -144,7 +145,7 @@ class TableTracker:
     def last_known(self, name: TableName) -> Table | None:
         """Return a table as it is, or as it was before it was dropped.
 
-        A table that is not known is returned without columns; if there is no server to query, None is returned.
+        For a table that is not known, returns one without columns, or None if there is no server to query.
         """
         key = self._dialect.name(*name)
         table = self._tables.get(key) or self._dropped.get(key)

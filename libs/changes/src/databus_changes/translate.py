@@ -289,7 +289,10 @@ class Translator:
     def _require_no_changes(
         self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
-        """Report a doubt if the open transaction has captured changes: the event does not show their outcome."""
+        """If the open transaction has captured changes, report a doubt, and leave out the rest of the transaction.
+
+        The event does not show the outcome of the changes.
+        """
         if self._begun and not self._abandoned:
             self._on_doubt(doubt(event, self._changed))
             self._abandoned = True

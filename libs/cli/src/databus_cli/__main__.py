@@ -1,4 +1,4 @@
-"""`databus COMMAND`. Exit codes: 0 done, 1 failed and the last line says why, 2 wrong usage, 130 interrupted."""
+"""`databus COMMAND`. Exit codes: 0 done, 1 failed and standard error says why, 2 wrong usage, 130 interrupted."""
 
 import argparse
 import os

@@ -14,7 +14,7 @@ _read_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def output_plan(rule: Rule) -> OutputPlan:
-    """Find the rule's format and validate its options. Raises InvalidSettings that names the option."""
+    """Find the rule's format and validate its options. Raises InvalidSettings that names the wrong format or option."""
     kind = find(rule.format)
     try:
         return OutputPlan(rule, kind, kind.options_type.model_validate(rule.options))
@@ -39,7 +39,7 @@ def line_of(record: Record) -> bytes:
 
 
 def _shown(content: bytes | None) -> bytes:
-    """Format JSON as it is, other text as a string, and other bytes as base64."""
+    """Format JSON on one line, other printable text as a string, and anything else as base64."""
     if content is None:
         return b"null"
     try:

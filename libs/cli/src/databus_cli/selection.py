@@ -15,7 +15,7 @@ _OUTCOMES = ([b"ROLLBACK"], [b"SAVEPOINT"], [b"RELEASE"], [b"XA"])
 
 
 class Selection:
-    """The tables that match `schema.table` patterns; without patterns, all tables.
+    """The tables that match `schema.table` patterns, except system tables; without patterns, all tables.
 
     Raises pydantic's ValidationError for another kind of pattern.
     """

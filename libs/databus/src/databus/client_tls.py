@@ -20,7 +20,10 @@ _ALERT_SECONDS = 2
 
 
 def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
-    """Read the certificate files; without settings, trust the system's authorities. Raises InvalidSettings."""
+    """Make the context, reading the certificate files; without settings, it trusts the system's authorities.
+
+    Raises InvalidSettings.
+    """
     try:
         return (tls or ClientTls()).context()
     except TlsFailed as error:
@@ -28,7 +31,7 @@ def tls_context(tls: ClientTls | None, section: str) -> ssl.SSLContext:
 
 
 async def tls_alert(host: str, port: int, context: ssl.SSLContext) -> ssl.SSLError | None:
-    """Connect, send nothing, and return the TLS alert that the server sends; None if it sends none.
+    """Connect, send nothing, and return the TLS error, such as the server's alert; None if there is none.
 
     With TLS 1.3 a server refuses a client's certificate after the handshake. A client that has sent a request by then
     may see only that the connection was closed.

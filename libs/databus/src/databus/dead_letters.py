@@ -2,7 +2,7 @@
 
 The key of a dead letter identifies the change. Its value is the value of the original record, or empty if the row was
 not read, or if the value could not be encoded or is too large for this topic as well. Everything else is in headers:
-the original key as it is, the rest as text. A tombstone means that the dead letter was replayed.
+the original key as it is, the rest as text. A tombstone means that the dead letter was replayed or discarded.
 """
 
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode((*change, self.partition, self.topic, self.record))
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Encode the record's headers."""
+        """Encode the dead letter's headers."""
         values = msgspec.to_builtins(self, builtin_types=[bytes])
         return [
             (name, value if isinstance(value, bytes) else str(value).encode())

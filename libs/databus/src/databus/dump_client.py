@@ -74,9 +74,9 @@ class DumpApi:
             yield
         finally:
             renewing.cancel()
-            # A lease that cannot be released expires by itself.
             with suppress(asyncio.CancelledError, DumpApiUnavailable, DumpUnusable):
                 await renewing
+            # A lease that cannot be released expires by itself.
             with suppress(DumpApiUnavailable, DumpUnusable):
                 await self._request("DELETE", path)
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file, which replaces `path` at the end of the block; if an error occurs, `path` is not changed."""
+    """Yield a new file, which replaces `path` at the end of the block; if the block fails, `path` is not changed."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:

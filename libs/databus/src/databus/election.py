@@ -65,7 +65,7 @@ class LeaderLease(Protocol):
         ...
 
     async def holder(self) -> str | None:
-        """Return the current holder, or None if there is none."""
+        """Return the holder that is stored, in Kubernetes also that of an expired lease; None if there is none."""
         ...
 
     async def release(self) -> None:
@@ -77,7 +77,8 @@ class LeaderLease(Protocol):
 async def leading(election: Election, pipeline: str, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
     """Stand by until no other replica is active, then run the block.
 
-    If the lease is lost during the block, the block is cancelled and LeadershipLost is raised.
+    If the lease is lost during the block, the block is cancelled and LeadershipLost is raised. LeadershipLost also
+    replaces a FatalError of the block, if another replica may be active.
     """
     async with open_lease(election, pipeline, role, redis) as lease, holding(lease, role, election.renew, health):
         yield
@@ -85,7 +86,7 @@ async def leading(election: Election, pipeline: str, role: Role, redis: Redis, h
 
 @asynccontextmanager
 async def open_lease(election: Election, pipeline: str, role: Role, redis: Redis) -> AsyncIterator[LeaderLease]:
-    """Connect to the storage of a role's lease."""
+    """Open a role's lease, in Redis or in Kubernetes."""
     me = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
     duration = _DURATION * election.renew
     if election.by == "redis":

@@ -17,7 +17,7 @@ DatabusError
 │   ├── InvalidSettings         the configuration is wrong
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
 │   │   └── SourceRefused         the reader cannot continue at a host
-│   ├── StatementFormat         a statement changed a captured table, and the binlog does not contain the changed rows
+│   ├── StatementFormat         a statement may have changed captured rows that the binlog does not contain
 │   ├── SchemaMismatch          a row, a table or a message does not fit the schema that is expected
 │   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
@@ -26,7 +26,7 @@ DatabusError
 │   ├── ChangesLost             Kafka no longer has changes that are needed
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
-    └── RecordTooLarge          Kafka rejects a batch or record of this size
+    └── RecordTooLarge          a batch of records is larger than its topic accepts
 """
 
 from enum import StrEnum
@@ -99,11 +99,11 @@ class RegistryUnavailable(RetryableError):
 
 
 class LeadershipLost(RetryableError):
-    """Another replica has acquired our lease, or we did not renew the lease in time."""
+    """Another replica has acquired our lease, or may have, for instance because we did not renew it in time."""
 
 
 class GenerationLost(DatabusError):
-    """The pipe's generation has ended, is claimed by another reader, or lacks an entry."""
+    """The pipe's generation has ended, belongs to another reader, has wrong entries, or is to end for a switch."""
 
 
 class CannotApply(DatabusError):
@@ -115,7 +115,7 @@ class FatalError(DatabusError):
 
 
 class InvalidSettings(FatalError):
-    """The configuration file or an override is wrong."""
+    """The configuration or an option is wrong, or what it needs is missing or not permitted."""
 
     exit_code = 78  # EX_CONFIG
 
@@ -137,9 +137,9 @@ class Refusal(StrEnum):
     OTHER_HISTORY = "other_history"
     #: the host is the server that was read before, and its binlog was reset or lost its end
     RESET = "reset"
-    #: the progress has no GTIDs, only a position in the binlog files of another server
+    #: the position has to be found by GTID, but the progress, the host or the host's next transaction has no GTID
     NO_GTIDS = "no_gtids"
-    #: settings of the host, or of the connection to it, are wrong
+    #: another fault, such as a wrong setting of the host or of the connection to it
     NOT_READY = "not_ready"
 
 
@@ -152,7 +152,7 @@ class SourceRefused(SourceNotReady):
 
 
 class StatementFormat(FatalError):
-    """A statement changed a captured table, and the binlog does not contain the changed rows."""
+    """A statement may have changed captured rows that the binlog does not contain."""
 
 
 class SchemaMismatch(FatalError):
@@ -168,7 +168,7 @@ class SchemaHistoryCorrupt(FatalError):
 
 
 class SchemaRefused(FatalError):
-    """The schema registry rejects a schema or our credentials."""
+    """The schema registry rejects a schema or our credentials, or its URL is wrong."""
 
 
 class DumpUnusable(FatalError):

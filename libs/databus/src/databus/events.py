@@ -104,7 +104,7 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     file: str
     #: id of the server that executed the transaction
     server_id: int
-    #: id of the connection's thread on that server
+    #: id of the connection's thread on that server; 0 if it is not logged
     thread_id: int
     #: commit time in µs since the epoch, in the precision that the server logs
     time_us: int
@@ -131,7 +131,7 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
 class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     """DDL on a captured table."""
 
-    #: fingerprint of the `Table` after the statement
+    #: fingerprint of the `Table` after the statement; if the statement drops or renames it, of the `Table` before
     table: str
     action: Action
     #: the SQL statement in UTF-8; the table's name is qualified with its schema
@@ -191,7 +191,7 @@ class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, t
 
 
 class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9):
-    """A row that was not read because it is larger than `reader.row_limit`."""
+    """A row that was not read because its binlog event is larger than `reader.row_limit`."""
 
     #: fingerprint of the `Table`
     table: str
@@ -202,7 +202,7 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9
     start: int
     #: offset at which the binlog event ends
     end: int
-    #: size of the binlog event in bytes
+    #: size in bytes of the binlog event or of its inflated data, as in `databus_binlog.OversizedRows`
     size: int
 
 

@@ -17,7 +17,7 @@ from databus_cli.terminal import byte_progress, notice
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the content of the files. If decoding fails, everything before the failure is still printed."""
+    """Print the content of the files. If decoding fails, everything before the failure and a summary are printed."""
     lines, summary = _lines(options), Summary()
     try:
         _print(options, lines, summary)

@@ -45,7 +45,10 @@ class Messages(LineFormat):
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
-        """Return the lines of an event. A format that needs a transaction's end returns its lines only there."""
+        """Return the lines of an event.
+
+        With `lenient`, or if the format needs a transaction's end, all lines of a transaction are returned there.
+        """
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
         if self._translation is None or self._encoder is None:

@@ -21,9 +21,9 @@ class Translation:
     """Translates files, given the first file's FormatDescription.
 
     A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
-    are left out, and so are transactions without an end. Two more kinds of changes are
-    left out in any case: statements on tables that the files do not describe, because there is no server to read the
-    tables from; and, with `inside`, rows before the first transaction.
+    are left out, and so are transactions without an end. Two kinds of doubtful changes are left out in any case:
+    statements on tables that the files do not describe, because there is no server to read the tables from; and, with
+    `inside`, rows before the first transaction.
     """
 
     def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:

@@ -1,4 +1,4 @@
-"""Read the dead-letter topic. A tombstone with the key of a dead letter marks it as replayed."""
+"""Read the dead-letter topic. A tombstone with the key of a dead letter means that it was replayed or discarded."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -51,7 +51,7 @@ class Letters:
         self._end = end
 
     async def pending(self) -> list[Letter]:
-        """Return the letters that have not been replayed, in the order of the topic.
+        """Return the letters that have no tombstone, in the order of the topic.
 
         Raises PoisonError if the latest record of a key is neither a dead letter nor a tombstone.
         """

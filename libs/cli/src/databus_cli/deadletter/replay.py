@@ -1,4 +1,4 @@
-"""Replay a dead letter: write its record to the record's topic and partition, and delete the letter."""
+"""Replay a dead letter: write its record to its topic and partition, or to topic `--to`; delete the letter."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +32,10 @@ class Replay:
         self._limits: dict[str, int] = {}
 
     async def send(self, letter: Letter, value: bytes) -> str:
-        """Replay a letter. Return why it cannot be replayed, or "" if it was."""
+        """Replay a letter. Return why it cannot be replayed, or "" if it was.
+
+        Raises RecordTooLarge if only the broker finds the record too large.
+        """
         about = letter.about
         if not value:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"

@@ -41,7 +41,7 @@ async def _run(options: argparse.Namespace, url: str, plan: OutputPlan) -> None:
 
 
 def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
-    """Return the selected tables of a dump. Raises DumpUnusable if their rows cannot become records."""
+    """Return a dump's selected tables. Raises DumpUnusable if there are none or their rows cannot become records."""
     if manifest.state is not State.COMPLETE:
         why = f": {manifest.error}" if manifest.error else ""
         raise DumpUnusable(f"dump {manifest.id} is {manifest.state}, not complete{why}")
