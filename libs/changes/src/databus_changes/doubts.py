@@ -60,7 +60,7 @@ class Doubt:
     #: position of the event
     file: str
     offset: int
-    #: tables whose rows are in doubt
+    #: tables that are in doubt
     tables: frozenset[TableName] = frozenset()
     #: schemas of which any table may be in doubt; if `tables` and `schemas` are empty, any captured table may be
     schemas: frozenset[str] = frozenset()

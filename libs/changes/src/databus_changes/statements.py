@@ -1,4 +1,4 @@
-"""Reads the statements of the binlog: finds DDL, and doubts about captured tables."""
+"""Reads the statements of the binlog: returns DDL, and reports doubts about captured tables."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

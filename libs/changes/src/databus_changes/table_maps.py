@@ -42,7 +42,7 @@ def table_of(table_map: TableMap) -> Table:
 
 
 def readable(table_map: TableMap) -> TableMap:
-    """Complete each column of a table map with `assume_metadata`: no known table fits the map."""
+    """Complete a table map with `assume_metadata`, so that its rows can be decoded although no known table fits."""
     return msgspec.structs.replace(table_map, columns=tuple(map(assume_metadata, table_map.columns)))
 
 

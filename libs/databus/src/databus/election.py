@@ -1,15 +1,15 @@
 """Leader election: one replica of a service is active, the others stand by. The active replica renews a lease.
 
 A lease is valid for 2.5 times `renew`. If the active replica has not renewed it for 2 times `renew`, its work is
-cancelled. If the current step does not end within another 0.5 times `renew`, it may overlap with the work of the next
+cancelled. If its current step does not end within another 0.5 times `renew`, it may overlap with the work of the next
 active replica.
 
 A standby tries to acquire the lease every 0.2 times `renew`, so one takes over within 3 times `renew` after the last
 renewal. The duration of a Kubernetes lease is rounded up to full seconds, so there it may take up to 1 s longer.
 
 Without the election several readers would keep ending one another's generations (see `databus.pipe`). With
-`exactly_once`, safety does not depend on the election: two replicas may work at once, because a process was suspended
-or the storage lost the lease, but a generation accepts the entries of one reader only, and Kafka fences all publishers
+`exactly_once`, safety does not depend on the election. Two replicas may work at once, because a process was suspended
+or the storage lost the lease; but a generation accepts the entries of one reader only, and Kafka fences all publishers
 but the newest.
 """
 

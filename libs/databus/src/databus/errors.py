@@ -103,7 +103,7 @@ class LeadershipLost(RetryableError):
 
 
 class GenerationLost(DatabusError):
-    """The pipe's generation has ended, belongs to another reader, has wrong entries, or is to end for a switch."""
+    """The pipe's generation has ended or has to end, for instance because another reader has claimed it."""
 
 
 class CannotApply(DatabusError):

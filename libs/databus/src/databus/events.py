@@ -98,7 +98,7 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
 
     #: ordinal among the pipeline's transactions that have a `Begin`, without gaps, also across failovers
     transaction: int
-    #: `uuid:n` (MySQL), `domain-server-sequence` (MariaDB), or empty
+    #: `uuid:n` or `uuid:tag:n` (MySQL), `domain-server-sequence` (MariaDB), or empty
     gtid: str
     #: binlog file of the transaction
     file: str

@@ -57,8 +57,8 @@ def read_files(
 
     A file's FormatDescription is yielded before the rest is decoded. With `start`, the offset of a later event in the
     first file, that file's FormatDescription is passed to `skip_head` instead. `count` is called with the size in bytes
-    of each piece that is read from there on, `warn` with one line if a file continues in a file that is not the next
-    one. Raises OSError, and BinlogError after all events before the failure were yielded.
+    of each piece that is read, except for what `start` skips, and `warn` with one line if a file continues in a file
+    that is not the next one. Raises OSError, and BinlogError after all events before the failure were yielded.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None

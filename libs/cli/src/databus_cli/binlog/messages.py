@@ -47,7 +47,7 @@ class Messages(LineFormat):
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
         """Return the lines of an event.
 
-        With `lenient`, or if the format needs a transaction's end, all lines of a transaction are returned there.
+        With `lenient`, or if the format needs a transaction's end, a transaction's lines are returned only there.
         """
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
