@@ -5,7 +5,7 @@ from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
 cdef enum:
-    KEPT = 4 << 20  # bytes of memory that a buffer keeps for the next events
+    KEPT = 4 << 20  # bytes of memory that a buffer keeps at most for the next events
 
 
 cdef struct Buffer:  # a struct of zero bytes is an empty buffer
@@ -43,7 +43,7 @@ cdef inline Fault append(Buffer* buffer, const void* data, size_t size) noexcept
 
 
 cdef inline void trim(Buffer* buffer) noexcept nogil:
-    """Release the memory that a large event took."""
+    """Release the memory above `KEPT`, which a large event took, unless the buffer still uses it."""
     cdef char* data
     if buffer.capacity > KEPT and buffer.size <= KEPT:
         data = <char*> realloc(buffer.data, KEPT)

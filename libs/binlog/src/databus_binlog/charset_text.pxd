@@ -1,4 +1,4 @@
-"""Converts text to UTF-8 from all other character sets."""
+"""Converts text of all other character sets to UTF-8."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport Buffer, append

@@ -93,7 +93,11 @@ def _character(code: bytes, codec: str) -> str:
 
 
 def to_text(data: bytes, charset: str | None) -> str:
-    """Decode a label or statement in `charset`; None means UTF-8. Raises LookupError for an unknown set."""
+    """Decode a label or statement in `charset`; None means UTF-8.
+
+    Raises UnicodeError for bytes that are not text of the set, and LookupError for an unknown set, unless all bytes are
+    ASCII.
+    """
     if charset is None or charset in UTF8:
         return data.decode()
     if table := single_byte_table(charset):
@@ -106,7 +110,10 @@ def to_text(data: bytes, charset: str | None) -> str:
 
 
 def statement(data: bytes, charset: str) -> bytes:
-    """Return a statement as UTF-8. Bytes that are invalid in UTF-8 or a multi-byte set (binary literals) are kept."""
+    """Return a statement as UTF-8. Bytes that are invalid in UTF-8 or a multi-byte set (binary literals) are kept.
+
+    Raises LookupError for an unknown set, unless all bytes are ASCII.
+    """
     if charset in UTF8 or charset == "binary":
         return data
     try:

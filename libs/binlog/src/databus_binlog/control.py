@@ -173,7 +173,7 @@ def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[
     """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, statement.
 
     `text` is the inflated statement, or None if it was not compressed. `fixed` is the number of bytes before the status
-    variables.
+    variables. Raises UnsupportedColumn for a character set that can't be decoded.
     """
     cursor = Cursor(body)
     thread_id, _, schema_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)
