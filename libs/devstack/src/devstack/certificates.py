@@ -20,8 +20,8 @@ from cryptography.x509.oid import NameOID
 class Authority:
     """Issues certificates for 127.0.0.1, which are valid from 30 days ago until `days` from now.
 
-    It writes each certificate to a file in `folder`, together with the key. The authority's own certificate is the file
-    `ca`, without the key.
+    It writes each certificate to a file in `folder`, together with the key. `ca` is the path of the authority's own
+    certificate, without the key.
     """
 
     def __init__(self, folder: Path, days: int = 1) -> None:
@@ -33,7 +33,7 @@ class Authority:
         self.ca.write_bytes(self._sign(self._name, self._key, days, ca=True).public_bytes(Encoding.PEM))
 
     def issue(self, name: str, days: int | None = None, password: str = "") -> Path:
-        """Write a certificate and its key to a file, and return its path.
+        """Write a certificate and its key to a file, and return the path of the file.
 
         With a password, the key is encrypted. With a negative `days`, the certificate has expired.
         """

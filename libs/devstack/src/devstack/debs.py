@@ -1,4 +1,4 @@
-"""Use Debian packages without installing them: unpack their files and dependencies, run programs with their own loader.
+"""Use Debian packages without installing them: unpack them with their dependencies, and use the unpacked loader.
 
 This needs no root, starts no system service, and allows packages of a suite with a newer C library than the system's.
 """
@@ -16,7 +16,7 @@ _UNWANTED = ("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/
 
 
 def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None = None, alone: str = "") -> None:
-    """Download a package with its dependencies and unpack them, from the machine's own suite unless `suite` is given.
+    """Download a package with its dependencies from `suite`, by default the machine's own, and unpack them.
 
     The package `alone` is unpacked too, without its dependencies.
     """
@@ -60,7 +60,7 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
 
 def _sources(suite: str | None) -> str:
-    """Return the machine's own apt sources as text, for its own suite or for `suite`."""
+    """Return the machine's own apt sources as text, with `suite` in place of its own suites if that is given."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     shown = run(
         "reading the apt sources",

@@ -9,7 +9,7 @@ from devstack.server import Kind, Say, Server
 
 @dataclass(frozen=True)
 class Instance:
-    """A server's folder with its data, its ports and its admin password.
+    """The folder of a server, its ports, and its admin password.
 
     The first port is for clients; the last ones are for proxies, if the engine has `proxies`.
     """
@@ -38,7 +38,7 @@ class Engine(Protocol):
     timeout: float
 
     def install(self, say: Say) -> Path:
-        """Return the cached installation; its folder `data`, if any, is copied as a new data directory."""
+        """Return the cached installation, made if necessary. New instances get a copy of its folder `data`, if any."""
         ...
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
@@ -46,5 +46,5 @@ class Engine(Protocol):
         ...
 
     async def ping(self, server: Server) -> None:
-        """Log in and send a request. Raises NotReadyError if there is no answer."""
+        """Log in and send a request. Raises NotReadyError if the server is not ready."""
         ...

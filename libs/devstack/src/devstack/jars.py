@@ -9,7 +9,7 @@ from devstack import cache
 from devstack.programs import require, run
 from devstack.server import DevstackError, Say
 
-#: the poms of the servers
+#: folder with the poms of the servers
 POMS = Path(__file__).parent / "poms"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
@@ -43,7 +43,7 @@ def resolve(pom: Path, say: Say = lambda _: None) -> Path:
 
 
 def java(program: str, say: Say = lambda _: None) -> str:
-    """Return a Java of version 17 or newer for a program: that of JAVA_HOME, else the one on the PATH."""
+    """Return the path of a Java 17 or newer: the one in JAVA_HOME if that is set, else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     missing = (
         f"{program} needs a Java 17 runtime or a newer one; install openjdk-17-jre-headless or default-jre-headless"

@@ -75,7 +75,7 @@ class Kafka:
         """Request the cluster's brokers; there are none before the broker has joined its controller."""
         client: Any = AIOKafkaAdminClient(bootstrap_servers=server.url, request_timeout_ms=5000)
         try:
-            await require_listening(server)  # otherwise the client would log errors and retry for a long time
+            await require_listening(server)  # the client logs an error if it cannot connect
             await client.start()
             if not (await client.describe_cluster())["brokers"]:
                 raise NotReadyError("the broker has not joined its controller")

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from devstack.server import DevstackError
 
-#: The environment of every process that is started here, which must not depend on the environment of this process.
+#: The environment of every process that is started here. It must not depend on the environment of this process.
 ENVIRONMENT = {
     "PATH": os.defpath,
     "LANG": "C.UTF-8",

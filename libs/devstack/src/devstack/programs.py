@@ -15,7 +15,10 @@ _ERROR_LINE = re.compile(r"error|^E:|fail|cannot|unable|denied", re.IGNORECASE)
 def run(
     what: str, command: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Run a command and return its output. Raises DevstackError, whose message starts with `what`, if it fails."""
+    """Run a command and return its output, with standard error.
+
+    Raises DevstackError, whose message starts with `what`, if the exit status is not 0.
+    """
     done = subprocess.run(
         command,
         input=stdin,
@@ -37,7 +40,7 @@ def run(
 def require(program: str, package: str, missing: str, say: Say) -> str:
     """Return a program's path; as root on Debian, install its package if necessary.
 
-    Raises DevstackError with the text `missing` if there is no such program.
+    Raises DevstackError: with the text `missing` if there is no such program, or if the installation fails.
     """
     found = shutil.which(program)
     if not found and os.geteuid() == 0 and shutil.which("apt-get"):

@@ -1,4 +1,4 @@
-"""Progress on standard error: live lines with elapsed seconds on a terminal, plain lines elsewhere."""
+"""Progress on standard error, with the elapsed time: live lines on a terminal, plain lines elsewhere."""
 
 import time
 from typing import Self
@@ -9,7 +9,10 @@ from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 
 class ProgressDisplay:
-    """Shows one line for each name, usually a kind of server. Several threads may use it."""
+    """Shows the current step of each name, usually a kind of server. Several threads may use it.
+
+    A terminal has one line for each name; elsewhere, each step is a line.
+    """
 
     def __init__(self) -> None:
         console = Console(stderr=True, highlight=False)

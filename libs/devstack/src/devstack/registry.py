@@ -10,7 +10,7 @@ from devstack.server import Kind, NotReadyError, Say, Server, require_listening
 
 
 class Registry:
-    """A schema registry whose schemas survive a kill. It accepts any schema until a subject is configured otherwise."""
+    """A schema registry whose schemas survive a kill. It checks compatibility only if that is configured."""
 
     kind: Kind = "registry"
     user = ""

@@ -85,7 +85,10 @@ class Pair:
         await run(self.replica, _STOP[self.kind], *statements)
 
     async def caught_up(self, seconds: float = _CATCH_UP_SECONDS) -> None:
-        """Wait until the replica has applied everything that the primary has committed by now."""
+        """Wait until the replica has applied everything that the primary has committed by now.
+
+        Raises DevstackError if that takes longer than `seconds`.
+        """
         ((executed,),) = await run(self.primary, f"SELECT {_EXECUTED[self.kind]}")
         ((timed_out,),) = await run(self.replica, (_WAIT[self.kind], executed, seconds))
         if timed_out != 0:

@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 class DevstackError(Exception):
-    """A step failed. The message says which one and what to do, in one line if possible."""
+    """A step failed. The message says which one and, if that is known, what to do; in one line if possible."""
 
 
 class NotReadyError(Exception):
@@ -69,7 +69,10 @@ def at(kind: Kind, host: str, port: int, user: str = "", password: str = "") -> 
 
 
 def given(kind: Kind) -> Server | None:
-    """Return the server of this kind that an environment variable names; None if there is none."""
+    """Return the server of this kind that an environment variable names; None if no variable is set.
+
+    Raises DevstackError if the value does not have the right form.
+    """
     if kind not in VARIABLES:
         return None
     variable, form = VARIABLES[kind]

@@ -61,9 +61,9 @@ class Stack:
         self._own = own
 
     def start(self, kind: Kind, *options: str) -> Server:
-        """Return a server of this kind that answers: the one the environment names, a running one, or a new one.
+        """Return a server of this kind that answers: the one the environment names, or the stack's own.
 
-        `options` are added to the command line if the server has to be started.
+        The stack's own server is started if it does not run, with `options` added to its command line.
         """
         say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
@@ -88,7 +88,10 @@ class Stack:
         return self._end(kind, lambda process: process.end(grace=30))
 
     def kill(self, kind: Kind) -> bool:
-        """Kill the server with SIGKILL. Returns False if this stack has none that runs."""
+        """Kill the server with SIGKILL. Returns False if this stack has none that runs.
+
+        Raises DevstackError if the environment names the server.
+        """
         if self._given(kind):
             raise DevstackError(
                 f"{kind} is named by {VARIABLES[kind][0]}: devstack did not start it and cannot kill it"
@@ -96,7 +99,7 @@ class Stack:
         return self._end(kind, Process.kill)
 
     def discard(self) -> None:
-        """Kill all servers, because some take long to stop, and remove their data; the next start makes new servers."""
+        """Kill all servers (some take long to stop) and remove their data; the next start makes new servers."""
         for kind in KINDS:
             self._end(kind, Process.kill)
             (self.home / kind / "instance.json").unlink(missing_ok=True)

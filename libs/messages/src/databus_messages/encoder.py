@@ -83,7 +83,7 @@ class EventEncoder:
         return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
-        """Yield the messages of the next event, in order.
+        """Return the messages of the next event, in order. Iterate over them before the next call.
 
         Raises InvalidSettings if a rule does not fit a table, GenerationLost for an event out of order.
         """
@@ -156,7 +156,7 @@ class EventEncoder:
             yield Message(route.output, (route.unread_partition,), change, event)
 
     def commit(self, event: Commit) -> Iterable[Message]:
-        """End the transaction: yield its buffered messages, its end frames and heartbeats."""
+        """End the transaction: return its buffered messages, its end frames and heartbeats."""
         begin, self._begin = self._begin, None
         if begin is None:
             raise _outside_transaction()

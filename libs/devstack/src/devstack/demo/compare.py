@@ -74,7 +74,7 @@ def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:
 
 
 def _plain(value: Any) -> Any:
-    """Convert values of which the two readers return different types: integers, and times with a time zone."""
+    """Convert values that MariaDB and the lake return in different types: integers, and times with a time zone."""
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, datetime) and value.tzinfo:

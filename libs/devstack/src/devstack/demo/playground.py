@@ -38,7 +38,7 @@ async def _start(stack: Stack, home: Path) -> Pipeline:
 
 
 def stop(home: Path) -> None:
-    """Stop the services, also those of a demo that was killed."""
+    """Stop the services of the sample pipeline, and those of a demo that was killed."""
     stop_services(_folder(home))
     stop_services(scenario.pipeline_folder(home))
 

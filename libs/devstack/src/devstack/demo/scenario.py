@@ -45,7 +45,7 @@ class DemoResult:
 
 
 class Demo:
-    """One run, with its pipeline in the folder `home`."""
+    """One run of the demo, with its pipeline in the folder `home`."""
 
     def __init__(self, stack: Stack, home: Path, console: Console, disturb: Disturb | None = None) -> None:
         self._stack = stack
@@ -157,7 +157,10 @@ class Demo:
 
 
 def run(home: Path, transactions: int) -> bool:
-    """Run the demo with its own servers under `home`, print the result, and return whether all tables are equal."""
+    """Run the demo, print the result, and return whether all tables are equal.
+
+    Its servers are under `home`, except those that the environment names.
+    """
     console, stack = Console(), Stack(servers_folder(home))
     try:
         result = asyncio.run(Demo(stack, pipeline_folder(home), console).run(transactions))

@@ -2,13 +2,14 @@
 
 One instance encodes what one routing rule publishes in one generation (see `databus.events`) or in a series of binlog
 files, or the rows of one dump. For each source transaction of which the rule publishes changes, `begin`, `change` and
-`end` are called in this order (`begin` and `end` only with `emits_frames`). Between transactions, `statement` (DDL,
-without `begin` and `end`) and `heartbeat` are called. For a dump only `snapshot` is called.
+`end` are called in this order (`begin` and `end` only with `emits_frames` or `needs_transaction_end`). Between
+transactions, `statement` (DDL, without `begin` and `end`) and `heartbeat` are called. For a dump only `snapshot` is
+called.
 
 If some rows of a change cannot be encoded, or if the topic does not accept its record, `change` may be called again
 with one half of the rows and then with the other. A format may keep state until the end of a transaction. State that
-it keeps longer must depend only on configuration and events, because after a crash all events since the last commit
-are encoded again.
+it keeps longer must depend only on configuration and events, because after a crash all events since the last committed
+progress are encoded again.
 """
 
 from abc import ABC, abstractmethod
@@ -84,7 +85,7 @@ class ClaimCheck(NamedTuple):
 class TransactionEnd(NamedTuple):
     """The end of a source transaction."""
 
-    #: the transaction's id in the storage engine; None if the server logs none, e.g. for a non-transactional engine
+    #: the transaction's id in the storage engine; None if none is logged, e.g. for a non-transactional engine
     xid: int | None
     #: offset in the binlog file after the transaction's last event
     end: int
@@ -110,7 +111,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     #: row images, whose values are canonical text (docs/reference/values.md); in an update, before and after images
     #: alternate
     rows: Sequence[Row]
-    #: the SQL statement that changed the rows, if this is its first event; None if it is not logged, or a rule hides it
+    #: the SQL statement that changed the rows, set only in its first event; None also if not logged or hidden by a rule
     query: bytes | None = None
     #: set if the format has `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
@@ -130,7 +131,7 @@ class DdlStatement:
     start: int
     #: offset in the binlog file at which the event ends
     end: int
-    #: the table before the statement; None if it did not exist, or is not known
+    #: the table before the statement; None if it did not exist, is not known, or was not published by this rule
     before: Table | None = None
 
     @property
@@ -207,7 +208,7 @@ class Format(ABC, Generic[OptionsT]):
         """Prepare the format's own topics, so that their first records need not wait for a service. May block."""
 
     def may_block(self, table: Table) -> bool:
-        """Whether encoding a change of this table now may call another service; the change is then encoded in a thread.
+        """Whether encoding a change or statement of this table now may call a service; it is then done in a thread.
 
         Called only if the format has `calls_services`.
         """
@@ -231,7 +232,7 @@ class Format(ABC, Generic[OptionsT]):
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the records of a statement.
 
-        Those for the topic of the route are written to each partition that may get rows of the table.
+        Those for the topic of the route are written to each partition that may get rows of any version of the table.
         """
         return ()
 

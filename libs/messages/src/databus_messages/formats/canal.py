@@ -1,4 +1,4 @@
-"""The common parts of canal's formats: options, event types, names of key columns, and the `sqlType` of values."""
+"""The common parts of canal's formats: options, event types, binary and key columns, and the `sqlType` of values."""
 
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -46,7 +46,7 @@ class SqlType(NamedTuple):
     default: int
     #: the type of NULL
     null: int
-    #: values of an unsigned column from this one on have the type `widened`; 0: no value has it
+    #: the lowest value, in an unsigned column, that has the type `widened`; 0 if there is none
     limit: int = 0
     #: the type of values from `limit` on
     widened: int = 0

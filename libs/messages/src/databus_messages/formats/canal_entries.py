@@ -57,7 +57,7 @@ class RowDataEncoder:
                     self._image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
-        """Add an image's columns. `updated` is set in columns that differ from `before`, or in all without `before`."""
+        """Add an image's columns. `updated` is set in columns that differ from `before`; in all if `before` is None."""
         columns.extend(self._columns)
         for column, text in zip(columns, self._texts.of(row), strict=True):
             if text is None:

@@ -1,4 +1,4 @@
-"""The `canal-protobuf` format: canal's entries, in records without keys, each a `Packet` of type MESSAGES.
+"""The `canal-protobuf` format: canal's entries. Each record is a `Packet` of type MESSAGES, without a key.
 
 Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, also with MariaDB, for
 which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has rows of one binlog event only. A DDL statement is a single

@@ -18,7 +18,7 @@ BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 LABELLED = frozenset({"enum", "set"})
 TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
-#: MariaDB's types whose canonical text is raw bytes → the function that prints a value as the server does
+#: MariaDB's types UUID and INET, whose canonical text is raw bytes → the function that prints them as the server does
 UUID_AND_INET: Mapping[str, Callable[[bytes], str]] = {
     "uuid": lambda value: str(UUID(bytes=value)),
     "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
@@ -62,7 +62,7 @@ def set_labels(column: Column, text: bytes) -> list[str]:
 def label_encoder(
     column: Column, encode_label: Callable[[str], Encoded], encode_labels: Callable[[list[str]], Encoded]
 ) -> Callable[[bytes], Encoded]:
-    """Return a caching encoder of an ENUM's or SET's values. It raises LookupError or ValueError if one is invalid."""
+    """Return a caching encoder of an ENUM's or SET's values. It raises LookupError or ValueError for an invalid one."""
     if column.type == "set":
         return lru_cache(_CACHED_SETS)(lambda text: encode_labels(set_labels(column, text)))
     numbers = [b"%d" % index for index in range(len(column.values) + 1)]

@@ -33,7 +33,8 @@ from databus_wire.packed_rows import PackedRows
 _json = msgspec.json.Encoder().encode
 
 # Pattern of COLUMN_TYPE → `Type` in messages. These are the original's rules in the original's order: the first match
-# applies. Type 1, a number, is also that of YEAR and of every type with `int` in its name, even `point`.
+# applies. Type 1, a number, is also that of YEAR and of every COLUMN_TYPE with `int` in it, even `point` and
+# `enum('mint')`.
 _TYPES = (
     (re.compile("int|^year"), 1),
     (re.compile("^(float|double|decimal)"), 2),
