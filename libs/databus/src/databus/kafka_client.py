@@ -1,7 +1,7 @@
-"""All clients of Kafka but Spark's are made here, so that security and errors are the same for all of them.
+"""All clients of Kafka but Spark's and devstack's are made here: security and errors are the same for all of them.
 
 `consumer`, `admin` and `producer` start a client before their block and always stop it afterwards. Errors of aiokafka
-leave the block as errors of ours; the error of a failed connection contains the reason.
+leave the block as errors of ours; after a failed connection, with the reason if it can be found.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ async def producer(
 async def records(
     reading: AIOKafkaConsumer, partition: TopicPartition, begin: int, end: int
 ) -> AsyncIterator[ConsumerRecord[Any, Any]]:
-    """Yield the records of an assigned partition from offset `begin` up to `end`, which is not included.
+    """Yield the records of the consumer's only partition from offset `begin` up to `end`, which is not included.
 
     Raises KafkaTimeoutError after 60 s without records.
     """
@@ -141,6 +141,6 @@ async def _stop(client: Any) -> None:
 
 
 def _brokers(client: Any) -> set[str]:
-    """List the brokers of the cluster that the client knows, as `host:port`."""
+    """List the brokers that the client knows, as `host:port`."""
     cluster = (client.client if isinstance(client, AIOKafkaProducer) else client._client).cluster
     return {f"{broker.host}:{broker.port}" for broker in cluster.brokers()}

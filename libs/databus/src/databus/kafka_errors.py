@@ -34,7 +34,7 @@ from databus.settings import Kafka
 _DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
 #: the request is wrong, so trying again cannot help
 _REFUSALS = (IllegalArgumentError, InvalidTopicError)
-#: aiokafka could not connect, or lost the connection; it only logs the cause
+#: aiokafka could not connect, lost the connection or got no answer; it only logs the cause
 _CONNECTION_ERRORS = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError)
 #: the broker closed the connection
 _CLOSED = (KafkaConnectionError, ConnectionResetError, ConnectionAbortedError)
@@ -80,7 +80,10 @@ async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> Databus
 
 
 async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> None:
-    """Send a request, because a port that speaks another protocol may accept the connection and fail only then."""
+    """Send a request, because a port that speaks another protocol may accept the connection and fail only then.
+
+    Raises SaslAuthenticationFailed if the broker refuses the token.
+    """
     answer = await connection.send(MetadataRequest([]))
     if answer.brokers or not with_token:
         return

@@ -24,7 +24,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def java_settings(kafka: Kafka) -> dict[str, str]:
-    """Return the settings of a Java client. Raises InvalidSettings if a file cannot be read."""
+    """Return the settings of a Java client. Raises InvalidSettings if a file cannot be read or has no usable key."""
     settings = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
         "security.protocol": kafka.security_protocol,

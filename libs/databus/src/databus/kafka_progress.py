@@ -25,7 +25,8 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     watermark and waits until open transactions have ended, so that no commit before the call is missed. With `to_end`
     the topic must exist.
 
-    Raises KafkaUnavailable, FatalError if Kafka refuses access, and ProgressCorrupt for a record that cannot be read.
+    Raises KafkaUnavailable, FatalError if Kafka refuses access, and ProgressCorrupt if the record cannot be read or was
+    deleted.
     """
     partition = TopicPartition(names.progress_topic(settings.name), 0)
     isolation: Isolation = "read_uncommitted" if to_end else "read_committed"

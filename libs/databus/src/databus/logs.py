@@ -19,7 +19,7 @@ from databus.log_lines import LineFormatter, bound_fields
 from databus.settings import Log
 from databus_binlog import Position
 
-#: These libraries also raise the errors that they log; we log each once, in our words.
+#: libraries whose lines are left out by default: their errors reach us, too, and we log each once, in our words
 _QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
 #: number of characters after which a GTID set is cut
 _MAX_GTID = 300
@@ -88,7 +88,7 @@ def position_fields(position: Position | None) -> PositionFields:
 
 
 def configure(service: str, section: Log, *, pipeline: str = "") -> None:
-    """Write all lines of this process to stderr, libraries' lines and warnings included."""
+    """Write our lines and the warnings of libraries and Python to stderr; `section` sets the levels and the format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(service, section.format, pipeline=pipeline))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

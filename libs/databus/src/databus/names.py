@@ -1,4 +1,4 @@
-"""The names of every Redis key, Kafka topic, transactional id and Kubernetes Lease.
+"""The names of every Redis key and function library, Kafka topic, transactional id and Kubernetes Lease.
 
 The braces in Redis keys put all keys of a pipeline into one hash slot, so that a Redis function can use them together
 in a cluster.
@@ -34,7 +34,7 @@ def host_key(pipeline: str) -> str:
 
 
 def switch_key(pipeline: str) -> str:
-    """Expiring string: the request that the reader switches to another host."""
+    """Expiring string: the request to switch the reader to another host."""
     return f"databus:{{{pipeline}}}:switch"
 
 
@@ -107,7 +107,10 @@ def debezium_heartbeat_topic(prefix: str) -> str:
 
 
 def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str]) -> str:
-    """Regular expression of the topics of all tables that match a `schema.table` pattern. It may match others, too."""
+    """Regular expression of the topics of all tables that match a `schema.table` pattern, and perhaps of others.
+
+    It excludes topics whose names begin like those of Databus' own topics.
+    """
     parts = [pattern.split(".", 1) for pattern in patterns]
     names = (each.format(name=pipeline, schema=schema, table=table) for each in templates for schema, table in parts)
     topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))

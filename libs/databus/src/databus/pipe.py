@@ -24,7 +24,7 @@ from databus.redis_connection import redis_error
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 
-#: limit in bytes for one read of the stream; a single entry may be larger
+#: limit in bytes for one read of the stream, estimated from `_largest`; a single entry may be larger
 _TAKE_BYTES = 4 * 2**20
 
 
@@ -124,7 +124,7 @@ class ReaderEnd(_End):
         return decode_progress(start)
 
     async def append(self, payload: bytes) -> int:
-        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if Redis refuses the entry."""
+        """Append the next entry. Returns the backlog in bytes. Raises GenerationLost if Redis does not expect it."""
         backlog = await self._call("append", self._token, self._claim, self._number, payload)
         self._number += 1
         return cast(int, backlog)
@@ -200,7 +200,7 @@ def _streams(answer: object) -> list[tuple[bytes, list[tuple[bytes, dict[bytes, 
 
 
 def _translate(error: RedisError) -> Exception:
-    """Distinguish a lost generation from an error of Redis."""
+    """Return GenerationLost for an error of the pipe's functions, else what `redis_error` returns."""
     if isinstance(error, ResponseError) and str(error).startswith("LOST"):
         return GenerationLost(str(error).removeprefix("LOST "))
     return redis_error(error)

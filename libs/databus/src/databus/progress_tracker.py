@@ -1,4 +1,4 @@
-"""The progress that the next commit will record: how far a generation has been published."""
+"""The progress that the next commit will record: how far a generation has been sent to Kafka."""
 
 from databus.errors import GenerationLost
 from databus.events import Begin, Commit, Heartbeat, Start

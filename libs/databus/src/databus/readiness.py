@@ -27,6 +27,6 @@ def names_columns(server: Server) -> bool:
 
 
 def require_ready(server: Server, host: str) -> None:
-    """Raise SourceNotReady with all faults, one a line."""
+    """Raise SourceNotReady with all faults, one a line, if there are any."""
     if found := faults(server):
         raise SourceNotReady("\n".join(f"database {host}: {fault}" for fault in found))

@@ -27,7 +27,7 @@ _REDIS_SECONDS = 10
 
 
 def redis_client(section: RedisSection) -> Redis:
-    """Return a client that connects on first use. Raises InvalidSettings."""
+    """Return a client that connects on first use. Raises InvalidSettings for a wrong URL."""
     try:
         return Redis.from_url(section.url, socket_connect_timeout=5, socket_timeout=_REDIS_SECONDS, **_options(section))
     except ValueError as error:

@@ -1,8 +1,8 @@
 """What all services share: command line, logging, health and metrics over HTTP, retries, exit codes.
 
-`serve` runs the service's work until it ends, fails with a fatal error, or the process receives SIGTERM or SIGINT. A
-signal cancels the work. A step in `uninterrupted` then has 8 s to finish, and is cancelled, too. The next process reads
-again what was not committed by then.
+`serve` runs the service's work until it ends or fails with an error that is not a RetryableError, or until the process
+receives SIGTERM or SIGINT. A signal cancels the work. A step in `uninterrupted` then has 8 s to finish before it is
+cancelled, too. The next process reads again what was not committed by then.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def main(
     until_idle: Work | None = None,
     app: Callable[..., ASGIApp] | None = None,
 ) -> None:
-    """Run a service as a program and exit.
+    """Run a service as a program; after an error, exit with its code.
 
     `listen` selects its HTTP address, `run` is its work, `check` validates and connects (for `--check`),
     `until_idle` is work that ends when there is nothing left to do (for `--until-idle`). A service that serves more
@@ -181,7 +181,7 @@ async def _until_ended(work: "asyncio.Task[None]", stop: asyncio.Event) -> None:
 
 
 async def _retrying(run: Work, settings: Settings, health: Health) -> None:
-    """Do the work; while a dependency is unavailable, retry with growing pauses."""
+    """Do the work; after a RetryableError, do it again, with growing pauses."""
     pause = _FIRST_PAUSE
     while True:
         try:
@@ -195,7 +195,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         if health.ready and time.monotonic() - health.since > pause:  # it had recovered
             pause = _FIRST_PAUSE
         health.down(str(error))
-        if health.step is not None:  # work that reports no steps would count as stuck later
+        if health.step is not None:  # work that never calls `beat` would count as stuck 300 s after this one
             health.beat()
         if isinstance(error, LeadershipLost):
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")

@@ -17,7 +17,7 @@ from databus_binlog.errors import (
 from databus_binlog.errors import Retryable as BinlogRetryable
 from databus_binlog.session import Session, connect
 
-#: the settings to check when the database's client fails with an error
+#: error of the database's client → the settings to check
 _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     AccessDenied: "source.user, source.password, source.tls",
     TlsFailed: "source.tls",

@@ -36,14 +36,17 @@ _encode = msgspec.json.encode
 
 
 async def request(redis: Redis, pipeline: str, host: str) -> SwitchRequest:
-    """Request that the reader of a pipeline switches to a host."""
+    """Request a switch of the pipeline's reader to a host."""
     switch = SwitchRequest(secrets.token_hex(8), host)
     await redis.set(names.switch_key(pipeline), _encode(switch), ex=REQUEST_SECONDS)
     return switch
 
 
 async def result(redis: Redis, pipeline: str, switch: SwitchRequest, seconds: int) -> SwitchResult | None:
-    """Wait for the result of a request; None if there is none after `seconds` (less than Redis' socket timeout)."""
+    """Wait for the result of a request; None if there is none after `seconds`.
+
+    `seconds` must be less than the client's socket timeout.
+    """
     popped = await cast(Awaitable[Any], redis.blpop([names.switched_key(pipeline, switch.id)], timeout=seconds))
     return msgspec.json.decode(popped[1], type=SwitchResult) if popped else None
 

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cause(error: Exception) -> DevstackError:
-    """Return the DevstackError in an exception group. Any other error is a bug and is raised with its traceback."""
+    """Return a DevstackError, or the first in a group. Any other error is a bug and is raised with its traceback."""
     if isinstance(error, ExceptionGroup):
         ours, others = error.split(DevstackError)
         if others or ours is None:
@@ -86,7 +86,7 @@ def _start(stack: Stack, kind: Kind, progress: ProgressDisplay) -> None:
 
 
 def down(options: argparse.Namespace) -> int:
-    """Stop the services and servers of this folder, and all that demos and test sessions have started in it."""
+    """Stop this folder's services, and its servers of the given kinds, also those of demos and test sessions."""
     playground.stop(options.home)
     tests = sorted((options.home / "tests").glob("*/"))
     with ProgressDisplay() as progress, ThreadPoolExecutor(len(KINDS)) as pool:

@@ -48,7 +48,7 @@ class _Token(httpx.Auth):
 
 @asynccontextmanager
 async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIterator[httpx.AsyncClient]:
-    """Make a client whose requests are for the namespace of this pod. Raises InvalidSettings outside of a pod."""
+    """Make a client for the namespace of this pod. Raises InvalidSettings if `account` lacks the namespace or the CA."""
     try:
         namespace = (account / "namespace").read_text().strip()
         context = ssl.create_default_context(cafile=account / "ca.crt")
@@ -74,7 +74,7 @@ class KubernetesLease:
         self._api = api
         self._name = name
         self._seconds = math.ceil(duration)
-        #: the last `spec` that was read while another candidate was the holder
+        #: the last `spec` that `take` read while another candidate was the holder
         self._seen: Json = {}
         #: when that `spec` was read for the first time, on the monotonic clock
         self._since = 0.0
@@ -128,7 +128,7 @@ class KubernetesLease:
             return lease
 
     async def _write(self, lease: Json) -> bool:
-        """Create the Lease or replace the version we read. Returns False if it was changed or deleted meanwhile."""
+        """Create the Lease or replace the version we read. Returns False if another client changed it meanwhile."""
         with _api_errors():
             if "resourceVersion" in lease["metadata"]:
                 answer = await self._api.put(f"/leases/{self._name}", json=lease)
@@ -142,7 +142,7 @@ class KubernetesLease:
 
 @contextmanager
 def _api_errors() -> Iterator[None]:
-    """Turn HTTP errors of the API into errors of ours."""
+    """Turn errors of a request to the API into errors of ours."""
     try:
         yield
     except httpx.HTTPStatusError as error:

@@ -1,6 +1,6 @@
 """The configuration: one YAML file for all services, each of which uses its part.
 
-An environment variable `DATABUS__SECTION__KEY` overrides any value, and a secret can be given as a file
+Any value can be overridden by an environment variable, `DATABUS__SECTION__KEY`, and a secret can be given as a file
 (`password_file`). The whole file is validated at once: each error names the key's path, and an unknown key is an error.
 """
 

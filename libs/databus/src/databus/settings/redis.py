@@ -1,4 +1,4 @@
-"""The section `redis`: the pipe between reader and publisher, and the leases of dumps."""
+"""The section `redis`: the pipe between reader and publisher, leases, and the choice of the host that is read."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -15,7 +15,7 @@ def _require_redis_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         valid = parts.scheme == "unix" or (parts.scheme in {"redis", "rediss"} and parts.port != 0)
-    except ValueError:  # a port that is no number
+    except ValueError:  # for instance, a port that is no number
         valid = False
     if not valid:
         raise ValueError("not a URL such as redis://host:6379/0 (special characters of a password are written as %XX)")

@@ -39,7 +39,7 @@ class StartAt(msgspec.Struct, frozen=True):
 
 
 class StartAfterGtids(msgspec.Struct, frozen=True):
-    """After these transactions. The text is a valid GTID set of MySQL, of MariaDB, or of both."""
+    """After these transactions. The text is a valid GTID set of MySQL or MariaDB."""
 
     gtid_set: str
 
