@@ -48,7 +48,7 @@ class _Token(httpx.Auth):
 
 @asynccontextmanager
 async def connect_kubernetes(api: str = API, account: Path = ACCOUNT) -> AsyncIterator[httpx.AsyncClient]:
-    """Make a client for the namespace of this pod. Raises InvalidSettings if `account` lacks the namespace or the CA."""
+    """Make a client for the namespace of this pod. Raises InvalidSettings if `account` lacks namespace or CA."""
     try:
         namespace = (account / "namespace").read_text().strip()
         context = ssl.create_default_context(cafile=account / "ca.crt")
