@@ -9,7 +9,7 @@ to the same buffer. The path of a row:
     files         │               └─ tables: finds the table's table_plan, which says how its columns are stored
                   └─► transactions, control.py: all other events
 
-All of them write into event_writer's output. The layouts of events are those of libs/mysql/binlog/event/*.h in MySQL's
+The results go into event_writer's output. The layouts of events are those of libs/mysql/binlog/event/*.h in MySQL's
 source and sql/log_event.h in MariaDB's.
 """
 
@@ -58,11 +58,13 @@ cdef class Decoder(EventWriter):
 
     flavor: "mysql" or "mariadb", to be assumed until a FORMAT_DESCRIPTION event shows the server's flavor.
     wanted(schema, table): rows of tables for which it returns False are skipped undecoded. Default: all are wanted.
-    collations: id → character set name, as the server has them (Session.collations).
+    collations: id → character set name, as the server has them (Session.collations). Default:
+        DEFAULT_COLLATIONS.
     describe(table_map): called once for each new layout of a wanted table; returns the TableMap, completed where the
         server logs too little (binlog_row_metadata). It is called again after a statement that may be DDL.
-    by_statement: a call of `feed` ends after each statement that may be DDL, so that the caller can act on the
-        statement before `describe` is called for the rows that follow. `more` is then true.
+    by_statement: a call of `feed` ends after each statement that may be DDL (not inside a compressed transaction), so
+        that the caller can act on the statement before `describe` is called for the rows that follow. `more` is then
+        true.
     file, offset: the position of the first bytes, if known.
     semi_sync: the session is semi-synchronous: packets show whether the server expects an acknowledgement.
     row_limit: bytes of the largest rows event that is decoded, None for any. A larger one is not kept in memory:

@@ -1,7 +1,8 @@
 """Logs in with asyncmy, translates its errors, and does what asyncmy has no public call for.
 
-asyncmy supports mysql_native_password, MariaDB's ed25519, caching_sha2_password and sha256_password. Without TLS, the
-last two encrypt the password with the server's public key.
+asyncmy supports mysql_native_password, MariaDB's ed25519, caching_sha2_password and sha256_password; over TLS also
+mysql_clear_password. Without TLS, caching_sha2_password and sha256_password encrypt the password with the server's
+public key.
 """
 
 from __future__ import annotations

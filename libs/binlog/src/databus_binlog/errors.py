@@ -75,8 +75,8 @@ class PositionUnknown(Fatal):
 class InvalidPosition(Fatal):
     """No dump can start at the position.
 
-    No event starts there, it is inside a transaction or malformed, it lacks a GTID set or file that the dump needs, or
-    the server writes no binary log.
+    For example, no event starts there, it is inside a transaction or malformed, it lacks a GTID set or file that the
+    dump needs, or the server writes no binary log.
     """
 
 

@@ -40,5 +40,5 @@ SKIPPED = frozenset({
 
 
 def name_of(kind: int) -> str:
-    """Return a type's name."""
+    """Return a type's name, or "unknown"."""
     return EventType(kind).name if kind in EventType.__members__.values() else "unknown"

@@ -24,7 +24,7 @@ cdef class EventWriter(Framer):
         return 0
 
     cdef int locate(self, int kind, size_t size, uint32_t next_position, uint16_t flags) except -1:
-        """Set `start` and `end`. The header has only the lower 32 bits of the next event's offset."""
+        """Set `start`, `end` and `offset`. The header has only the lower 32 bits of the next event's offset."""
         cdef uint64_t end
         self.start = self.end = self.offset
         if self.from_file:

@@ -24,7 +24,7 @@ ABSENT: Final = False
 class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The fields of every event: its time, its server, its file and offsets."""
 
-    time: int  #: seconds since 1970, 0 for events that the server creates while sending
+    time: int  #: seconds since 1970; 0 for a Heartbeat and an artificial Rotate
     server_id: int  #: id of the server that first wrote the event
     file: str  #: name of the binlog file
     #: offset of the event's first byte, also beyond 4 GiB; events in a compressed transaction have its start and end
@@ -60,10 +60,10 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
-    """A statement as text: BEGIN, COMMIT, DDL, or DML in statement format."""
+    """A statement as text: BEGIN, COMMIT, SAVEPOINT, XA statements, DDL, or DML in statement format."""
 
     schema: str
-    query: bytes  #: UTF-8
+    query: bytes  #: UTF-8, with invalid bytes (those of binary literals) as they are
     thread_id: int
     error_code: int
     xid: int | None  #: XID that newer servers log for a DDL statement; None for all others
@@ -105,7 +105,7 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
 
 
 class Heartbeat(Event, frozen=True, array_like=True, gc=False, tag=9):
-    """The server has nothing to send; its log ends at offset `end` of `file`."""
+    """The server has nothing more to send up to offset `end` of `file`, usually the end of its log."""
 
 
 class Stop(Event, frozen=True, array_like=True, gc=False, tag=10):
@@ -117,8 +117,8 @@ class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
 
     table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
     action: Action
-    #: bytes of the event, or if only its inflated data is above the limit, bytes of that data; compressed columns are
-    #: counted up to the one that exceeds the limit
+    #: bytes of the event; if only its inflated data is above the limit, bytes of that data (if columns are compressed,
+    #: up to the value that exceeds the limit)
     size: int
     statement_end: bool  #: these are the last rows of the statement
 

@@ -11,7 +11,7 @@ _PIECE = 1 << 20
 
 
 def read_file(read: Callable[[int], bytes], decoder: Decoder) -> Iterator[Events]:
-    """Call `read(size)` until it returns nothing, and decode what it returns.
+    """Call `read(size)` until it returns nothing, and yield the events in what it returns.
 
     Raises BinlogError, once all events before the failure have been yielded. A truncated file raises CorruptEvent.
     """

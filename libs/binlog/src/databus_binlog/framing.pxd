@@ -24,15 +24,15 @@ cdef class Framer:
     cdef Buffer out
     cdef uint8_t[8] head  # a packet's bytes before those of an event or answer
     cdef int head_size  # bytes in `head`
-    cdef size_t left  # bytes of the packet that have not arrived yet
+    cdef size_t left  # bytes of the packet that have not been read yet
     cdef bint in_packet  # `head` is complete, the packet is not
     cdef bint continued  # the next packet continues this one
     cdef bint answer  # the packet has no event, but the end of the log or an error
     cdef bint ack_wanted  # the server expects an acknowledgement of the packet's event
     cdef bint paused  # the next event is left for the next call
-    cdef size_t payload_left  # bytes of a compressed transaction that have not arrived yet
-    cdef size_t limit  # bytes of the largest event that is kept
-    cdef size_t skip_left  # bytes of a skipped event that have not arrived yet
+    cdef size_t payload_left  # bytes of a compressed transaction that have not been read yet
+    cdef size_t limit  # bytes; larger events are skipped if `may_skip` allows it
+    cdef size_t skip_left  # bytes of a skipped event that have not been read yet
 
     # The Decoder overrides these.
     cdef int event(self, const uint8_t* p, size_t size) except -1

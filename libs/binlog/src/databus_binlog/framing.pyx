@@ -23,7 +23,7 @@ cdef size_t PIECE = PAYLOAD_PIECE
 cdef enum:
     LONGEST_PACKET = 0xFFFFFF  # a packet of this length continues in the next one
     KEPT_OF_SKIPPED = 64  # first bytes of a skipped event that are kept: enough to find its table
-    OUTPUT_LIMIT = 4 << 20  # bytes of output in one call; the rest of the input waits for the next call
+    OUTPUT_LIMIT = 4 << 20  # bytes of output after which the rest of the input waits for the next call
 
 cdef enum Status:
     EVENT = 0
@@ -129,7 +129,7 @@ cdef class Framer:
         return p - first
 
     cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
-        """Fast path: read a packet with one complete, ordinary event. Of any other read nothing and return 0."""
+        """Fast path: read a packet with one complete, ordinary event. Return its size, or 0 if it is another packet."""
         cdef size_t length
         if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
             return 0

@@ -22,7 +22,10 @@ class GtidSet(ABC):
 
     @staticmethod
     def parse(flavor: Flavor, text: str) -> GtidSet:
-        """Parse a server's text, for example that of `@@gtid_executed` or `@@gtid_binlog_pos`."""
+        """Parse a server's text, for example that of `@@gtid_executed` or `@@gtid_binlog_pos`.
+
+        Raises InvalidPosition if it is malformed.
+        """
         kind = MySqlGtidSet if flavor == "mysql" else MariaDbGtidPosition
         try:
             return kind.from_text(text)
@@ -230,7 +233,7 @@ class MariaDbGtidPosition(GtidSet):
     def minus(self, other: Self) -> Self:
         """Return the last transaction of each domain in which this position is ahead of the other.
 
-        It is also ahead in a domain if both last transactions have the same sequence number, but different servers.
+        It also counts as ahead if both last transactions have the same sequence number, but different servers.
         """
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():

@@ -71,7 +71,7 @@ def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) 
 
 
 def _read(cursor: Cursor) -> tuple[str, list[_Leg], bytes]:
-    """Read operation u8, path and, except for REMOVE, value: strings after their length-encoded lengths."""
+    """Read operation u8, path and, except for REMOVE, value. Length-encoded lengths precede path and value."""
     operation, path = "unknown operation", list[_Leg]()
     try:
         operation = _OPERATIONS[cursor.uint(1)]

@@ -22,8 +22,9 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
     The set contains the transactions executed before the offset. MariaDB computes it. MySQL has the set executed before
     the file; the file's transactions up to the offset are added to it.
 
-    Raises InvalidPosition for an offset inside a transaction. Also raises it if the server logs GTIDs now, but the next
-    transaction, or one before the offset in the file, was logged without a GTID: no set can contain that transaction.
+    Raises InvalidPosition if the offset is inside a transaction, if no event starts at it, or if the file is gone. Also
+    raises it if a MySQL server logs GTIDs now, but the next transaction, or one before the offset in the file, was
+    logged without a GTID: no set can contain that transaction.
     """
     async with connect(login) as session:
         await _require_between(session, file, offset)

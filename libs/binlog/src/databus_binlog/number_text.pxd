@@ -1,4 +1,4 @@
-"""Writes numbers as the server's canonical text. Each function writes into reserved room and returns the end.
+"""Writes numbers as the server's canonical text. The put_ functions write into reserved room and return the end.
 
 A DECIMAL is stored as in strings/decimal.c; the digits of a DOUBLE are laid out as by my_gcvt in strings/dtoa.cc.
 """

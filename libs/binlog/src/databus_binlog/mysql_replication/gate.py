@@ -97,7 +97,7 @@ class Gate:
     # --- events
 
     def _passes(self, event: bytes) -> bool:
-        """Return whether to pass an event on. Raises BinlogError if the library would lose or misread it."""
+        """Return whether to pass an event on. Raises BinlogError if it is damaged or the library can't read it."""
         try:
             return self._inspect(event)
         except (LookupError, ValueError, struct.error) as error:

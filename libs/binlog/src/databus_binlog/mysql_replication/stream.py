@@ -103,7 +103,7 @@ class Reader:
     """Reads with the library, in blocking calls.
 
     make_converter: called with the library's connection to the log; returns a Converter whose gate wraps it. The other
-    parameters are those of `Session.dump`.
+    parameters are the session's and those of `Session.dump`.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Reader:
         )
 
     def read(self) -> Events | None:
-        """Read a transaction, or a piece of one. Return None at the end of the log, or if `failure` is set."""
+        """Read a transaction, or a piece of one. Return None at the end of the log, and after a `failure`."""
         found: list[AnyEvent] = []
         tables: dict[str, TableMap] = {}
         images = 0
@@ -186,7 +186,7 @@ class Reader:
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
         """Open a connection for the library, which reads the log on the first one.
 
-        Raises Disconnected if the library connects again after a loss: it would start at the same GTID set again.
+        Raises Disconnected if the library connects again after a loss: a dump by GTID would restart at its first set.
         """
         self._connections += 1
         if self._connections > _MAX_CONNECTIONS:

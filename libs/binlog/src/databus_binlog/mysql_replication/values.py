@@ -154,9 +154,10 @@ def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any]
 
 
 def _labelled(column: ColumnMap, library_column: Any) -> Text:
-    """Convert the labels of ENUM and SET to numbers.
+    """Return a function that converts the label of an ENUM, or the labels of a SET, to the number.
 
-    The library reads labels that are not UTF-8 as empty, and long labels wrongly.
+    Raises Refused if the labels are ambiguous, or if the library has read them differently: it reads labels that are
+    not UTF-8 as empty, and long labels wrongly.
     """
     is_set = column.type == _T.SET
     labels = list(column.values or ())
@@ -173,7 +174,7 @@ def _labelled(column: ColumnMap, library_column: Any) -> Text:
 
 
 def _string(column: ColumnMap, library_column: Any) -> Text:
-    """Convert text, which the library has decoded with Python's codec, and binary strings.
+    """Return a function that converts text, which the library has decoded with Python's codec, or binary strings.
 
     Raises Refused if the codec may differ from the server.
     """
