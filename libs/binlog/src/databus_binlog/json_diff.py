@@ -126,7 +126,7 @@ def _enter(parent: _Container, leg: _Leg) -> _Container:
 
 
 def _insert(parent: _Container, leg: _Leg, text: str) -> None:
-    """Add a new member, or a cell before the one at `leg`."""
+    """Add a new member, or a cell at `leg`: before the one that is there, or at the end."""
     if isinstance(parent, list) and isinstance(leg, _Cell):
         parent.insert(leg.position(len(parent)), text)
     elif isinstance(parent, dict) and isinstance(leg, str) and leg not in parent:
@@ -136,7 +136,7 @@ def _insert(parent: _Container, leg: _Leg, text: str) -> None:
 
 
 def _split(text: str) -> _Container:
-    """Split an object or array into the texts of its members or cells."""
+    """Split an object or array into the texts of its members or cells. Raise LookupError for any other value."""
     if text[0] not in "{[":
         raise LookupError
     parts: list[Any] = []
