@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef Fault inflate_column(Buffer* out, const uint8_t* p, size_t size) noexcept nogil:
-    """Replace the content of `out` by a compressed column's value: inflated, or copied if the first byte at `p` is 0."""
+    """Replace the content of `out` by a compressed column's value: inflated, or copied if the byte at `p` is 0."""
     cdef int lengths
     out.size = 0
     if room(out, 1) == NULL:

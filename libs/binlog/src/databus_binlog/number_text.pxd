@@ -49,8 +49,8 @@ cdef inline char* put_signed(char* o, const uint8_t* p, int size) noexcept nogil
 cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     """Write the shortest digits that read back to the same bits, laid out as the server prints a DOUBLE.
 
-    Absolute values below 1e-15, except 0, and whole ones from 1e15 on are written with an exponent (`1.5e-16`, `1e15`),
-    all others without.
+    Apart from the sign, numbers below 1e-15 (but not 0), and whole numbers from 1e15 on, are written with an exponent
+    (`1.5e-16`, `1e15`), all others without.
     """
     cdef char[40] raw
     cdef char[24] digits
