@@ -13,8 +13,9 @@ from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
-#: When the changes in memory are larger than this, they are moved to the file. The bytes of the packed rows and of the
-#: statements count, and `_CHANGE_BYTES`. As Python objects, short values take up to twenty times as much memory.
+#: When the changes in memory are larger than this, they are moved to the file. Their size is that of their events'
+#: packed rows and of their statements, and `_CHANGE_BYTES` for each. As Python objects, short values take up to twenty
+#: times as much memory.
 _MEMORY_BYTES = 2**20
 #: bytes that count for each change besides those of its rows and its statement
 _CHANGE_BYTES = 500
@@ -30,7 +31,7 @@ class _Target(NamedTuple):
 
 
 class _Entry(msgspec.Struct, array_like=True):
-    """A change in the file, without the fields of its target."""
+    """A change in the file, without its `begin` and the fields of its target."""
 
     #: index in `TransactionBuffer._targets`
     target: int
@@ -65,7 +66,7 @@ class TransactionBuffer:
             self._file.close()
 
     def add(self, messages: Iterable[Message], size: int) -> None:
-        """Add the changes of one event; `size` is the size of the event's rows in bytes."""
+        """Add the changes that one route makes of an event; `size` is the size of the event's rows in bytes."""
         self._size += size
         for message in messages:
             self._in_memory.append(message)

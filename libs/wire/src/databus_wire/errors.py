@@ -1,4 +1,4 @@
-"""The error that the compiled code raises for packed rows."""
+"""The error that the compiled code raises for malformed packed rows."""
 
 
 class MalformedRows(Exception):

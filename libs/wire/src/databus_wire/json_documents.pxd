@@ -1,7 +1,7 @@
 """The fast path for JSON documents that are written as JSON strings: at most 64 levels, and no \\u escapes.
 
-The functions `after_…` return the end of a token at `p`, or NULL if there is no such token. A zero byte must follow the
-text.
+The functions `after_…` return the end of what they are named after, or NULL if it is not at `p`; there may be no space.
+A zero byte must follow the text.
 """
 
 from databus_wire.json_strings cimport UTF8_ESCAPES, put_escape
@@ -111,7 +111,7 @@ cdef inline bint is_simple_document(const char* p, const char* end) noexcept nog
 
 
 cdef inline char* put_document(const uint8_t* p, size_t size, char* o) noexcept nogil:
-    """Write a simple document without white space between its tokens; return the end.
+    """Write a simple document inside a JSON string, without white space between its tokens; return the end.
 
     `o` must have room for two bytes for each byte of the document, plus eight: `put_escape` always writes eight bytes.
     """

@@ -1,7 +1,7 @@
 """Fast paths for decimals, dates and times.
 
 The functions `read_…` and `is_…` return False, or -1, for a text that is not on their fast path and has to be converted
-in Python: a zero date, a year before 1, a number of more than 18 digits, malformed text. A zero byte must follow each
+in Python, e.g. a zero date, a year before 1, a number of more than 18 digits, malformed text. A zero byte must follow each
 text, because they read up to the first byte that does not fit.
 """
 
@@ -119,7 +119,7 @@ cdef inline bint read_unscaled(const char* text, const char* end, int64_t* numbe
 
 
 cdef inline bint is_short_decimal(const char* text, const char* end) noexcept nogil:
-    """Return whether a text is one to seven digits, a point and more digits, and its absolute value at least 0.1."""
+    """Return whether a decimal has one to seven digits, a point and more digits, and is at least 0.1 or at most -0.1."""
     cdef const char* point
     if text[0] == b"-":
         text += 1
@@ -156,7 +156,7 @@ cdef inline char* put_integer(int64_t number, char* o) noexcept nogil:
 
 
 cdef inline char* put_big_endian(int64_t number, char* o) noexcept nogil:
-    """Write an integer's shortest big-endian two's complement, as of Java's BigInteger, in base64; return the end."""
+    """Write an integer's shortest big-endian two's complement, like Java's BigInteger, in base64; return the end."""
     cdef uint8_t octets[8]
     cdef int i, skipped = 0
     for i in range(8):

@@ -145,7 +145,7 @@ cdef class RowWriter:
         return take_text(&self.out)
 
     cdef bint append_object(self, list other, bint nulls) except -1:
-        """Append the row as an object. With `other`, append only values that differ, and return whether any differs."""
+        """Append the row as an object. With `other`, append only values that differ; return False if none does."""
         cdef Py_ssize_t column
         cdef bint differs = other is None
         if other is not None:

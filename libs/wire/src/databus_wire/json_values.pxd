@@ -30,7 +30,7 @@ cdef enum Kind:  # see json_rows.pyi
 
 
 cdef inline bint is_fast(int kind, bytes value, int64_t* number) noexcept:
-    """Return whether a text is on the fast path of a kind; set the number to write for a kind from DECIMAL to TIME."""
+    """Return whether a text is on the fast path of a kind; set `number` for a kind from DECIMAL to TIME."""
     cdef const char* text = PyBytes_AS_STRING(value)
     cdef const char* end = text + PyBytes_GET_SIZE(value)
     if kind == Kind.DECIMAL:

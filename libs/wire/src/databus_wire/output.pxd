@@ -9,14 +9,14 @@ cdef enum:
     MAX_KEPT_CAPACITY = 64 << 10  # bytes: larger memory is not kept for the next text, because each table has a writer
 
 
-cdef struct Output:  # empty if all its bytes are zero
+cdef struct Output:  # zeroed memory is an empty text
     char* data
     size_t size  # bytes of text
     size_t capacity  # bytes of memory
 
 
 cdef inline char* room(Output* out, size_t size) except NULL:
-    """Return a pointer to write the next `size` bytes to. Pointers that were returned before become invalid."""
+    """Return a pointer to write the next `size` bytes to. Pointers that were returned before may become invalid."""
     if out.data == NULL or out.size + size > out.capacity:
         grow(out, out.size + size)
     return out.data + out.size
