@@ -1,8 +1,8 @@
 """Fast paths for decimals, dates and times.
 
 The functions `read_…` and `is_…` return False, or -1, for a text that is not on their fast path and has to be converted
-in Python, e.g. a zero date, a year before 1, a number of more than 18 digits, malformed text. A zero byte must follow each
-text, because they read up to the first byte that does not fit.
+in Python: for instance a zero date, a year before 1, a number of more than 18 digits, malformed text. A zero byte must
+follow each text, because they read up to the first byte that does not fit.
 """
 
 from databus_wire.base64 cimport put_base64
@@ -119,7 +119,7 @@ cdef inline bint read_unscaled(const char* text, const char* end, int64_t* numbe
 
 
 cdef inline bint is_short_decimal(const char* text, const char* end) noexcept nogil:
-    """Return whether a decimal has one to seven digits, a point and more digits, and is at least 0.1 or at most -0.1."""
+    """Return whether a decimal has one to seven digits, a point, more digits, and an absolute value of at least 0.1."""
     cdef const char* point
     if text[0] == b"-":
         text += 1

@@ -35,7 +35,10 @@ _PING = 5.0
 
 
 class DumpManager:
-    """The dumps, shared by the HTTP routes and the worker that takes them."""
+    """The dumps, shared by the HTTP routes and the worker that takes them.
+
+    Methods that use leases also raise the errors of `redis_errors`.
+    """
 
     def __init__(self, settings: Settings, store: DumpStore, leases: Leases) -> None:
         self._settings = settings
@@ -47,7 +50,8 @@ class DumpManager:
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
         """Accept a request for a dump of the published tables that match `patterns`; None: of all published tables.
 
-        The worker takes the dump later. Raises UnknownTables or PipelineNotStarted.
+        The worker takes the dump later. Raises UnknownTables, PipelineNotStarted, and the errors of `read_progress` and
+        `connect_pipeline_host`.
         """
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):
@@ -128,7 +132,7 @@ class DumpManager:
             self._deleting.discard(dump)
 
     async def work(self) -> None:
-        """Take requested dumps, the oldest first, forever. Raises RedisUnavailable."""
+        """Take requested dumps, the oldest first, forever; between dumps, check that Redis answers."""
         while True:
             while pending := self._oldest_pending():
                 with bound(dump=pending.id):

@@ -32,7 +32,7 @@ class Leases:
             await self._redis.ping()
 
     async def take(self, dump: str) -> str:
-        """Take a lease and return its id. The caller checks afterwards whether the dump can still be read."""
+        """Take a lease and return its id. The caller must check afterwards that the dump can still be read."""
         lease = secrets.token_hex(8)
         with redis_errors():
             await self._redis.set(self._key(dump, lease), b"", px=self._milliseconds)

@@ -6,7 +6,7 @@ Problem
 ├── UnknownLease         404  the lease does not exist or has expired
 ├── NotComplete          409  the dump cannot be read: it is not complete, or it is being deleted
 ├── InUse                409  the dump cannot be deleted now
-└── UnknownTables        422  a requested table does not exist, is not captured or is not published
+└── UnknownTables        422  a requested pattern matches no table that is captured and published
 
 Any other DatabusError (of the database, Redis or Kafka, or PipelineNotStarted) is a 503, with Retry-After unless it is
 fatal.
@@ -67,7 +67,7 @@ class InUse(Problem):
 
 
 class UnknownTables(Problem):
-    """A requested table cannot be dumped."""
+    """A requested pattern matches no table that is captured and published."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 

@@ -22,9 +22,10 @@ from databus_binlog.session import Session
 
 @asynccontextmanager
 async def connect_pipeline_host(source: Source, progress: Progress | None) -> AsyncIterator[tuple[str, Session]]:
-    """Log in to the host that the progress was read from, or to the first that answers if the progress names none.
+    """Log in to the server that the progress names, or to the first host that answers if the progress names none.
 
-    Raises SourceUnavailable, also while the reader is failing over to another host.
+    Yields the host and the session. Errors of the session leave the block as in `connect_source`. Raises
+    SourceUnavailable also while the reader is failing over to another host.
     """
     async with AsyncExitStack() as connections:
         yield await _find_host(source, progress.server if progress else "", connections)
@@ -54,7 +55,10 @@ async def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def server_errors(user: str, grant: str) -> Iterator[None]:
-    """Turn asyncmy's errors into the errors of a `Session`; `grant` is the privilege that the statements need."""
+    """Turn asyncmy's errors into those of a `Session`, or into SchemaMismatch if DDL changed a table.
+
+    `grant` is the privilege that the statements need.
+    """
     try:
         yield
     except MySQLError as error:

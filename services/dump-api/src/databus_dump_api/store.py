@@ -1,7 +1,7 @@
 """Dumps on disk: the folder `<root>/<id>` has `manifest.json` and the part files that it lists.
 
-A manifest is replaced atomically, and is on disk before a client can see the new state. After a crash, the next start
-marks a dump that was pending or running as failed, and completes a deletion.
+A manifest is replaced atomically, and is on disk before a client can see the new state. The next start marks
+a dump that was pending or running as failed, and completes a deletion.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class DumpStore:
     def open(self) -> None:
         """Read all manifests and clean up after a crash. Blocks; called once, before anything else.
 
-        Raises InvalidSettings if the folder is not writable, FatalError for a manifest that cannot be read.
+        Raises InvalidSettings if the folder is not writable, FatalError for a manifest that cannot be decoded.
         """
         self.require_writable()
         for folder in self._root.iterdir():

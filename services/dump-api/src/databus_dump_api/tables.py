@@ -1,6 +1,6 @@
 """Select the tables of a dump, apply their publishing rule, and detect changes of their definition.
 
-A dump contains exactly the columns, rows and value text that the rule of output `default` publishes for a table. So a
+A dump contains exactly the columns, rows and values that the rule of output `default` publishes for a table. So a
 dump cannot reveal data that the rule hides, and a table that this output does not publish is in no dump.
 """
 
@@ -24,7 +24,7 @@ WHERE t.table_schema = %s AND t.table_name = %s"""
 
 
 async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the published tables that match `patterns`; None: all of them. Raises UnknownTables."""
+    """Find the published tables that match `patterns`; None: all of them. Raises UnknownTables if one matches none."""
     published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):

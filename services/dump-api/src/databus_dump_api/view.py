@@ -61,7 +61,7 @@ class View:
     _user: str
 
     async def batches(self, select: Select) -> AsyncGenerator[list[Row], None]:
-        """Stream a table's rows in batches of about 64 KiB. DDL on the table waits until `release_table`."""
+        """Stream a table's rows in batches of about 64 KiB. DDL on the table waits at least until `release_table`."""
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "SAVEPOINT before_table")
             cursor = self._connection.cursor(SSCursor)
@@ -80,7 +80,7 @@ class View:
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Stop reading from the socket; asyncmy would buffer the rest of the table meanwhile."""
+        """Stop reading from the socket during the block; asyncmy would buffer the rest of the table."""
         transport = self._connection._transport  # asyncmy has no flow control of its own
         transport.pause_reading()
         yield

@@ -1,1 +1,1 @@
-"""Writes the events of the Redis stream to Kafka, exactly once."""
+"""Writes the events of the Redis stream to Kafka, by default exactly once."""

@@ -26,7 +26,7 @@ BATCH_BYTES = 960 * 1024
 _FILLING_BYTES = 16 * 2**20
 #: limit for the total size of the batches in flight
 _IN_FLIGHT_BYTES = 8 * 2**20
-#: An idempotent producer retries a batch forever. The publisher gives up after this time, and reconnects.
+#: An idempotent producer retries a batch forever. If nothing is confirmed for this time, the publisher reconnects.
 CONFIRM_SECONDS = 30
 _NS_PER_MS = 1_000_000
 
@@ -109,7 +109,10 @@ class Batches:
         self.raise_failure()
 
     async def wait_until_delivered(self, bytes_left: int = 0) -> None:
-        """Wait until at most `bytes_left` are in flight, whether delivery succeeds or not. Raises KafkaUnavailable."""
+        """Wait until at most `bytes_left` are in flight, whether delivery succeeds or not.
+
+        Raises KafkaUnavailable if Kafka confirms nothing for `CONFIRM_SECONDS`.
+        """
         with confirmed_in_time():
             while self._in_flight_bytes > bytes_left:
                 async with asyncio.timeout(CONFIRM_SECONDS):
@@ -138,7 +141,7 @@ class Batches:
             await self._submit(partition)
 
     async def _submit(self, partition: Partition) -> None:
-        self.raise_failure()  # aiokafka would only report that later calls are illegal
+        self.raise_failure()  # aiokafka's own error would only say that the call is illegal
         topic, number = partition
         batch = self._filling.pop(partition)
         size, records = batch.size(), batch.record_count()

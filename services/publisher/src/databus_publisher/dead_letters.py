@@ -1,4 +1,4 @@
-"""Changes that cannot be published go to the dead-letter topic, in the Kafka transaction they belong to."""
+"""Changes that cannot be published go to the dead-letter topic, with `exactly_once` in their Kafka transaction."""
 
 from databus import metrics
 from databus.dead_letters import DeadLetter

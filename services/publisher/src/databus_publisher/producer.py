@@ -40,7 +40,8 @@ class Producer(Batches, ABC):
     async def commit(self, progress: Progress) -> None:
         """Commit the records sent since the last commit, and the progress that they reach.
 
-        Raises KafkaUnavailable if Kafka does not confirm the commit in time; the records may be committed nevertheless.
+        Raises the error of a failed delivery. Raises KafkaUnavailable if Kafka does not confirm the commit in time; the
+        records may be committed nevertheless.
         """
 
     @abstractmethod
@@ -74,7 +75,7 @@ class Producer(Batches, ABC):
 
 
 class ExactlyOnce(Producer):
-    """Sends in Kafka transactions. Each starts with the first batch after a commit and ends with the next commit."""
+    """Sends in Kafka transactions. Each starts with its first batch and ends with a commit or an abort."""
 
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=True)
@@ -105,7 +106,7 @@ class ExactlyOnce(Producer):
         await self.commit(progress)
 
     async def abort(self) -> None:
-        """Abort the transaction."""
+        """Abort the transaction, if one is open."""
         self.discard()
         self.raise_failure()
         if self._open:

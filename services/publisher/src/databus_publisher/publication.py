@@ -1,6 +1,6 @@
 """Publish one generation (see `databus.pipe`): its events become records in Kafka.
 
-Kafka transactions end where source transactions end.
+Commits happen only between source transactions.
 """
 
 import asyncio

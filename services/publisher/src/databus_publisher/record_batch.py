@@ -10,7 +10,7 @@ from aiokafka.record.util import calc_crc32c
 from databus_wire.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
-#: producerId, producerEpoch, baseSequence, records (https://kafka.apache.org/documentation/#recordbatch)
+#: producerId, producerEpoch, baseSequence, number of records (https://kafka.apache.org/documentation/#recordbatch)
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 #: bytes that batchLength does not count: those of baseOffset and batchLength
 _UNCOUNTED = 12
