@@ -1,7 +1,7 @@
 """The fast path for JSON documents that are written as JSON strings: at most 64 levels, and no \\u escapes.
 
-The functions `after_…` return the end of what they are named after, or NULL if it is not at `p`; there may be no space.
-A zero byte must follow the text.
+The functions `after_…` return the end of what they are named after, or NULL if it is not at `p`; white space may be
+empty. A zero byte must follow the text.
 """
 
 from databus_wire.json_strings cimport UTF8_ESCAPES, put_escape
