@@ -1,4 +1,4 @@
-"""T29: Redis or Kafka is away on a busy database: memory stays bounded, nothing is lost, no service is treated as dead.
+"""T29: Redis or Kafka is away while rows are written: memory is bounded, no row is lost, the services count as alive.
 
 The limits are low, so the tests need not wait for minutes: they write many times what reader and Redis may hold.
 """
@@ -69,7 +69,7 @@ async def not_ready(pipeline: Pipeline, service: Service) -> None:
 
 
 async def arrived(pipeline: Pipeline, count: int) -> list[int]:
-    """Read the numbers of the rows that came: the lengths of their texts, less _ROW_BYTES."""
+    """Wait for this many rows and return their numbers: the lengths of their texts, less _ROW_BYTES."""
     lengths: list[int] = []
     partition = TopicPartition(f"{pipeline.name}.{pipeline.name}.t", 0)
     async with (

@@ -25,7 +25,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def stack(tmp_path: Path, kind: Kind) -> Iterator[Stack]:
-    """A database of the test's own, into whose binlog it may write."""
+    """A stack of the test's own: the test may write into the binlog of its database."""
     stack = Stack(tmp_path / "own", own=True)
     yield stack
     stack.stop(kind)
@@ -49,7 +49,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
 
 
 async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, flags: int = 0) -> str:
-    """Append an event to the server's binlog while the server is stopped; return its position."""
+    """Stop the server, append an event to its binlog, and start it again; return the event's position."""
     await asyncio.to_thread(stack.stop, kind)
     data = stack.home / kind / "data"
     log = data / (data / "binlog.index").read_text().split()[-1]
@@ -62,7 +62,7 @@ async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, fl
 
 
 async def stops(pipeline: Pipeline) -> str:
-    """Wait until the reader has stopped twice, and return its log."""
+    """Wait until the reader has stopped, start it again, wait until it has stopped again, and return its log."""
     await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
     pipeline.spawn("reader")
     await asyncio.to_thread(pipeline.wait_ended, "reader", 60)

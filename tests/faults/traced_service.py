@@ -13,7 +13,7 @@ from devstack.process import Process, spawn
 
 
 def launch(command: list[str], log: Path) -> Process:
-    """Start a service's program in this way; `devstack.process.spawn` starts it without."""
+    """Start a service's program through this file. A pipeline uses this in place of `devstack.process.spawn`."""
     return spawn([sys.executable, __file__, *command], log)
 
 

@@ -1,7 +1,8 @@
 """Writes a ledger to the server that is the primary at the time, and continues after each loss of a primary.
 
 If the answer to a COMMIT is lost, the complete transaction is repeated. The key of its first row is the transaction's
-number, so the repetition fails as a duplicate if the transaction was committed. Thus each is committed once.
+number, so the repetition fails as a duplicate if the transaction was committed. A repeated ALTER TABLE fails because
+the column exists. Thus each is committed once.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ class Writer:
         await self._disconnect()
 
     async def pause(self) -> None:
-        """Wait until the current transaction is committed, and begin no other one."""
+        """Wait until no transaction is open; none begins before `resume`."""
         self._go.clear()
         await self._idle.wait()
 
@@ -71,7 +72,7 @@ class Writer:
         self._go.set()
 
     def finish(self) -> None:
-        """Let `run` end after the current transaction."""
+        """Let `run` end after at most one more transaction."""
         self._stopping = True
         self._progress.set()
 

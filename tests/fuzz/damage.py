@@ -76,7 +76,10 @@ def damaged(rng: random.Random, event: bytes) -> bytes:
 
 
 def file(rng: random.Random) -> bytes:
-    """Return the head of a real binlog and some of its events: damaged, left out, repeated, reordered or cut off."""
+    """Return the start of a real binlog and some of its events, a few of them damaged, left out, repeated or reordered.
+
+    One file in ten is cut off.
+    """
     source = rng.choice([*FIXTURES.glob("*-binlog/*.bin")])
     head, *events = events_of(source.read_bytes())
     first = rng.randrange(len(events)) if events else 0
@@ -138,7 +141,7 @@ def assert_no_event_lost(data: bytes, found: list[Events], pending: bool, limit:
 
 
 def may_be_skipped(event: bytes, limit: int) -> bool:
-    """Return whether the decoder may return nothing for an event."""
+    """Return whether the decoder returns nothing for an event."""
     kind = event[4]
     return (
         kind in SKIPPED

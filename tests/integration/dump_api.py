@@ -59,7 +59,7 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
 
 
 class StartedHealth(Health):
-    """Sets `event` when the service is up: cancelled before, it would leave connections of aiokafka open."""
+    """Sets `event` when the service is up: a service cancelled earlier would leave connections of aiokafka open."""
 
     def __init__(self) -> None:
         super().__init__()

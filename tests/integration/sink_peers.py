@@ -31,7 +31,7 @@ Cells = dict[str, Any]
 
 
 def describe_table(name: str, *columns: str, key: Sequence[int] = (0,)) -> Table:
-    """Describe a table; a column is `name raw_type`. Labels of an ENUM or SET are taken from its type."""
+    """Return a table of schema shop; a column is `name raw_type`. Labels of an ENUM or SET are taken from its type."""
     described = []
     for name_and_type in columns:
         column, raw_type = name_and_type.split(" ", 1)

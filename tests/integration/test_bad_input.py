@@ -1,4 +1,4 @@
-"""Each error at the start is reported in one line that names the setting, with an exit code and without a traceback."""
+"""Each error that `--check` finds is reported in one line that names its cause, with an exit code and no traceback."""
 
 import asyncio
 import json
@@ -78,7 +78,7 @@ async def test_a_missing_grant_is_named(pipeline: Pipeline, account: str) -> Non
 
 @pytest.fixture
 async def poor_log(source: Server) -> AsyncIterator[Execute]:
-    """A server that logs statements and partial rows; its settings are restored afterwards."""
+    """A server that may log statements and partial rows; its settings are restored afterwards."""
     async with connected(source) as execute:
         await execute("SET GLOBAL binlog_format = 'MIXED'")
         await execute("SET GLOBAL binlog_row_image = 'MINIMAL'")

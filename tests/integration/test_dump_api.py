@@ -31,7 +31,7 @@ from integration.dump_api import Api, create_topic, path_of
 
 @pytest.fixture
 async def dump(api: Api, execute: Execute) -> dict[str, Any]:
-    """Take a dump of one table with one row."""
+    """The manifest of a dump of one table with one row."""
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (1)")
     return await api.take_dump()

@@ -53,7 +53,10 @@ async def test_t13_a_snapshot_is_consistent_and_exactly_at_its_position(api: Api
 
 
 async def transfer(source: Server, schema: str, started: asyncio.Event, stop: asyncio.Event) -> int:
-    """Move money between accounts and log each transaction's number, until `stop` is set."""
+    """Move money and log each transaction's number until `stop` is set; return the last number.
+
+    After the first transaction `started` is set.
+    """
     dice = random.Random(3)
     number = 0
     async with connected(source) as execute:
@@ -98,7 +101,7 @@ async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, e
 
 @asynccontextmanager
 async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
-    """Make commits wait two seconds between binlog and engine, as when a semi-synchronous replica does not answer."""
+    """Let the next commit wait two seconds between binlog and engine, for a missing semi-synchronous replica."""
     kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
     wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
     async with connected(mariadb) as execute:

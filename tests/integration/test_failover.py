@@ -105,7 +105,7 @@ async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pai
         f"database {address(server)}" for server in pair.servers
     ]
     await run(second, START[pair.kind])
-    # Its relay log has the rest: after a while it has caught up, without an operator.
+    # The rest is in its relay log, so it catches up although the first server does not run.
     assert (await go_on(progress, first, second, patience=30))[0] == address(second)
 
 
@@ -118,7 +118,7 @@ async def test_t18_a_server_whose_log_was_reset_is_refused(pair: Pair) -> None:
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
-    # The reset is detected even if the file is longer than before, unless an event starts at the progress's offset.
+    # A new log that is longer and has the same GTIDs is refused, too, unless an event starts at the progress's offset.
     for number in range(3, 60):
         await run(first, f"INSERT INTO shop.t VALUES ({number})")
     place = msgspec.structs.replace(progress.position, offset=progress.position.offset + 1)
@@ -143,8 +143,8 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # With the second server's progress the first server is refused, too. It must have written more than the second:
-    # a position of MariaDB has only the last GTID.
+    # With the second server's progress the first server is refused, too. On MariaDB it would only count as behind if it
+    # had not written more than the second: a GTID position has only the last GTID of a domain.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 

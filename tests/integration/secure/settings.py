@@ -11,7 +11,7 @@ Section = dict[str, Any]
 
 
 def but(section: Section, **changed: Any) -> Section:
-    """Return a copy of a section with these values; a dict changes values of a section in it."""
+    """Return a copy of a section with these values; a dict is merged into the subsection of that name."""
     section = copy.deepcopy(section)
     for key, value in changed.items():
         section[key] = section.get(key, {}) | value if isinstance(value, dict) else value

@@ -110,7 +110,7 @@ async def test_the_sink_fills_the_lake_and_writes_no_secret_there_and_names_a_wr
         assert not any(secret in path.read_bytes() for path in written)
 
         # Now the lake has a checkpoint. The sink still asks Kafka for the earliest offsets before it starts Spark's
-        # query, and Kafka refuses this request.
+        # query, and Kafka refuses access.
         wrong, setting = (
             (but(section, sasl={"password": "wrong"}), "kafka.sasl.password")
             if "sasl" in section

@@ -30,7 +30,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def section(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The section `redis` for a Redis that requires a certificate and a password."""
+    """The section `redis` for a TLS port that requires a certificate, and an account with a password."""
     stack, (port,) = Stack(tmp_path_factory.mktemp("redis"), own=True), free_ports(1)
     server, ca, client = (str(authority.folder / f"{name}.pem") for name in ("server", "ca", "client"))
     files = ["--tls-cert-file", server, "--tls-key-file", server, "--tls-ca-cert-file", ca]
