@@ -1,8 +1,8 @@
 """Writes a ledger to the server that is the primary at the time, and continues after each loss of a primary.
 
 If the answer to a COMMIT is lost, the complete transaction is repeated. The key of its first row is the transaction's
-number, so the repetition fails as a duplicate if the transaction was committed. A repeated ALTER TABLE fails because
-the column exists. Thus each is committed once.
+number, so the repetition fails as a duplicate if the transaction was committed. A repeated ALTER TABLE fails if the
+column exists. Thus each is committed once.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A third party's format: a record per row; records of begin and end, in the tables' topics and in one of its own."""
+"""A third party's format: a record per row; records of begin and end, in the route's topic and in one of its own."""
 
 from collections.abc import Iterable
 

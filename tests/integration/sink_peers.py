@@ -1,4 +1,4 @@
-"""What tests of the sink need: a publisher, a server of dumps with dump-api's routes, and a reader of the lake."""
+"""What tests of the sink need: a publisher, a server of dumps in place of dump-api, and a reader of the lake."""
 
 import asyncio
 import hashlib
@@ -47,7 +47,7 @@ class SamplePublisher:
     def __init__(self, name: str, bootstrap: str) -> None:
         self.name = name
         self.position = Position(file="mysql-bin.000009", offset=100)
-        #: topic → partition → offset after the last record, as in a manifest
+        #: topic → partition → offset after the last record, in the form of a manifest's `kafka_offsets`
         self.offsets: dict[str, dict[int, int]] = {}
         self._topics: list[str] = []
         self._bootstrap = bootstrap
@@ -103,7 +103,7 @@ class SamplePublisher:
 
 
 class DumpServer:
-    """Serves dumps from a folder with dump-api's routes."""
+    """Serves dumps from a folder, by those routes of dump-api that the sink uses."""
 
     def __init__(self, folder: Path, pipeline: str) -> None:
         self.folder = folder
@@ -199,7 +199,7 @@ async def serving(dumps: DumpServer) -> AsyncIterator[str]:
 
 
 def read(path: Path, query: str = "SELECT * FROM t") -> list[Cells]:
-    """Read a lake table with delta-rs; a row is column → value."""
+    """Query a lake table, as `t`, with delta-rs; a row is column → value."""
     batch = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
     columns = [column.to_pylist() for column in batch.columns]
     return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
