@@ -105,7 +105,7 @@ async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pai
         f"database {address(server)}" for server in pair.servers
     ]
     await run(second, START[pair.kind])
-    # The rest is in its relay log, so it catches up although the first server does not run.
+    # The rest is in the second server's relay log, so it catches up although the first does not run.
     assert (await go_on(progress, first, second, patience=30))[0] == address(second)
 
 
