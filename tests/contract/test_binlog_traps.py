@@ -1,4 +1,4 @@
-"""Traps for a reader of binlogs: settings that change while it reads, and events that few servers write.
+"""Traps for a reader of binlogs, such as settings that change while it reads, and events that few servers write.
 
 A number like t19 in the name of a test, here or elsewhere, is that of a trap: a case that readers of binlogs often get
 wrong. The trap is described at its tests.
@@ -48,7 +48,7 @@ async def images(stream: EventStream, count: int) -> list[tuple[TableMap, list[V
 
 # --- T1: a compressed transaction is larger than a packet, or its content is larger than the memory
 
-#: a program that prints the number of row images, and by how many MiB its memory grew
+#: a program that prints the number of row images, and by how many MiB its peak memory grew
 READER = """
 import asyncio, sys
 from databus_binlog import Login, Position
@@ -275,7 +275,7 @@ async def test_t7_a_table_without_names_is_described_again_after_ddl(own, admin,
 
 @only_mariadb
 async def test_t12_hidden_hash_columns_are_left_out(own, admin, schema, execute):
-    """For each unique index on a TEXT or BLOB, MariaDB adds a column with a hash after the table's columns."""
+    """For each unique index on a whole TEXT or BLOB, MariaDB adds a column with a hash after the table's columns."""
     start = await admin.current_position()
     columns = "db_row_hash_1 BIGINT UNSIGNED PRIMARY KEY, a TEXT, b BLOB"
     await execute(f"CREATE TABLE t ({columns}, UNIQUE (a), UNIQUE (b, a))")

@@ -29,7 +29,7 @@ def source(own: Server) -> Server:
 
 
 class RenewingProxy:
-    """Forwards a client's connection to a server. Renews the keys before each piece that it forwards to the client."""
+    """Forwards a client's connection to a server. Before each piece for the client, it renews the keys of that side."""
 
     def __init__(self, server: Server, certificate) -> None:
         self._server = server

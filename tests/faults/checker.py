@@ -18,7 +18,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Violation(AssertionError):
-    """A change is lost, repeated, out of order or wrong, or its transaction was split."""
+    """A change is lost, repeated, out of order or wrong, its transaction was split, or a key's position does not grow.
+
+    For `Checker.compare`: a table differs from the database's.
+    """
 
 
 class Stuck(AssertionError):
@@ -109,7 +112,7 @@ class Checker:
         self.messages += 1
 
     def _apply(self, change: Change) -> None:
-        """Apply the change to our table, and count it."""
+        """Apply the change to our table, and count changes of rows. Raises Violation if a checksum is wrong."""
         table = self._tables[change.book.name]
         if change.column:
             for row in table.values():
@@ -128,7 +131,10 @@ class Checker:
             self.transactions += 1
 
     def _check_whole(self, partition: TopicPartition, offset: int, change: Change, where: str) -> None:
-        """Verify that Kafka did not commit inside a source transaction; a commit takes an offset."""
+        """Verify that Kafka did not commit inside a source transaction; a commit takes an offset.
+
+        With a single partition, also verify that the transaction is complete before the next one begins.
+        """
         transaction = change.book.writer, change.transaction
         before, previous = self._last.get(partition, (offset, transaction))
         self._last[partition] = offset, transaction
@@ -168,7 +174,7 @@ def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
 
 
 def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
-    """Accept this change if it is the expected next one. Raises Violation with the difference."""
+    """Remove and return the next expected change. Raises Violation unless it is this change."""
     if not book.expected:
         raise Violation(f"{where}: {book.name}: {action} {_told(images)} came, which was not written, or came before")
     change = book.expected.popleft()

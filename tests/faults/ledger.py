@@ -1,4 +1,4 @@
-"""A ledger that is written while things break: every change is known, numbered, and carries a checksum.
+"""A ledger that is written while things break: every change is known, and every new image has a number and a checksum.
 
 Each writer has tables of its own and one connection, so it knows the order of every table's changes:
 
@@ -74,7 +74,7 @@ class Book:
         return Change(self, transaction, "delete", (self.rows.popleft(),))
 
     def add_column(self, transaction: int) -> Change | None:
-        """Add a column, which all rows have from then on; None when there are enough."""
+        """Add a column, which all rows have from then on. Returns None if there are enough already."""
         if len(self._columns) == _MOST_COLUMNS:
             return None
         number = len(self._columns)

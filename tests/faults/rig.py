@@ -62,7 +62,7 @@ class Rig:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run services, writers and the checker."""
+        """Run services, writers and the checker. After the block, wait for all messages and compare the tables."""
         try:
             await self._prepare()
             async with asyncio.TaskGroup() as tasks:

@@ -44,7 +44,7 @@ class Storm:
 
 
 def drawn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
-    """Draw faults for ever, every kind once before any is repeated."""
+    """Draw faults for ever, in rounds: each round has every kind once."""
     while True:
         yield from random.sample(kinds, len(kinds))
 

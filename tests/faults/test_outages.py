@@ -1,4 +1,4 @@
-"""What services log while a dependency is away, when they are fenced and when they stop: everything once."""
+"""What services log while a dependency is away, when one is fenced and when they stop, and what they never log."""
 
 import asyncio
 import secrets
@@ -42,7 +42,7 @@ class Rig:
         return (await asyncio.to_thread(self.pipeline.get, service, "/readyz")).is_success
 
     async def until_tried(self, service: Service, dependency: str, times: int) -> None:
-        """Wait until a service has failed to reach a dependency this many times."""
+        """Wait until a service has failed to reach a dependency this many times; then it must not be ready."""
 
         async def tried() -> bool:
             tries = self.logged(service, LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_RETRIED)

@@ -1,4 +1,4 @@
-"""T21: a large row or transaction needs little memory, and the rows after it are published."""
+"""T21: large rows and transactions need little memory, and the rows after a large row are published."""
 
 import asyncio
 import json
