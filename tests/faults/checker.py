@@ -20,7 +20,7 @@ _decode = msgspec.json.Decoder().decode
 class Violation(AssertionError):
     """A change is lost, repeated, out of order or wrong, its transaction was split, or a key's position does not grow.
 
-    For `Checker.compare`: a table differs from the database's.
+    `Checker.compare` also raises it if a table differs from the database's.
     """
 
 

@@ -1,4 +1,4 @@
-"""What services log while a dependency is away, when one is fenced and when they stop, and what they never log."""
+"""What services log while a dependency is away, when they are fenced or stop, and what they never log."""
 
 import asyncio
 import secrets
