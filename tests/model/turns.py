@@ -19,7 +19,8 @@ class Fate(Enum):
     UNHEARD = "unheard"
     #: the server executes the request, and the answer is lost
     UNANSWERED = "unanswered"
-    #: as UNANSWERED, but the client retries, maybe much later, and gets the second answer
+    #: as UNANSWERED, but the client retries, maybe much later, and gets the second answer; if it never retries, as
+    #: ANSWERED
     REPEATED = "repeated"
 
 
@@ -30,7 +31,10 @@ def turn() -> Generator[None, Fate, Fate]:
 
 
 async def request(effect: Callable[[], Answer], failure: Exception, *, repeats: bool = False) -> Answer:
-    """Send a request to a server. `repeats`: the client may retry it, and the server cannot detect that."""
+    """Send a request to a server; return the answer, or raise `failure` if none arrives.
+
+    repeats: the client may retry the request, and the server cannot detect that.
+    """
     fate = await turn()
     if fate is Fate.UNHEARD:
         raise failure

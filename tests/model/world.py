@@ -43,7 +43,7 @@ class World:
         self._replace(actors, place, None)
 
     def run(self, actor: Actor | None, turns: int = 1, fate: Fate = Fate.ANSWERED) -> None:
-        """Let an actor send this number of requests. Only the last one has this fate."""
+        """Let an actor send this number of requests: the last one with this fate, the others answered."""
         for left in range(turns, 0, -1):
             if actor is None or actor.error:
                 return
@@ -53,7 +53,7 @@ class World:
                 self.verify()
 
     def run_all(self, turns: int) -> None:
-        """Let all actors send this number of requests, in turn. Start reader 0 and publisher 0 if they do not run."""
+        """Let each actor send this number of requests, in turn. Start reader 0 and publisher 0 if they do not run."""
         for _ in range(turns):
             if self.publishers[0] is None or self.publishers[0].error:
                 self.start_publisher(0)
@@ -89,7 +89,7 @@ class World:
             self._seen += 1
 
     def drain(self) -> None:
-        """Verify that everything is published once the faults stop, whatever state earlier actors left."""
+        """Verify that everything is published after the faults have stopped, whatever state earlier actors left."""
         if len(self.source.rows) % 2:
             self.source.rows.append(0)  # the second host catches up
         self.start_reader(0)

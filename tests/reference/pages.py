@@ -18,7 +18,7 @@ class Page(NamedTuple):
 def generated(name: str, source: str, part: str) -> Page:
     """Return a page whose generated part, between the two comments that mark it, is replaced by `part`.
 
-    `source` is the file that the part is made from, as the first of these comments names it.
+    `source` is the file or folder that the part is made from, as the first of these comments names it.
     """
     path, begin = _FOLDER / name, f"<!-- made by `make docs` from {source} -->\n"
     before, rest = path.read_text().split(begin)

@@ -13,7 +13,7 @@ from databus.settings import Settings
 from databus.settings.rules import Rule
 from reference.pages import Page, generated
 
-#: for a setting or a key of a rule, the section that describes it in detail
+#: for a setting or a key of a rule, the page or section that describes it in detail
 LINKS = {
     "reader.engine": "[the second engine](#the-second-engine)",
     "source.hosts": "[failover](../guide/failover.md)",
@@ -37,9 +37,9 @@ _KINDS: dict[object, str] = {bool: "`true` or `false`", dict: "mapping", int: "i
 
 
 class Setting(NamedTuple):
-    """A setting of the configuration file."""
+    """A setting of the configuration file, or a key of a mapping in it."""
 
-    #: `section.name`
+    #: name after those of the sections that contain it: `source.tls.ca_file`
     key: str
     #: the model's field
     field: FieldInfo
@@ -57,7 +57,7 @@ def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
 
 
 def without_none(annotation: Any) -> Any:
-    """Return an annotation without `| None`."""
+    """Return an annotation without `| None`, if that leaves a single type; otherwise the annotation itself."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     kinds = [kind for kind in get_args(annotation) if kind is not NoneType]

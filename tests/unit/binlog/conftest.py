@@ -96,7 +96,7 @@ def decode(wire: Wire) -> Callable[..., Events]:
 
 @pytest.fixture
 def value_of(wire: Wire, decode: Callable[..., Events]) -> Callable[..., bytes | None]:
-    """Decode one value of a table with one column; the column's type, its metadata and the value are hexadecimal."""
+    """Decode the value of a table with one column; type, metadata, value and optional metadata are hexadecimal."""
 
     def run(kind: str, metadata: str, value: str, extra: str = "") -> bytes | None:
         [rows] = decode(wire.table(kind, metadata, extra), wire.inserted("00" + value))

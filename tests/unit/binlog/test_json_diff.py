@@ -22,7 +22,7 @@ def diff(operation: int, path: str, value: str = "") -> bytes:
 
 
 def applied(before: str, *diffs: bytes) -> str:
-    """Apply diffs; their values are text already, so `bytes` converts them."""
+    """Apply diffs. Their values are text already, so `bytes` replaces the conversion of binary JSON."""
     return apply_diffs(before.encode(), b"".join(diffs), bytes).decode()
 
 
@@ -131,7 +131,7 @@ SCALARS = (None, True, 0, -7, 2**64 - 1, 1.5, "", 'é"\\\n\x01\x7f', "x" * 300)
 
 
 def text(value) -> str:
-    """Return a Python value as the server prints it as JSON."""
+    """Return the JSON text that the server prints for a Python value."""
     if isinstance(value, dict):
         members = sorted(value.items(), key=lambda member: (len(member[0].encode()), member[0].encode()))
         return "{" + ", ".join(f"{text(name)}: {text(child)}" for name, child in members) + "}"

@@ -94,7 +94,7 @@ def test_every_kind_of_rows_is_limited(wire, decode, table, blob, kind, action):
 
 
 def streams(wire, events: list[bytes]) -> dict[str, tuple[bytes, dict[str, object]]]:
-    """Return a log's bytes, and the decoder's options for them, in each form in which a log can arrive."""
+    """For each form in which a log can arrive, return its bytes and the decoder's options for them."""
     head = wire.head()
     return {
         "packets": (wire.packets(head, *events), {}),
@@ -206,7 +206,7 @@ def test_a_statement_above_the_limit_is_an_error_before_all_of_it_has_arrived(wi
 
 
 def zipped(data: bytes) -> bytes:
-    """Return compressed data as MariaDB writes it."""
+    """Compress data as MariaDB does."""
     return b"\x82" + len(data).to_bytes(2, "big") + zlib.compress(data)
 
 

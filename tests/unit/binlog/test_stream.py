@@ -46,7 +46,7 @@ def receive(stream: EventStream, data: bytes) -> None:
 
 
 def compressed(wire, rows: int) -> bytes:
-    """Return a transaction with rows of 1 KB, which zstd has compressed to almost nothing."""
+    """Return a TRANSACTION_PAYLOAD event with rows of 1 KB, which zstd has compressed to almost nothing."""
     events = wire.table("fc", "02", "02013f"), wire.inserted("00 e803" + "78" * 1000)
     return wire.event(40, b"\0" + zstandard.compress(b"".join(map(wire.bare, events)) * rows))
 

@@ -60,7 +60,7 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
         ("TRUNCATE TABLE club.member", ["truncate club.member"]),
         ("truncate club.guest", NOTHING),
         ("create table", NOTHING),
-        # renames, which are published for the old and the new name
+        # renames, which are published for each captured name, old or new
         ("rename table a to club.b, club.d to if", ["alter shop.a", "alter shop.if"]),
         ("RENAME TABLE a TO _a, _b TO a", ["alter shop.a", "alter shop._a", "alter shop._b"]),
         ("alter table club.new rename to club.member", ["alter club.member"]),
