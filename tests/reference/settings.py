@@ -117,7 +117,7 @@ def _default(field: FieldInfo) -> str:
     if value in (None, "", ()) or "by default" in (field.description or ""):
         return "–"
     if field.title in _UNITS:
-        # in the largest unit in which it is a whole number greater than 1: 60s, not 1m
+        # in the largest unit in which it is a whole number from 2 to 1999: 60s, not 1m
         units = _UNITS[field.title].items()
         return next(f"`{value / size:g}{unit}`" for unit, size in units if value / size in range(2, 2000))
     return f"`{json.dumps(value) if isinstance(value, list | dict | bool) else value}`"
