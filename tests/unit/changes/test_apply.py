@@ -100,7 +100,7 @@ def test_table_names_are_not_case_sensitive_on_a_server_that_folds_them() -> Non
     assert [column.name for column in table.columns] == ["a", "b", "C"]
 
 
-def test_with_explicit_defaults_for_timestamp_off_a_timestamp_is_not_null() -> None:
+def test_with_explicit_defaults_for_timestamp_off_a_timestamp_without_null_is_not_null() -> None:
     old = Dialect(flavor="mysql", integer_widths=True, explicit_timestamps=False)
     (table,) = applied("CREATE TABLE u (a TIMESTAMP, b TIMESTAMP NULL, c INT)", dialect=old).tables.values()
     assert table is not None
