@@ -89,7 +89,7 @@ async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_hi
 
 
 async def test_t17_a_server_that_would_skip_a_transaction_without_gtid_is_refused(pair: Pair) -> None:
-    """Asked by GTIDs, a server begins with the newest file before which the reader lacks no GTID."""
+    """Asked by GTID, MySQL begins with the newest file before which no GTID is lacking; row 2 is in an older one."""
     first, _ = pair.servers
     await run(pair.replica, "STOP REPLICA")
     progress = await read_to_the_end(first)

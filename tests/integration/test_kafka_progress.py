@@ -39,7 +39,7 @@ async def send(producer: AIOKafkaProducer, settings: Settings, transaction: int)
 
 async def test_a_pipeline_without_a_topic_has_no_progress_and_gets_no_topic(settings: Settings) -> None:
     assert await read_progress(settings) is None
-    # With `to_end` the caller has just created the topic: if it is unknown, that must not look like a first start.
+    # With `to_end` the topic must exist: if Kafka does not know it yet, that must not look like a first start.
     with pytest.raises(KafkaUnavailable):
         await read_progress(settings, to_end=True)
     assert await read_progress(settings) is None

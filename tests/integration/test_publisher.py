@@ -29,7 +29,7 @@ from databus_messages.formats.base import Change, Record
 from databus_messages.formats.databus import Databus
 from integration.publisher_in_process import ITEMS, TIME, Publisher, Run
 
-#: max.message.bytes of topics in these tests
+#: max.message.bytes of the topics that `consume` creates
 LIMIT = 20_000
 
 

@@ -26,7 +26,7 @@ SERVICES: tuple[Service, ...] = ("reader", "publisher")
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Servers of the module's own: its Redis may be killed."""
+    """A stack of the module's own, for a Redis that may be killed."""
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     yield stack
     stack.stop("redis")

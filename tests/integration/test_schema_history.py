@@ -14,7 +14,7 @@ from databus import names
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline
 
-#: settings with which a server logs the least about columns
+#: values of binlog_row_metadata with which servers log the least about columns
 LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}
 
 
@@ -62,7 +62,7 @@ async def stop(pipeline: Pipeline) -> None:
 
 
 def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the inserted rows, each as column name → text, without NULLs."""
+    """Return the inserted rows, each as column name → text, without NULLs and empty texts."""
     return [
         {column["Name"]: cell.decode() for column, cell in zip(message["Table"]["Columns"], row, strict=True) if cell}
         for message in messages
@@ -105,7 +105,7 @@ async def test_rows_with_every_kind_of_column_are_published_exactly(
 async def test_columns_that_only_mariadb_has_are_read_with_the_history(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Among them: temporal types from before 10.1, whose fraction digits are not logged; a hidden hash column."""
+    """Among them: temporal types from before 10.1, whose precision is not logged; a hidden hash column."""
     start(pipeline)
     async with connected(source) as run:
         await run("SET GLOBAL mysql56_temporal_format = OFF")

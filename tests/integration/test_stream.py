@@ -124,7 +124,7 @@ async def test_a_pipeline_resumes_where_it_was_stopped(
 async def test_rows_arrive_exactly_once_though_both_services_are_killed(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Every row carries the next number, every transaction two of them; the last row marks the end."""
+    """Each row has the next number. Each transaction has two rows, except the last, which has one."""
     await execute("CREATE TABLE ledger (n INT PRIMARY KEY, text VARCHAR(100))")
     start(pipeline)
     disturbed = asyncio.Event()

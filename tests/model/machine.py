@@ -15,7 +15,7 @@ _turns = st.integers(0, 20)
 #: events in an entry
 _sizes = st.integers(1, 5)
 _fates = st.sampled_from(Fate)
-#: limit for the source's transactions at the start of a story; later steps may double their number
+#: limit for the source's transactions at the start of a story; for the whole story it is twice as high
 _TRANSACTIONS = 8
 #: turns before the source has transactions; 20 are usually enough to commit the first progress
 _start_turns = st.sampled_from([20, 5, 20, 20])
@@ -90,7 +90,10 @@ class HandOverAtLeastOnce(HandOver):
 
 
 def explore(machine: type[RuleBasedStateMachine], stories: int, *, steps: int = 50, shrink: bool = True) -> None:
-    """Try this number of stories, the same ones in every run. Raises Violated, with the story in a note."""
+    """Try this number of stories, the same ones in every run.
+
+    Raises Violated, with the story in a note; with `shrink`, it may be an ExceptionGroup of several.
+    """
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(
         machine,

@@ -41,7 +41,7 @@ class MemoryKafka:
         return self.commits[-1].progress if self.commits else None
 
     def begin_epoch(self) -> int:
-        """Handle InitProducerId: from now on, earlier epochs are fenced."""
+        """Handle InitProducerId: abort the open transaction, and fence earlier epochs from now on."""
         if self.aborts:
             self._open = []
         self.epoch += 1
