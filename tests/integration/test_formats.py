@@ -28,7 +28,7 @@ _ROUTES: dict[str, dict[str, object]] = {
 
 @pytest.fixture
 async def read(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, kafka: Server) -> Read:
-    """Publish some changes in these formats; returns a function that reads the first records of a topic."""
+    """Publish some changes in all formats of `_ROUTES`; returns a function that reads the first records of a topic."""
     own = {"prefix": f"dbz-{schema}", "ddl_kafka_topic": f"ddl-{schema}"}
     routes = [
         {"match": ["*.*"], "output": name, "format": name, "topic": f"{{name}}.{name}"}

@@ -41,7 +41,8 @@ async def test_a_pipeline_begins_at_a_position(
     spawn(pipeline)
     consumer = await changes(f"{pipeline.name}.{schema}.t")
     assert await next_ids(consumer, 2) == [2, 3]
-    # The progress's GTID set includes what was executed before `here`, so a reader that resumes by it repeats nothing.
+    # After a start by GTIDs the reader also resumes by GTIDs. The progress's set includes what was executed before
+    # `here`, so nothing is repeated.
     await asyncio.to_thread(pipeline.kill, "reader")
     await execute("INSERT INTO t VALUES (4)")
     pipeline.spawn("reader")

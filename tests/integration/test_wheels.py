@@ -122,7 +122,7 @@ def test_the_installed_reader_names_the_package_of_a_missing_engine(install: Ins
 @pytest.mark.parametrize(
     "member", [member for member in LIBRARIES if (member / "setup.py").exists()], ids=lambda member: member.name
 )
-def test_a_source_distribution_can_be_compiled_elsewhere(member: Path, tmp_path: Path) -> None:
+def test_a_source_distribution_has_all_sources_and_no_generated_code(member: Path, tmp_path: Path) -> None:
     copy = tmp_path / member.name
     shutil.copytree(member, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__"))
     sources = {str(file.relative_to(copy)) for file in copy.rglob("*.*") if file.suffix not in {".cpp", ".md"}}
