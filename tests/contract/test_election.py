@@ -157,8 +157,7 @@ async def start(storage: Storage) -> AsyncIterator[Start]:
         replicas.append(Replica(storage.lease(lease) if isinstance(lease, str) else lease))
         return replicas[-1]
 
-    async with asyncio.timeout(20):
-        yield start
+    yield start
     for replica in replicas:
         replica.task.cancel()
         with suppress(asyncio.CancelledError, LeadershipLost):

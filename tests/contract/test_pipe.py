@@ -223,5 +223,8 @@ async def test_everything_but_appending_works_when_redis_has_no_memory_left(
         assert await reader.backlog() == 0
         await publisher.open(START)
         assert await reader.claim() == START
+        await reader.retire()
+        with pytest.raises(GenerationLost):
+            await publisher.trim()
     finally:
         await redis.config_set("maxmemory", 0)

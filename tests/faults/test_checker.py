@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -47,6 +48,10 @@ def _record(offset: int, position: int, change: Change) -> SimpleNamespace:
     )
 
 
+def _wrong(change: Change) -> Change:
+    return replace(change, images=(*change.images[:-1], change.images[-1] | {"text": "other"}))
+
+
 def test_undamaged_messages_are_accepted() -> None:
     tape = Tape()
     tape.play(tape.changes)
@@ -60,10 +65,11 @@ def test_undamaged_messages_are_accepted() -> None:
         (lambda all_: all_[:40] + all_[41:], "lost|missing"),
         (lambda all_: [*all_[:40], all_[39], *all_[40:]], "doubled|not written"),
         (lambda all_: [*all_[:40], all_[41], all_[40], *all_[42:]], "lost|wrong|missing"),
+        (lambda all_: [*all_[:40], _wrong(all_[40]), *all_[41:]], "wrong"),
         (lambda all_: all_[21:], "lost"),
         (lambda all_: all_ + all_[-1:], "not written, or came before"),
     ],
-    ids=["lost", "doubled", "swapped", "a transaction lost", "doubled at the end"],
+    ids=["lost", "doubled", "swapped", "wrong", "a transaction lost", "doubled at the end"],
 )
 def test_damage_is_noticed(damage: Damage, message: str) -> None:
     tape = Tape()

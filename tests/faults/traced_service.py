@@ -18,7 +18,11 @@ def launch(command: list[str], log: Path) -> Process:
 
 
 def _write_tasks(_number: int, _frame: FrameType | None) -> None:
-    for task in asyncio.all_tasks():
+    try:
+        tasks = asyncio.all_tasks()
+    except RuntimeError:  # the event loop does not run yet
+        return
+    for task in tasks:
         sys.stderr.write(f"{task.get_name()}:\n")
         sys.stderr.writelines(f"  {frame}\n" for frame in _frames(task.get_coro()))
     sys.stderr.flush()

@@ -11,7 +11,7 @@ from model.rules import LEFT_OUT, without
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stories", type=int, default=2000, help="number of stories (2000)")
-    parser.add_argument("--steps", type=int, default=50, help="steps of each story, faults included (50)")
+    parser.add_argument("--steps", type=int, default=50, help="most steps of a story, faults included (50)")
     parser.add_argument("--without", nargs="+", default=[], choices=LEFT_OUT, help="rules to leave out", metavar="RULE")
     parser.add_argument("--at-least-once", action="store_true", help="search without Kafka's transactions")
     options = parser.parse_args()
@@ -19,7 +19,7 @@ def main() -> None:
     begin = time.monotonic()
     with without(*options.without):
         explore(HandOverAtLeastOnce if options.at_least_once else HandOver, options.stories, steps=options.steps)
-    print(f"{options.stories} stories of {options.steps} steps in {time.monotonic() - begin:.0f} s: no violation")
+    print(f"{options.stories} stories of up to {options.steps} steps in {time.monotonic() - begin:.0f} s: no violation")
 
 
 if __name__ == "__main__":

@@ -67,9 +67,6 @@ class Store:
         self.last_ids[key] = number
         return entry_id
 
-    def _xdel(self, key: bytes, entry_id: bytes) -> int:
-        return int(self.streams.get(key, {}).pop(_number(entry_id), None) is not None)
-
     def _xtrim(self, key: bytes, _minid: bytes, _exactly: bytes, entry_id: bytes) -> int:
         stream = self.streams.get(key, {})
         gone = [number for number in stream if number < _number(entry_id)]
@@ -92,9 +89,6 @@ class MemoryRedis:
     def flush(self) -> None:
         """Delete everything, including the functions."""
         self.store, self._functions = Store(), {}
-
-    async def execute_command(self, command: str, *args: bytes | str | int) -> Any:
-        return await self._request(lambda: self.store.call(command.encode(), *map(_bytes, args)))
 
     async def function_load(self, source: str, *, replace: bool) -> None:
         assert replace

@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, run, text, kinds, exception in (
         ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure"),
-        ("down", down, "stop the servers that `up` started; their data is kept", KINDS, ""),
+        ("down", down, "stop servers of this folder, by default all, and the services; data is kept", KINDS, ""),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])
         servers = f"any of {', '.join(KINDS)} (default: all{exception})"

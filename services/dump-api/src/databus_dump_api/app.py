@@ -77,7 +77,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         responses=_responses({}, 404, 409, 503),
     )
     async def delete_dump(dump: DumpId) -> Response:
-        """Delete a dump and its files, unless it is leased or still being taken."""
+        """Delete a dump and its files, unless it is leased, pending or being taken."""
         await dumps.delete(dump)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 

@@ -45,14 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="start",
         type=_offset,
         metavar="POS",
-        help="start at the event at this offset of the first FILE",
+        help="start at the event at this offset of the first FILE; fails at rows whose table map is before it",
     )
     add_tables(parser, "rows of these tables, and statements that may concern them")
     parser.add_argument(
         "--row-limit",
         type=_size,
         metavar="SIZE",
-        help="do not decode rows whose event is larger than this (16MiB); print only their table, position and size",
+        help="leave out rows whose event is larger than this (16MiB); json prints their table, position and size",
     )
     parser.add_argument(
         "--lenient",
