@@ -23,7 +23,7 @@ class Sending(Task):
 
 
 # Of all settings that we tried, these made the baseline fastest.
-#: aiokafka's default, 16 KiB, is less than one message of 100 rows
+#: aiokafka's default, 16 KiB, has room for only one or two messages of an event
 BATCH_BYTES = 2**20
 LINGER_MS = 50
 

@@ -26,7 +26,7 @@ class Environment:
 
     redis: Server
     kafka: Server
-    #: kind of server → process id; a bench adds its database server
+    #: kind of server → process id; pipeline.py adds its database server
     pids: dict[str, int]
 
 

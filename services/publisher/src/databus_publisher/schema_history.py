@@ -20,7 +20,7 @@ class SchemaHistoryWriter:
         self._written: dict[bytes, bytes | None] = {}
 
     async def write_head(self) -> None:
-        """Write the head record, which shows that the history was started with the pipeline, so no table is missing."""
+        """Write the head record: the history was started with the pipeline, and lacks no table that it should have."""
         await self._write(names.schema_key(), HEAD)
 
     async def write_table(self, table: Table) -> None:

@@ -45,7 +45,7 @@ class Sender:
         self._dead_letters = dead_letters
 
     async def send(self, messages: Iterable[Message]) -> None:
-        """Encode each message, once, and send its records to its partitions."""
+        """Encode each message once, and send its records to all its partitions."""
         for message in messages:
             if message.unread is not None:
                 await self._refuse_unread(message, message.unread.size)
@@ -130,7 +130,10 @@ class Sender:
 
 
 def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
-    """Return the ordinal, within its transaction, of the record's first row."""
+    """Return the ordinal, within its transaction, of the record's first row.
+
+    It is an estimate if the message's rows have different numbers of records.
+    """
     if isinstance(content, Change):
         return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
     return 0

@@ -145,7 +145,10 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, Kafka and the services that formats need. Create the topics of progress and schema history."""
+    """Connect to Redis, the storage of the lease, Kafka and the services that formats need.
+
+    Create or verify the topics of progress and schema history.
+    """
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:

@@ -16,8 +16,8 @@ from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: bytes of a segment of the topics of progress and schema history: Kafka never compacts the active segment, and the
-#: reader reads the whole schema history
+#: bytes of a segment of the topics of progress and schema history; small, because Kafka never compacts the active
+#: segment, and the reader reads the whole schema history
 _PROGRESS_SEGMENT = 8 * 2**20
 #: max.message.bytes of the dead-letter topic; it overrides the broker's. The only limit for a request is the broker's
 #: socket.request.max.bytes, by default 100 MiB.
@@ -25,20 +25,21 @@ _DEAD_LETTER_BYTES = 32 * 2**20
 
 
 class Topics:
-    """Creates and inspects topics. Remembers their limits until the publisher connects anew."""
+    """Creates and inspects topics. Remembers their limits even if a new producer is opened."""
 
     def __init__(self, settings: Settings, admin: AIOKafkaAdminClient) -> None:
         self._settings = settings
         self._admin = admin
         self._existing: set[str] | None = None
         self._limits: dict[str, Limit] = {}
-        #: max.message.bytes of topics, as last read from Kafka
+        #: topic → bytes that a batch could have when `limit` last asked Kafka
         self._max_bytes: dict[str, int] = {}
 
     async def ensure_progress(self) -> None:
         """Create the pipeline's progress topic, or verify it: one partition, compacted.
 
-        Raises FatalError for any other topic: one with retention would lose the pipeline's progress.
+        Raises FatalError if Kafka refuses to create it, and for any other topic: one with retention would lose the
+        pipeline's progress.
         """
         await self._ensure_compacted(names.progress_topic(self._settings.name))
 
@@ -67,10 +68,10 @@ class Topics:
         return topic
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None:
-        """Create a topic for changes unless it exists; an existing one is not altered.
+        """Create a topic for changes or of a format's own, unless it exists; an existing one is not altered.
 
-        `partitions` defaults to `publisher.partitions`. An account without CREATE rights can still write to existing
-        topics.
+        `partitions` defaults to `publisher.partitions`, or else to 1. An account without CREATE rights can still write
+        to existing topics.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher

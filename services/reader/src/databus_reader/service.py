@@ -57,9 +57,9 @@ async def _serve(
     *,
     until_idle: bool,
 ) -> bool:
-    """Read the binlog in a claimed generation. Return False if it has ended, or if the host cannot be read.
+    """Read the binlog in a claimed generation. Return True at the binlog's end, with `until_idle`.
 
-    With `until_idle`, return True at the binlog's end.
+    Return False if the generation has ended, or if the host cannot be read any more and there is another.
     """
     try:
         async with hosts.connect(progress, health) as connection:
@@ -70,7 +70,7 @@ async def _serve(
     except GenerationLost as lost:
         log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next generation")
     except asyncio.CancelledError:
-        await pipe.give_up()  # otherwise the publisher waits for the rest of a transaction until another reader starts
+        await pipe.give_up()  # otherwise the publisher might go on waiting for the rest of a transaction
         raise
     except SourceUnavailable as error:
         await hosts.leave(progress, error)
@@ -101,7 +101,10 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, Kafka and every host of the database; verify the schema history, settings and grants."""
+    """Connect to Redis, the storage of the lease, Kafka and every host of the database.
+
+    Verify the schema history, and the settings and grants of the hosts.
+    """
     require_engine(settings.reader.engine)
     await read_history(settings)
     async with connect_redis(settings.redis) as redis:

@@ -91,7 +91,10 @@ class LakeWriter:
 
 
 def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVersion], ddl: Sequence[DdlRecord]) -> bool:
-    """Return whether, according to its change log, the table did not exist before this batch."""
+    """Return whether the batch creates the table and the table did not exist before.
+
+    The change log shows the latter or, if there is none, that CREATE is the table's first message.
+    """
     if not any(record.action is Action.CREATE for record in ddl):
         return False
     first = versions[0].first

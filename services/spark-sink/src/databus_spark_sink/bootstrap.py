@@ -128,6 +128,6 @@ def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest
 
 
 def _write_marker(marker: Path, dump: StartingDump) -> None:
-    """Write the marker atomically, as the last step: it means that the dump is loaded."""
+    """Write the marker atomically: it means that the dump is loaded."""
     with durable.replacing(marker) as file:
         file.write(msgspec.json.encode(dump))

@@ -1,8 +1,8 @@
 """The lake's folders, and Delta tables whose columns follow those of a source table.
 
 mirror/SCHEMA/TABLE    the table's current rows
-changes/SCHEMA/TABLE   every change to it, in order
-_databus/              the stream's checkpoint, the marker that the dump is loaded, downloads
+changes/SCHEMA/TABLE   every change to the table since the dump, with its order
+_databus/              the stream's checkpoint, downloads, and the marker, which means that a dump is loaded
 """
 
 import re

@@ -1,7 +1,7 @@
 """The mirror of a table's current rows, into which the last change of each primary key is merged.
 
 For the merge, a before image removes its key and an after image writes it, in binlog order. So an update that keeps
-its key ends with the new row, and one that changes the key ends with the old key removed.
+its key ends with the new row, and one that changes the key removes the old key and writes the new one.
 """
 
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ class Reset:
 
 
 def find_reset(ddl: Sequence[DdlRecord], *, absent: bool) -> Reset:
-    """Find the last statement that emptied the table: TRUNCATE, or CREATE while the table is `absent`.
+    """Find the last statement that emptied the table: TRUNCATE, or CREATE while the table does not exist.
 
-    After DROP the mirror keeps its rows until the table is created again. CREATE TABLE IF NOT EXISTS is logged for an
-    existing table too, and changes nothing then.
+    `absent` says whether the table did not exist before the batch. After DROP the mirror keeps its rows until the table
+    is created again. CREATE TABLE IF NOT EXISTS is logged for an existing table too, and changes nothing then.
     """
     reset = Reset()
     for record in ddl:

@@ -53,7 +53,7 @@ def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool
 async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets | None:
     """Wait until the pipeline has passed the dump's position, and return Kafka's end offsets of that moment.
 
-    None without GTIDs. Raises DumpUnusable if the pipeline failed over to another server before it passed the position.
+    None without GTIDs. Raises DumpUnusable if the pipeline has failed over to another server by then.
     """
     position = manifest.position or Position()
     if not position.gtid_set:
@@ -71,7 +71,8 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets |
         if progress and progress.position and not progress.position.gtid_set:
             return None
     ends = await _stable_end_offsets(settings)
-    # The progress of all records before these offsets is committed, so this raises if a failover precedes them.
+    # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
+    # precedes them.
     _has_passed(await read_progress(settings, to_end=True), dumped, manifest)
     return ends
 
@@ -126,9 +127,10 @@ def topic_pattern(settings: Settings) -> str:
 
 
 async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Manifest) -> str:
-    """Build Spark's `startingOffsets`, with all existing partitions. Raises ChangesLost or KafkaUnavailable.
+    """Build Spark's `startingOffsets`; without a checkpoint, it names all existing partitions.
 
-    A partition starts at the dump's offset; one that the dump does not name is read from its earliest record.
+    A partition starts at the dump's offset; one that the dump does not name is read from its earliest record. Raises
+    ChangesLost or KafkaUnavailable.
     """
     if layout.has_checkpoint:
         # Spark reports an unreachable Kafka only after a minute, and the sink would seem ready until then.

@@ -1,8 +1,9 @@
 """The hosts of the source: which one the reader reads, and when it moves to another.
 
 The reader tries the hosts in order, starting with its current one. It skips a host that it cannot reach, and refuses a
-host that lacks something the progress needs. If no host can be reached, the reader reports that at once. If any host is
-refused, the reader waits up to a minute for hosts that may recover: those that are behind or unreachable.
+host that is not set up for it or lacks something the progress needs. If no host can be reached, the reader reports that
+at once. If any host is refused, the reader waits up to a minute for hosts that may recover: those that are behind or
+unreachable.
 """
 
 import asyncio
@@ -101,7 +102,8 @@ class Hosts:
     async def connect(self, progress: Progress, health: Health) -> AsyncIterator[SourceConnection]:
         """Log in to a host that has everything the progress needs: the requested one or, failing that, the first.
 
-        Raises SourceUnavailable if no host can be reached, otherwise a FatalError with the reason of each host.
+        Raises SourceUnavailable if no host can be reached, otherwise a FatalError with the reason of each host. Raises
+        DumpApiUnavailable if the start is a dump whose position cannot be read.
         """
         self._connected_at = None
         async with AsyncExitStack() as sessions:
@@ -137,7 +139,7 @@ class Hosts:
         return None
 
     async def _log_in_first(self, progress: Progress, sessions: AsyncExitStack, health: Health) -> SourceConnection:
-        """Log in to the first host that can be read. If a host is refused, retry while any host may recover."""
+        """Log in to the first host that can be read. If one is refused, retry for `patience` while any may recover."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.patience
         refusals: set[str] = set()
@@ -163,7 +165,10 @@ class Hosts:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def log_in(self, host: str, progress: Progress, sessions: AsyncExitStack) -> SourceConnection:
-        """Log in to a host; closing `sessions` logs out. Raises SourceUnavailable, or a FatalError with the reason."""
+        """Log in to a host; closing `sessions` logs out.
+
+        Raises SourceUnavailable, DumpApiUnavailable, or a FatalError with the reason.
+        """
         settings = self.settings
         login = settings.source.login(host)
         try:

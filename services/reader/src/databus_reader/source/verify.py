@@ -155,7 +155,7 @@ async def _compare_mariadb(session: Session, position: Position) -> _Comparison:
 
 
 async def _with_gtid_set(session: Session, login: Login, position: Position, server_id: int) -> Verified:
-    """Add the GTID set to a position in the server's own files, if the server logs GTIDs."""
+    """Return a position in the server's own files, with its GTID set if it can be determined, else without any."""
     by_file = Verified(Position("", position.file, position.offset), gtids=False, in_order=True)
     if not session.server.gtid:
         return by_file
