@@ -23,7 +23,7 @@ _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.
 async def start_history(
     connection: SourceConnection, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
 ) -> SchemaHistory:
-    """Return the tables at the reader's position. At a pipeline's first start, read them and write them to the pipe."""
+    """Return the known tables at the reader's position. At a pipeline's first start, also write them to the pipe."""
     history = await read_history(settings)
     if settings.publisher.delivery == "at_least_once" and not names_columns(connection.session.server):
         raise SourceNotReady(

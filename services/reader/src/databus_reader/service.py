@@ -59,7 +59,7 @@ async def _serve(
 ) -> bool:
     """Read the binlog in a claimed generation. Return True at the binlog's end, with `until_idle`.
 
-    Return False if the generation has ended, or if the host cannot be read any more and there is another.
+    Return False if the generation is lost, or if the host cannot be read any more and there is another.
     """
     try:
         async with hosts.connect(progress, health) as connection:

@@ -1,4 +1,4 @@
-"""One micro-batch: parse → check → for each table: evolve the schema, append to the change log, merge the mirror.
+"""One micro-batch: parse → check → for each table: evolve the schema, append to the change log, merge into the mirror.
 
 Spark repeats a batch that was interrupted. Delta then skips the commits that its tables already have.
 """
