@@ -23,7 +23,7 @@ class Sending(Task):
 
 
 # Of all settings that we tried, these made the baseline fastest.
-#: aiokafka's default, 16 KiB, has room for only one or two messages of an event
+#: aiokafka's default, 16 KiB, has room for only about one message of an event with as many rows as fit
 BATCH_BYTES = 2**20
 LINGER_MS = 50
 
