@@ -1,4 +1,4 @@
-"""Fixtures for tests of several levels: pipelines as processes, and consumers of Kafka."""
+"""The order of test files, and fixtures for several levels: schemas, pipelines as processes, consumers of Kafka."""
 
 import re
 import secrets
@@ -114,7 +114,7 @@ def make_pipeline(
 
 @pytest.fixture
 async def changes(kafka: Server) -> AsyncIterator[Consume]:
-    """Consume topics from their beginning; they are created first, so that no test has to wait for the publisher."""
+    """Consume topics from their beginning; they are created first, so that no test waits for the publisher to do so."""
     consumers: list[AIOKafkaConsumer] = []
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka.url)
     await admin.start()

@@ -21,7 +21,7 @@ class Result:
     baseline: str | None = None
     #: None: the figure has no goal
     goal: float | None = None
-    #: the figure must not exceed the goal; otherwise it must at least reach it
+    #: True: the figure must not exceed the goal; False: it must at least reach it
     at_most: bool = False
     #: the value is the largest run, not the median
     worst: bool = False

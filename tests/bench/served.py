@@ -1,4 +1,4 @@
-"""The database servers of the benches. Each workload has a server of its own; its binlog is written once and kept."""
+"""Database servers for the benches: one for each workload and scale, whose binlog is written once and kept."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from devstack import Kind, Server, Stack
 _CPUS = sorted(os.sched_getaffinity(0))
 #: the processor of the database server
 SERVER_CPU = _CPUS[0]
-#: the processor of the process that reads from the server
+#: the processor on which readers.py runs
 CLIENT_CPU = _CPUS[-1]
 CONSOLE = Console(stderr=True)
 

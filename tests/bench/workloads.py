@@ -19,7 +19,7 @@ class Workload:
     table: str
     #: number of batches at scale 1
     batches: int
-    #: returns the statements of a batch, given its number
+    #: returns the statements of a batch, given the random generator and the batch's number
     statements: Callable[[random.Random, int], Iterator[str]]
     #: row changes in a batch
     rows: int

@@ -1,7 +1,7 @@
 """Write single-row transactions at a steady rate, and record the time at which the server confirmed each commit.
 
 The script reads a `Pace` from standard input, and writes the times (`time.monotonic`), in the order of row ids, to
-standard output.
+standard output. Both are JSON.
 """
 
 import json

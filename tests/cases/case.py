@@ -45,7 +45,10 @@ class Case:
 
 
 def read_case(path: Path, server: str) -> Case:
-    """Read a file. Raises ValueError for a message without a statement above it, and for a statement without an end."""
+    """Read a file.
+
+    Raises ValueError for a message above all statements or inside one, and for a last statement without a semicolon.
+    """
     case = Case([])
     statement: list[str] = []
     latest: list[str] = []  # messages; a continuation line belongs to the last one

@@ -22,7 +22,7 @@ _OMITTED = {
 
 
 def lines_of(message: Message, case: Case) -> Iterator[str]:
-    """Encode a message; yield a line for each of its records in each partition."""
+    """Encode a message; yield a line for each record in each partition, or one for a record in a format's own topic."""
     omitted = (_OMITTED[message.output.rule.format] | case.omitted) - case.shown
     for record in message.encode():
         content = _shown(record.value, omitted)

@@ -108,7 +108,10 @@ class _Translation:
         self._encoder = EventEncoder(rules, plan_outputs(rules), source, partition_counts, SALT.encode())
 
     async def until(self, end: Position, stream: Stream) -> list[str]:
-        """Translate up to a position. An error drops the lines of the open transaction: Kafka would not commit them."""
+        """Return the lines up to a position or an error.
+
+        An error replaces the lines of the open transaction, which Kafka would not commit.
+        """
         lines: list[str] = []
         committed = 0
         stopped = False

@@ -16,7 +16,7 @@ from devstack import Server
 
 
 class AvroConsumer:
-    """Reads committed records from the beginning; decodes each with the schema whose id precedes its data."""
+    """Reads committed records from the beginning; decodes keys and values with the schemas whose ids precede them."""
 
     def __init__(self, kafka: AIOKafkaConsumer, registry: httpx.AsyncClient) -> None:
         self._kafka, self._registry = kafka, registry

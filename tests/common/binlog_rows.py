@@ -12,7 +12,7 @@ from devstack import Server
 async def read_rows(
     server: Server, start: Position, schema: str, describe: Callable[[TableMap], TableMap] | None = None
 ) -> list[tuple[TableMap, Rows]]:
-    """Read the rows of a schema's tables from a position to the end of the log."""
+    """Return the rows events of a schema, each with its table, from a position to the end of the log."""
     async with session_on(server) as session:
         stream = await session.dump(
             start,
@@ -35,7 +35,7 @@ def ids(events: Iterable[Event]) -> list[Value]:
 
 
 async def until(stream: EventStream, last: bytes) -> list[Event]:
-    """Read events up to a commit after the row whose first value is `last`; fail after 20 seconds."""
+    """Read events up to the first commit after the row whose first value is `last`; fail after 20 seconds."""
     seen: list[Event] = []
     async with asyncio.timeout(20):
         async for events in stream:

@@ -1,7 +1,7 @@
 """The matrix: tables with a column of every type that a kind of server has, and the values that matter, as SQL.
 
 Row n of a table has the n-th value of each column; a column with fewer values starts again with its first. The update
-of a row sets two thirds of its columns to their next value.
+of a row sets about two thirds of the columns, to their next value if they have no `changes`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from itertools import product
 
 from devstack import Kind
 
-#: the name of the primary key that MySQL adds to a table without one
+#: the name of the primary key that MySQL, if asked, adds to a table without one
 GENERATED_KEY = "my_row_id"
 
 

@@ -19,7 +19,7 @@ RESET: dict[Kind, str] = {"mariadb": "RESET MASTER", "mysql": "RESET BINARY LOGS
 
 
 def session_on(server: Server, **options: Any) -> AbstractAsyncContextManager[Session]:
-    """Connect to a server with its account; `options` override single values."""
+    """Connect to a server with its account; `options` override or add single fields of the `Login`."""
     return connect(Login(**(_account(server) | options)))
 
 
@@ -47,7 +47,7 @@ async def connected(server: Server) -> AsyncIterator[Execute]:
 
 @asynccontextmanager
 async def printing(server: Server) -> AsyncIterator[Print]:
-    """A connection that returns each cell as the bytes that the server prints, in UTF-8 and UTC.
+    """A connection that returns each cell as the bytes that the server prints: text in UTF-8, timestamps in UTC.
 
     Its sql_mode is empty, so the server accepts zero dates and the like.
     """

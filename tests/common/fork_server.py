@@ -1,7 +1,8 @@
 """Starts services without waiting for their imports: a process that has imported their programs forks each service.
 
-A service costs 0.7 s of CPU until it has imported its libraries, and the tests start hundreds. What is forked is a
-process of its own, with the arguments, environment, session and log that `devstack.process.spawn` would give it.
+A service costs 0.7 s of CPU until it has imported its libraries, and the tests start hundreds. Only
+spark-sink is imported after the fork. What is forked is a process of its own, with the arguments, environment, session
+and log that `devstack.process.spawn` would give it.
 """
 
 import gc

@@ -9,7 +9,7 @@ _UNEXPECTED = re.compile(r"\b(crashed|unattended_error|Traceback|never retrieved
 
 
 def unexpected(log: Path) -> list[str]:
-    """List the lines that no test expects: unknown errors, and errors of tasks that nothing waited for."""
+    """List the lines that no test expects: unknown errors, tasks that nothing waited for, connections left open."""
     return [line for line in log.read_text().splitlines() if _UNEXPECTED.search(line)]
 
 

@@ -45,7 +45,7 @@ class TokenEndpoint:
 
     def __init__(self, make: Callable[[], str], secret: str) -> None:
         self.url = ""
-        #: seconds that a token is valid
+        #: `expires_in` of the answers, in seconds; a Signer's tokens are always valid for 300 s
         self.lifetime = 300
         #: fields of the forms that clients sent
         self.requests: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Waits for a state of another process by polling."""
+"""Waits for a state by polling, and for the end of a cancelled task."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ _PAUSE = 0.02
 
 
 async def eventually(condition: Callable[[], Awaitable[T]], *, seconds: float = 60) -> T:
-    """Wait until a condition holds, and return its value. Raises TimeoutError."""
+    """Wait until a condition holds, and return its value. Raises TimeoutError after `seconds`."""
     async with asyncio.timeout(seconds):
         while not (value := await condition()):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(_PAUSE)

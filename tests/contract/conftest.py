@@ -1,4 +1,4 @@
-"""Databases for the contract tests only, with TLS and room for large rows. Tests may set global variables."""
+"""Databases for the contract tests only, with TLS and room for large rows. Tests may set their global variables."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial

@@ -21,7 +21,7 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 
 
 class LeaseApi:
-    """The API of one namespace: stores its Leases, and refuses requests with another token than `token`."""
+    """The API of one namespace: stores its Leases, and refuses requests without this token."""
 
     def __init__(self, token: str) -> None:
         self.token = token

@@ -24,7 +24,7 @@ class Codes(NamedTuple):
 HIGH_BYTES = Codes("UNHEX(HEX(0x80 + n))", 0x80)
 #: all pairs of a high byte and any byte
 PAIRS = Codes("UNHEX(HEX(0x8000 + n))", 0x8000)
-#: all codes of three bytes from 8FA000 on
+#: all codes of three bytes from 8FA000 to 8FFFFF
 TRIPLES = Codes("CONCAT(x'8f', UNHEX(HEX(0xa000 + n)))", 0x6000)
 #: a sample of GB 18030's codes of four bytes
 QUADRUPLES = Codes(

@@ -15,10 +15,10 @@ from devstack import Server
 
 #: row_limit in bytes
 LIMIT = 100_000
-#: size of a huge row in bytes
+#: bytes of text in a huge row
 HUGE = 64_000_000
 
-#: A program that prints JSON: a list of the rows events, and by how many MiB the program's memory grew. A rows event is
+#: A program that prints JSON: a list of the rows events, and by how many MiB its peak memory grew. A rows event is
 #: printed as the ids of its rows, an OversizedRows as its table, action, position and size.
 READER = """
 import asyncio, json, sys

@@ -1,4 +1,4 @@
-"""Logging in to each kind of server, with and without TLS, by every method of authentication; errors of a login."""
+"""Logging in to each kind of server, with and without TLS, by every supported method; errors of a login."""
 
 import secrets
 from collections.abc import AsyncIterator

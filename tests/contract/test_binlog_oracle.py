@@ -61,7 +61,7 @@ def documents() -> Literals:
 
 CLOCK = st.tuples(st.integers(0, 837), st.integers(0, 59), st.integers(0, 59)).map("{0[0]}:{0[1]:02}:{0[2]:02}".format)
 
-#: types that the library reads correctly, and their values; engines/misread.py lists the types that it misreads
+#: types and values that the library reads correctly; engines/misread.py lists those that it misreads
 COLUMNS: dict[str, Literals] = {
     **{
         f"{kind}INT": integers(bits, signed=True)
@@ -97,7 +97,7 @@ ROW = st.tuples(*(st.just("NULL") | values for values in COLUMNS.values()), docu
 
 
 async def read(server: Server, engine: Engine, start: Position, schema: str) -> list[tuple[str, list[object]]]:
-    """Return the actions and row images from a position to the end of the log."""
+    """Return action and row images of each of the schema's rows events, from a position to the end of the log."""
     async with session_on(server) as session:
         server_id = secrets.randbelow(2**31) + 1000
         stream = await session.dump(

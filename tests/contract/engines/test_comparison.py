@@ -85,7 +85,7 @@ async def test_both_engines_return_the_statements_that_caused_rows(own, execute,
 async def test_both_engines_return_rows_of_several_packets_and_reach_the_end_of_the_log(execute, queries, read):
     """MariaDB would reset the connection at the end, because the library's dump command has a byte too many.
 
-    Our engine removes this byte.
+    `Gate` removes this byte.
     """
     await execute("CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB)")
     start = await queries.current_position()

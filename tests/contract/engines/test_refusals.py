@@ -114,7 +114,7 @@ async def test_each_value_reads_as_the_server_prints_it_or_is_refused(own, schem
 
 
 async def insert_each(own: Server, schema: str, columns: list[Column]) -> list[tuple[Column, bytes | None]]:
-    """Insert each value of each column in a transaction of its own; return their texts as the server prints them."""
+    """Insert each value of each column in a transaction of its own; return column and printed text of each."""
     printed: list[tuple[Column, bytes | None]] = []
     async with printing(own) as run:
         await run(f"USE {schema}")
