@@ -81,7 +81,7 @@ async def test_a_transaction_inherits_nothing_from_the_previous_one(make, log):
 
 
 async def test_a_transaction_without_a_begin_does_not_inherit_the_previous_thread(make, log):
-    """MariaDB logs no BEGIN, which would name the thread. Only the first transaction here has one."""
+    """MariaDB logs no BEGIN, which would name the thread. Only the first transaction here has a BEGIN."""
     table = log.table()
     translation = make(flavor="mariadb")
     await translation.of(log.query("BEGIN", thread=42), log.rows(table), log.xid(), table_maps=[table])

@@ -22,7 +22,7 @@ LENIENT = "; --lenient leaves the doubtful changes out and continues"
 
 
 def translate_as_the_reader(path: str) -> tuple[list[int], str]:
-    """Decode and translate as the reader does; return the start offsets of changes, and the error that stops it."""
+    """Translate a file as the reader does; return the start offsets of the changes, and the error's text, if any."""
 
     async def look_up(_schema, _name):
         return None
@@ -162,7 +162,7 @@ def test_a_transaction_that_the_next_file_does_not_continue_stops_the_command(ru
 
 
 def test_with_an_offset_inside_a_transaction_the_rest_of_that_transaction_is_left_out(run, binlog_file):
-    """Later rows outside a transaction stop the command."""
+    """Without --lenient, later rows outside a transaction stop the command."""
     file = binlog_file().transaction().transaction()
     row, begin = str(file.starts[2]), str(file.starts[6])
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", row)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 FILE = str(Path(__file__).parents[2] / "fixtures" / "mariadb-binlog" / "x5.bin")
-#: prints the top-level packages that a command line imports
+#: prints the top-level packages that a command line imports, without those of the standard library and of Cython
 SCRIPT = """
 import json, sys
 from contextlib import redirect_stdout, suppress

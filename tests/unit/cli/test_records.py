@@ -1,4 +1,4 @@
-"""Records are printed as lines; `KeyValueRecords` holds many as two lists."""
+"""Records are printed as lines; `KeyValueRecords` holds records as two lists."""
 
 import pytest
 

@@ -137,7 +137,7 @@ def test_the_chart_accepts_the_values_that_the_models_accept(key: str, tmp_path:
 
 
 def accepts(schema: Mapping[str, Any], value: Any) -> bool:
-    """Validate a value by a JSON schema, with the keywords that matter for `_SAMPLES`."""
+    """Return whether a JSON schema accepts a value, judged by the keywords that matter for `_SAMPLES`."""
     if "anyOf" in schema:
         return any(accepts(each, value) for each in schema["anyOf"])
     match schema["type"], value:

@@ -12,7 +12,7 @@ from databus_dump_api.store import DumpStore
 
 _ROOT = Path(__file__).parents[3]
 
-#: inode of each file that was synced, and whether the target's name existed at that time
+#: inode of each file or folder that was synced, and whether the target's name existed at that time
 Synced = list[tuple[int, bool]]
 
 
@@ -23,7 +23,7 @@ def target(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def synced(target: Path, monkeypatch: pytest.MonkeyPatch) -> Synced:
-    """The files in the order in which they are synced."""
+    """The files and folders in the order in which they are synced."""
     found: Synced = []
     fsync = os.fsync
 

@@ -26,7 +26,7 @@ def test_clients_are_created_only_in_the_modules_that_apply_the_settings() -> No
         str(file.relative_to(ROOT)): names
         for folder in ("libs", "services")
         for file in sorted((ROOT / folder).glob("*/src/**/*.py"))
-        if file.relative_to(ROOT).parts[1] != "devstack"  # the local servers, which have no configuration
+        if file.relative_to(ROOT).parts[1] != "devstack"  # its clients connect to local servers, without settings
         if (names := clients(file))
     }
     assert modules == {

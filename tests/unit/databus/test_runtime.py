@@ -122,7 +122,7 @@ async def test_a_cancelled_task_ends_even_if_its_last_step_fails(caplog: pytest.
     [(0.0, [0.5, 1.0, 2.0, 4.0]), (3600.0, [0.5, 0.5, 0.5, 0.5])],
     ids=["ready for a moment", "ready for an hour"],
 )
-async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_than_the_last_pause(
+async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_than_the_next_pause(
     ready_seconds: float, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []

@@ -1,4 +1,4 @@
-"""The text and the `sqlType` of a value of each type in canal's formats."""
+"""The text and the `sqlType` of values in canal's formats."""
 
 import json
 
