@@ -1,4 +1,4 @@
-"""The configuration file: units, overrides and secrets; and its errors, which are all reported at once."""
+"""The configuration file: units, overrides and secrets; and its errors, one a line."""
 
 from pathlib import Path
 
