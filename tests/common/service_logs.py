@@ -5,7 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-_UNEXPECTED = re.compile(r"\b(crashed|unattended_error|Traceback|never retrieved|was destroyed|Unclosed)\b")
+from databus.log_events import LogEvent
+
+_UNEXPECTED = re.compile(
+    rf"\b({LogEvent.CRASHED}|{LogEvent.BACKGROUND_ERROR}|Traceback|never retrieved|was destroyed|Unclosed)\b"
+)
 
 
 def unexpected(log: Path) -> list[str]:
