@@ -116,6 +116,15 @@ def test_lenient_leaves_out_what_is_in_doubt_and_reports_it(
     assert notice.startswith(f"databus: {left_out}, the first at binlog.000007:")
 
 
+@pytest.mark.parametrize("name", ["rollback", "to-savepoint"])
+def test_a_doubtful_transaction_at_the_end_of_the_files_is_reported_once(run, binlog_file, name):
+    file = binlog_file()
+    STOPS[name][0](file)
+    code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--lenient")
+    assert (code, lines) == (0, [])
+    assert [notice.split(":")[1] for notice in notices] == [" transactions with a ROLLBACK after rows left out"]
+
+
 def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
     file = binlog_file()
     for _ in range(3):

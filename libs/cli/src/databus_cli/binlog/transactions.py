@@ -22,7 +22,7 @@ class CompleteTransactions:
 
     def __init__(self) -> None:
         self._buffer = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - open as long as this object
-        #: file and offset of the open transaction's first change; None if no transaction is open
+        #: file and offset of the buffered transaction's first change; None without one
         self.open_since: tuple[str, int] | None = None
 
     def add(self, events: Iterable[Event], source: AnyEvent) -> Iterator[Event]:
@@ -33,27 +33,28 @@ class CompleteTransactions:
                     yield event
                     continue
                 case Begin():
-                    self._clear()
+                    self.drop()
                     self.open_since = source.file, source.start
             data = encode_events([event])
             self._buffer.write(len(data).to_bytes(_LENGTH) + data)
             if isinstance(event, Commit):
                 yield from self._read()
-                self._clear()
+                self.drop()
+
+    def drop(self) -> None:
+        """Drop the buffered transaction: nothing more of it follows."""
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self.open_since = None
 
     def close(self) -> None:
-        """Drop the buffered transaction."""
+        """Release the buffer."""
         self._buffer.close()
 
     def _read(self) -> Iterator[Event]:
         self._buffer.seek(0)
         while length := self._buffer.read(_LENGTH):
             yield from decode_events(self._buffer.read(int.from_bytes(length)))
-
-    def _clear(self) -> None:
-        self._buffer.seek(0)
-        self._buffer.truncate()
-        self.open_since = None
 
 
 class NumberedTransactions:

@@ -16,6 +16,9 @@ from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransa
 
 T = TypeVar("T")
 
+#: doubts after which the translation emits nothing more of the open transaction
+_WHOLE_TRANSACTIONS = (Reason.ROLLBACK, Reason.XA_PREPARE)
+
 
 class Translation:
     """Translates files, given the first file's FormatDescription.
@@ -67,6 +70,8 @@ class Translation:
         if self._complete is None and not is_offline and not is_inside:
             error = doubt.error
             raise type(error)(f"{error}; --lenient leaves the doubtful changes out and continues")
+        if self._complete is not None and doubt.reason in _WHOLE_TRANSACTIONS:
+            self._complete.drop()
         self._add(doubt.reason, doubt.file, doubt.offset)
 
     def _add(self, reason: Reason, file: str, offset: int) -> None:
