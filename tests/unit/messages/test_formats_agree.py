@@ -84,7 +84,7 @@ def test_every_format_decodes_to_the_same_rows(kind: Kind, case: Case):
 def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
     """Replace each update that changes the key by a delete and an insert, as Debezium does.
 
-    In the golden binlogs only `orders`, whose key is `number`, has such updates.
+    In the golden binlogs only `orders` has such updates. They change `number`, the first column of its key.
     """
     for change in changes:
         if (
@@ -100,14 +100,17 @@ def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
 
 
 def comparable(row: Texts | None, lost: set[str], columns: Mapping[str, Column]) -> dict[str, object] | None:
-    """Return the values in a form that can be compared: formats write the same number or JSON document differently."""
+    """Return the values that are not lost, in a form that can be compared.
+
+    Formats write the same number or JSON document differently.
+    """
     if row is None:
         return None
     return {name: value_of(columns[name], value) for name, value in row.items() if name not in lost}
 
 
 def lost_columns(loss: Loss | None, row: Texts | None, columns: Mapping[str, Column]) -> set[str]:
-    """Return the columns of the row whose values the format does not keep."""
+    """Return the names of the columns whose values in this row the format does not keep."""
     if row is None or loss is None:
         return set()
     values = {name: value for name, value in row.items() if columns[name].type in loss.types and value is not None}

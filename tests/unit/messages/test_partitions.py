@@ -22,7 +22,7 @@ def change(action: Action, rows: list[Row], first: int) -> Change:
 
 
 def joined(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
-    """Return the changes of all parts in the order of their ordinals: ordinal, action and images."""
+    """Return ordinal, action and images of each change, by ordinal; of an update that was split, the delete first."""
     found = []
     for part in parts:
         size = 2 if part.action is Action.UPDATE else 1

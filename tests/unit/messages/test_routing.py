@@ -117,7 +117,7 @@ def test_a_condition_compares_values_and_not_their_texts(condition: dict[str, An
     assert bool(orders_filter(where=[condition]).rows([ROW])) is passes
 
 
-def test_a_condition_compares_a_year_with_its_four_digits() -> None:
+def test_a_year_in_a_condition_is_compared_as_four_digits() -> None:
     table = Table(schema="shop", name="t", columns=(Column(name="y", type="year", raw_type="year(4)"),), primary_key=())
     year_0 = Filter(rule(where=[{"column": "y", "equals": 0}]), table, b"")
     assert year_0.rows([[b"0000"], [b"2024"]]) == [[b"0000"]]

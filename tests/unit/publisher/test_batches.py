@@ -17,7 +17,7 @@ T0 = Partition("t", 0)
 
 
 class StalledKafka:
-    """Lets every batch wait, like aiokafka while the partition's previous batch is in flight."""
+    """Lets every batch wait, like aiokafka while an earlier batch of the partition is still in its queue."""
 
     def __init__(self) -> None:
         self.called = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What a `Publication` may commit after a failure. The producer is a stand-in that can refuse records."""
+"""What a `Publication` commits after a failure or `End`. The producer is a stand-in that can refuse records."""
 
 from collections.abc import Callable
 from typing import Any
@@ -134,7 +134,7 @@ async def test_the_end_event_commits_everything_before_it(publish):
     assert producer.commits[-1].transaction == 1
 
 
-async def test_an_end_event_inside_a_transaction_ends_the_generation(publish):
+async def test_an_end_event_inside_a_transaction_means_that_the_generation_is_lost(publish):
     publication, _ = publish("databus")
     with pytest.raises(GenerationLost, match="inside a transaction"):
         await add(publication, *START, begin(1), ROW, End())

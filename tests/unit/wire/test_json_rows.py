@@ -1,4 +1,4 @@
-"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder writes it, other values by their kind."""
+"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder writes it, others by kind or function."""
 
 import json
 import random
@@ -25,7 +25,7 @@ from databus_wire.json_rows import (
 )
 
 ALPHABET = [*map(chr, range(0x90)), *'""\\\\', "é", "東", "\u2028", "\ud7ff", "\ue000", "\uffff", "😀", "\U0010ffff"]
-#: bytes at the ends of the ranges that UTF-8 permits
+#: a letter, and bytes at the ends of the ranges that UTF-8 permits, or next to them
 EDGES = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c1 c2 df e0 e1 ed ef f0 f4 f5")
 
 
@@ -41,7 +41,7 @@ def test_any_text_is_written_as_pythons_encoder_writes_it() -> None:
 
 
 @pytest.mark.parametrize("position", range(20))
-def test_an_ascii_character_is_escaped_at_any_position(position: int) -> None:
+def test_an_ascii_character_is_escaped_if_necessary_at_any_position(position: int) -> None:
     writer = RowWriter(["t", "l"], [TEXT, LATIN_1])
     for character in map(chr, range(0x80)):
         text = "x" * position + character + "y" * (20 - position)
@@ -207,7 +207,7 @@ def test_packed_rows_with_too_few_or_too_many_values_are_refused(packed: bytes, 
         RowWriter(["a"], [RAW]).array(packed)
 
 
-def test_arguments_that_do_not_fit_the_table_are_refused() -> None:
+def test_arguments_that_do_not_fit_the_table_or_each_other_are_refused() -> None:
     writer = RowWriter(["a", "b"], [RAW, RAW])
     with pytest.raises(ValueError, match="a row has 1 values, but its table has 2 columns"):
         writer.row([b"1"])

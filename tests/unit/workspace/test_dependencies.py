@@ -1,4 +1,7 @@
-"""A distribution declares exactly what it imports. A lock contains exactly these packages and their dependencies."""
+"""A distribution declares exactly what it imports.
+
+A program's lock contains exactly what the program declares, itself or through our libraries, and the dependencies.
+"""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Every log call of a library or service has a LogEvent, and every LogEvent has a log call."""
+"""Every log call of a library or service has a LogEvent, and every LogEvent is used."""
 
 import ast
 from collections.abc import Iterator

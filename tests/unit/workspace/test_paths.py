@@ -18,7 +18,7 @@ def steps(page: Path) -> list[tuple[Path, str]]:
 
 
 def definitions(path: Path) -> set[str]:
-    """Return the qualified names of all classes and functions in a module."""
+    """Return the qualified names of a module's classes and functions, except those inside `if`, `try` or `with`."""
     found: set[str] = set()
 
     def visit(node: ast.AST, prefix: str) -> None:

@@ -1,7 +1,7 @@
 """The private parts of aiokafka and asyncmy that we use still exist.
 
 Any release may change them, so the distributions that use them have an upper bound for the version. If a test fails
-after a bound was raised, its message names the module to adapt.
+after a bound was raised, its message or the failing line names the module to adapt.
 """
 
 import asyncio

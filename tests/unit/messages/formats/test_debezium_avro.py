@@ -31,10 +31,10 @@ class FakeRegistry:
     """A fake schema registry, which the fixture `registry` serves over HTTP."""
 
     url: str = ""
-    #: subject, schema, content type and authorization of each registration
+    #: subject, schema, content type and authorization of each request to register, also of a refused one
     calls: list[tuple[str, Any, str, str | None]] = field(default_factory=list)
     schemas: dict[int, Any] = field(default_factory=dict)
-    #: status and body of every response; None: requests succeed
+    #: status and body of every response; None: requests to existing paths succeed
     problem: tuple[int, bytes] | None = None
 
     def post(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
@@ -171,7 +171,7 @@ def test_schemas_equal_those_of_the_avro_converter(registry: FakeRegistry) -> No
     assert (op["type"], ts_ms["type"]) == ("string", ["null", "long"])
 
 
-def test_types_that_avro_lacks_keep_their_connect_type(registry: FakeRegistry) -> None:
+def test_avro_schemas_keep_the_connect_types_of_values(registry: FakeRegistry) -> None:
     columns = (
         Column(name="small", type="smallint", raw_type="smallint"),
         Column(name="price", type="decimal", raw_type="decimal(10,2)"),
@@ -278,7 +278,7 @@ def test_metadata_topics_have_schemas(registry: FakeRegistry) -> None:
     assert set(registry.subjects) >= {"srv1-key", "srv1-value", "srv1.transaction-key", "srv1.transaction-value"}
 
 
-def test_a_schema_is_registered_once_per_table_version(registry: FakeRegistry) -> None:
+def test_a_schema_is_registered_again_only_after_it_changed(registry: FakeRegistry) -> None:
     format_ = debezium(registry)
     for _ in range(3):
         list(format_.change(change(Action.INSERT, ANNE, ANNE)))

@@ -1,4 +1,4 @@
-"""The schema and value of every type in Debezium's messages, in each mode."""
+"""Schemas and values of column types in Debezium's messages, in each mode."""
 
 import json
 import struct
@@ -17,7 +17,7 @@ ZERO = b"0000-00-00"
 
 
 def encoded(table: Table, row: Row, **options: str) -> tuple[dict[str, Any], Any]:
-    """Return the schema of the first column, and its value in JSON."""
+    """Return the schema of column `v`, without `field` and `optional`, and its value, decoded from JSON."""
     format_ = DebeziumJson(MYSQL, JsonOptions.model_validate(options))
     (record,) = format_.change(change(Action.INSERT, row, table=table))
     message = json.loads(record.value or b"")
@@ -268,7 +268,7 @@ def test_isostring_keeps_negative_times_and_times_of_a_day_or_more() -> None:
         (one_column("xmltype"), b"", "connect", "column v: Debezium has no type for xmltype"),
     ],
 )
-def test_a_value_or_type_that_debezium_cannot_express_is_rejected(
+def test_a_value_that_the_mode_cannot_express_or_an_unknown_type_is_rejected(
     table: Table, text: bytes, mode: str, message: str
 ) -> None:
     with pytest.raises(PoisonError, match=message):

@@ -1,4 +1,4 @@
-"""The `maxwell-json` format, byte for byte like Maxwell's except where Maxwell is wrong."""
+"""The `maxwell-json` format: byte for byte like Maxwell's, except for the differences that its modules list."""
 
 import json
 import struct
@@ -133,7 +133,7 @@ def test_keys_are_objects_or_arrays_with_column_names_in_lower_case() -> None:
     assert record.key == b'["test","t1",[{"id":1}]]'
 
 
-def test_without_a_primary_key_the_key_is_a_reproducible_uuid_or_an_empty_array() -> None:
+def test_without_a_primary_key_the_key_has_a_reproducible_uuid_or_an_empty_array() -> None:
     table = Table(schema="test", name="t1", columns=(ID,))
     first, second = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
     again, _ = maxwell().change(change(Action.INSERT, [b"1"], [b"1"], end=None, table=table))
