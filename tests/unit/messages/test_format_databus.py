@@ -38,7 +38,7 @@ def rows(action: Action, *images: list[bytes | None]) -> RowsEvent:
     return RowsEvent("", action, 0, 154, 468, msgspec.Raw(msgspec.msgpack.encode(list(images))))
 
 
-def test_an_insert_is_encoded_as_in_the_specifications_example() -> None:
+def test_an_insert_is_encoded_as_in_the_example() -> None:
     event = rows(Action.INSERT, [b"1", b"Anne", b"19.99", None, b"2021-02-03 04:05:06"])
     key = Encoder().key("mysql-bin.000003", event.end)
     value = Encoder().rows_value(TABLE, event.action, PackedRows(event.rows))

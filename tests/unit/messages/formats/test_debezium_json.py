@@ -79,7 +79,7 @@ def value(record: Record) -> dict[str, Any]:
     return decoded
 
 
-def test_an_update_without_schemas_is_encoded_as_in_the_specifications_example() -> None:
+def test_an_update_without_schemas_is_encoded_as_in_the_example() -> None:
     (record,) = schemaless().change(change(Action.UPDATE, ANNE, [b"1", b"Anne Marie"]))
     assert (record.key, record.headers, record.topic) == (b'{"id":1}', (), None)
     assert record.value is not None

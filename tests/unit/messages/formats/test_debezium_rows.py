@@ -78,7 +78,7 @@ def test_the_compiled_writer_agrees_with_the_conversions_in_python(
     seeded = random.Random(8)
     for _ in range(5000):
         text = bytearray(draw(seeded).encode())
-        for _ in range(seeded.choice([0, 0, 1, 2])):  # edit about half of the texts once or twice; an edit may change nothing
+        for _ in range(seeded.choice([0, 0, 1, 2])):  # edit about half of the texts; an edit may change nothing
             start = seeded.randrange(len(text) + 1)
             text[start : start + seeded.randrange(2)] = seeded.choice([b"", bytes([seeded.choice(ALPHABET)])])
         expected = outcome(lambda text: msgspec.json.encode({"v": column.convert(text)}), bytes(text))
