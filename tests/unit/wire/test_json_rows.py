@@ -1,4 +1,4 @@
-"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder writes it, others by kind or function."""
+"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder has it, other values by kind or function."""
 
 import json
 import random

@@ -1,6 +1,6 @@
 """A distribution declares exactly what it imports.
 
-A program's lock contains exactly what the program declares, itself or through our libraries, and the dependencies.
+A lock contains exactly the packages that its program declares, itself or through our libraries, and their dependencies.
 """
 
 import ast
