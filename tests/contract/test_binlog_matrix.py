@@ -60,7 +60,7 @@ class Image(NamedTuple):
     """A row image that the log must have."""
 
     values: list[bytes | None]  #: the primary key and then the other columns
-    absent: set[int]  #: numbers of the columns that the image lacks
+    absent: set[int]  #: numbers of the columns that the image lacks; 0 is c0, after the key
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def change(run: Print, matrix: Sequence[Table], image: str) -> dict[str, l
         await run(f"DELETE FROM {table.name} ORDER BY {table.key}")
 
         blobs = {number for number in table.settable if table.columns[number].blob}
-        # the columns that before images lack; after images have those of them that the statement sets
+        # the columns that before images lack; after images lack them, too, except those that the statement sets
         absent = {"FULL": set(), "MINIMAL": set(table.settable), "NOBLOB": blobs}[image]
         expected[table.name] = [Image(values, set()) for values in inserted]
         for row, (before, after) in enumerate(zip(inserted, updated, strict=True)):

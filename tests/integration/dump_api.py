@@ -1,4 +1,4 @@
-"""A client of dump-api for tests, and helpers that prepare Kafka for it."""
+"""For tests of dump-api: a client, a `Health` to wait for its start, and helpers that prepare Kafka."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ class Api(httpx.AsyncClient):
     app: Any
 
     async def take_dump(self, *patterns: str, state: str = "complete") -> dict[str, Any]:
-        """Request a dump of these tables (by default all), wait until it ends in `state`, and return its manifest."""
+        """Request a dump of these tables (by default all), and require `state` at its end. Return its manifest."""
         answer = await self.post("/v1/dumps", json={"tables": patterns} if patterns else None)
         assert answer.status_code == 202, answer.text
         manifest: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
 
 
 class StartedHealth(Health):
-    """Sets `event` when the service is up: a service cancelled earlier would leave connections of aiokafka open."""
+    """Sets `event` when the service is up. Tests cancel the service only then: before, aiokafka may be connecting."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Search the model of the hand-over for longer than the tests do. The same arguments give the same stories."""
+"""Search the model of the hand-over for lost or invented rows. The same arguments give the same stories."""
 
 import argparse
 import logging

@@ -144,7 +144,7 @@ async def test_a_token_of_an_unknown_issuer_is_refused(
                 await client(Settings(name="shop", kafka=section))
 
 
-async def test_a_broker_that_refuses_is_retried_if_another_accepts_the_login(section: Section) -> None:
+async def test_a_refused_connection_is_retryable_if_another_broker_accepts_the_login(section: Section) -> None:
     wrong = at_localhost(section)["bootstrap_servers"]
     both = Kafka.model_validate(but(section, bootstrap_servers=[*section["bootstrap_servers"], *wrong]))
     with pytest.raises(KafkaUnavailable, match="Hostname mismatch"):
@@ -153,7 +153,7 @@ async def test_a_broker_that_refuses_is_retried_if_another_accepts_the_login(sec
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
-async def test_a_port_of_another_protocol_is_reported_as_a_question(
+async def test_the_error_for_a_port_that_speaks_another_protocol_asks_about_the_protocol(
     sections: dict[str, Section], protocol: str
 ) -> None:
     section = {"bootstrap_servers": sections["scram"]["bootstrap_servers"], "security_protocol": protocol}

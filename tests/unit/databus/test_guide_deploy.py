@@ -29,9 +29,9 @@ def secrets(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def example(word: str, secrets: Path) -> dict[str, Any]:
-    """Parse the only example that contains a word."""
-    (text,) = (block for block in BLOCKS if word in block)
+def example(words: str, secrets: Path) -> dict[str, Any]:
+    """Parse the only example that contains these words."""
+    (text,) = (block for block in BLOCKS if words in block)
     return yaml.safe_load(text.replace("/run/secrets", str(secrets)))
 
 
@@ -42,7 +42,7 @@ def load_text(folder: Path, values: dict[str, Any]) -> Any:
 
 
 def test_the_example_of_a_login_with_a_password_is_valid(secrets: Path) -> None:
-    kafka = load_text(secrets, example("SCRAM-SHA-512        #", secrets)).kafka
+    kafka = load_text(secrets, example("SCRAM-SHA-512        #", secrets)).kafka  # not the Compose example
     assert (kafka.security_protocol, kafka.sasl.password.get_secret_value()) == ("SASL_SSL", "hunter2")
 
 
@@ -62,7 +62,7 @@ def test_the_example_of_redis_is_valid(secrets: Path) -> None:
     assert (redis.username, redis.password.get_secret_value()) == ("databus", "hunter2")
 
 
-def test_the_compose_example_overrides_settings_and_passes_all_secrets(
+def test_the_compose_example_overrides_settings_and_gives_the_reader_all_secrets(
     secrets: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compose = example("services:", secrets)

@@ -1,5 +1,5 @@
-// Integers in the byte orders of binlogs and of msgpack, read and written by shifts, which compilers turn into a single
-// load or store.
+// Integers in the byte orders of binlogs and of msgpack, read and written by shifts. Compilers turn little-endian reads of
+// 2, 4 and 8 bytes, and all writes, into a single load or store.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 """Tracks the definitions of tables through the binlog: each row needs its table as it was when the row was logged.
 
-If the binlog names columns, its description of a table is authoritative; the schema history or information_schema adds
-display widths, AUTO_INCREMENT and secondary indexes. If the binlog does not name columns, the history is authoritative:
-the tables at the pipeline's progress (`databus.kafka_history`), with every later statement applied to them. In both
-cases, a table from the history or information_schema is used only if it fits the columns that the binlog describes.
+If the binlog names columns, its description of a table is authoritative; the schema history or information_schema adds,
+for example, display widths, AUTO_INCREMENT and secondary indexes. If the binlog does not name columns, the history is
+authoritative: the tables at the pipeline's progress (`databus.kafka_history`), with every later statement applied to
+them. In both cases, a table from the history or information_schema is used for rows only if it fits their table map.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -50,7 +50,7 @@ class TableTracker:
         self._from_table_map: set[TableName] = set()
         #: table that does not fit its last table map → the difference
         self._mismatches: dict[TableName, str] = {}
-        #: dropped tables, as they were before
+        #: dropped and renamed tables under their old names, as they were before
         self._dropped: dict[TableName, Table] = {}
 
     # --- rows -----------------------------------------------------------------------------------------------------
@@ -109,20 +109,21 @@ class TableTracker:
         """
         named = [self._dialect.name(*name) for name in tables]
         if not as_written:
-            return await self._read_again(named, "it failed half way, or some of its tables are temporary")
+            return await self._look_up(named, "it failed half way, or some of its tables are temporary")
         try:
             changes = apply_ddl(statement, self._tables, self._charsets, self._dialect)
         except CannotApply as reason:
-            return await self._read_again(named, str(reason))
+            return await self._look_up(named, str(reason))
         missing = [name for name in named if name not in self._tables and name not in changes.tables]
-        changed = await self._read_again(missing, "the table is not known")
+        changed = await self._look_up(missing)
         for schema, charset in changes.charsets.items():
             if self._tracks(schema):
                 changed.append(SchemaDefinition(schema, charset))
                 self._keep_charset(schema, charset)
         return changed + [self._keep(name, table) for name, table in changes.tables.items() if self._tracks(name[0])]
 
-    async def _read_again(self, names: Iterable[TableName], reason: str) -> list[Definition]:
+    async def _look_up(self, names: Iterable[TableName], reason: str = "") -> list[Definition]:
+        """Read tables from information_schema; of known tables, log that and the reason. Return their definitions."""
         changed: list[Definition] = []
         for name in dict.fromkeys(names):
             if not self._tracks(name[0]):
@@ -139,11 +140,11 @@ class TableTracker:
         return changed
 
     def existing(self, name: TableName) -> Table | None:
-        """Return a table; None if it is not known, or was dropped."""
+        """Return a table; None if it is not known, or was dropped or renamed."""
         return self._tables.get(self._dialect.name(*name))
 
     def last_known(self, name: TableName) -> Table | None:
-        """Return a table as it is, or as it was before it was dropped.
+        """Return a table as it is, or as it was before it was dropped or renamed.
 
         For a table that is not known, returns one without columns, or None if there is no server to query.
         """
@@ -163,7 +164,7 @@ class TableTracker:
             self._forget(name)
 
     def _keep(self, name: TableName, table: Table | None) -> Table:
-        """Store a table (None: it was dropped); return its definition to publish."""
+        """Store a table (None: it was dropped or renamed); return its definition to publish."""
         old = self._remove(name)
         if table is None:
             if old:

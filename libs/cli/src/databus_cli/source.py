@@ -9,7 +9,7 @@ from databus.redis_connection import connect_redis
 from databus.settings import Settings, load
 from databus_cli.terminal import notice
 
-#: number of polls of Redis; together they take longer than the reader needs to switch or to give up
+#: number of polls of Redis; together they normally take longer than the reader needs to switch or to give up
 _POLLS = 12
 #: seconds of one poll
 _POLL_SECONDS = 5

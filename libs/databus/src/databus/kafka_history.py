@@ -1,9 +1,10 @@
-"""The schema history in Kafka: the known tables of the captured schemas, as defined at the pipeline's progress.
+"""The schema history in Kafka: tables and default character sets of the captured schemas, at the pipeline's progress.
 
 The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
-progress. The first commit also writes the head record, which shows that the history was started with the pipeline. The
-history starts with all tables of the captured schemas, or with none if the binlog names columns and `reader.start` is
-not `latest`. The reader stops at rows whose columns are named neither in the binlog nor in the history.
+progress, so it may be ahead. The first commit also writes the head record; without it, the history does not go back to
+the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas, or with none if
+the binlog names columns and `reader.start` is not `latest`. The reader stops at rows whose columns are named neither in
+the binlog nor in the history.
 """
 
 from collections.abc import Iterable

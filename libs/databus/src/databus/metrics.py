@@ -4,12 +4,12 @@ from prometheus_client import Counter, Gauge
 
 LEADER = Gauge("databus_leader", "1 while this process is the active replica of its service", ["role"])
 
-EVENTS_READ = Counter("databus_reader_events", "Binlog events read, captured or not")
+EVENTS_READ = Counter("databus_reader_events", "Binlog events decoded; rows of other than captured tables are skipped")
 ROWS_READ = Counter("databus_reader_rows", "Row images of captured tables read")
 TRANSACTIONS_READ = Counter("databus_reader_transactions", "Captured source transactions read")
 TABLES_READ_AGAIN = Counter(
     "databus_reader_tables_read_again",
-    "Tables read again because of a DDL statement whose effect its text does not determine",
+    "Tables read from information_schema because of DDL: its effect is not clear, or the table was not known",
 )
 BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that are not published yet")
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
@@ -24,9 +24,11 @@ TRANSACTIONS_PUBLISHED = Counter("databus_publisher_transactions", "Source trans
 KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Commits of progress to Kafka")
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")
 DEAD_LETTERS = Counter(
-    "databus_publisher_dead_letters", "Records written to the dead-letter topic, including repetitions", ["reason"]
+    "databus_publisher_dead_letters",
+    "Records written to the dead-letter topic, also by repeated transactions",
+    ["reason"],
 )
-CLAIM_CHECKS = Counter("databus_publisher_claim_checks", "Values stored as files, including repetitions")
+CLAIM_CHECKS = Counter("databus_publisher_claim_checks", "Values stored as files, also by repeated transactions")
 PUBLISH_LAG = Gauge(
     "databus_publisher_lag_seconds", "Age of the last source transaction when it was committed to Kafka"
 )

@@ -43,8 +43,8 @@ class Stack:
     All methods block. They may be called from a thread or from inside a running event loop; use
     `await asyncio.to_thread(stack.restart, "redis")` if the loop must continue meanwhile.
     `progress` is called with the kind and a few words about the current step.
-    With `own`, servers that the environment names are ignored. New servers get an account with `password`, by default a
-    random one.
+    With `own`, servers that the environment names are ignored. A new server that has accounts gets one with
+    `password`, by default a random password.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Stack:
         """
         say, engine, server = partial(self._progress, kind), _ENGINES[kind], self._given(kind)
         if server:
-            _blocking(_until_given_answers(engine, server))
+            _blocking(_require_given_answers(engine, server))
             say(f"named by {VARIABLES[kind][0]}")
             return server
         with locked(self.home / f"{kind}.lock"):
@@ -111,7 +111,7 @@ class Stack:
         return self.start(kind, *options)
 
     def ports(self, kind: Kind) -> tuple[int, ...]:
-        """Return all ports of a server of this stack, in the order of `engine.Instance`."""
+        """Return all ports of a server of this stack, in the order of `Instance.ports`."""
         return tuple(json.loads((self.home / kind / "instance.json").read_text())["ports"])
 
     def status(self) -> list[Status]:
@@ -182,7 +182,7 @@ class Stack:
 
     async def _until_ready(self, engine: Engine, server: Server, process: Process) -> None:
         """Wait until the server answers. Raises DevstackError with its last log lines if it ends or takes too long."""
-        reason = "nothing listens on its port"
+        reason = "its port accepts connections, but no request is answered"
         try:
             async with asyncio.timeout(engine.timeout):
                 while process.alive:
@@ -198,7 +198,7 @@ class Stack:
         raise DevstackError(f"{engine.kind} {what}; the end of {log}:\n{tail(log)}")
 
 
-async def _until_given_answers(engine: Engine, server: Server) -> None:
+async def _require_given_answers(engine: Engine, server: Server) -> None:
     """Raise DevstackError unless the server that the environment names answers."""
     try:
         await engine.ping(server)

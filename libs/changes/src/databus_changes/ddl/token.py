@@ -22,7 +22,7 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The name without quotes; with ANSI_QUOTES, text in double quotes is a name."""
+        """A name without its quotes; any other token as it is. Text in double quotes may be a name (ANSI_QUOTES)."""
         quote = self.raw[0]
         return self.raw[1:-1].replace(quote * 2, quote) if quote in {"`", '"'} else self.raw
 
@@ -35,5 +35,5 @@ class Token(NamedTuple):
 
     @property
     def is_string(self) -> bool:
-        """Whether the token can be a string literal; with ANSI_QUOTES, text in double quotes is a name."""
+        """Whether the token can be a string literal. Text in double quotes can, but may also be a name."""
         return self.raw[0] in {"'", '"'}

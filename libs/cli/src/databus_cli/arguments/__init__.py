@@ -1,5 +1,5 @@
 """The arguments of each command: `configure(parser)` in the module with the command's name.
 
-These modules import little, so that `--help` and usage errors take no time. The code that checks an argument's value
-is imported only if that argument is given.
+`databus binlog` needs no configuration. Its module imports little, so `--help` and usage errors are quick, and the code
+that checks an argument's value is imported only if that argument is given.
 """

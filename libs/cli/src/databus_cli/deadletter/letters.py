@@ -35,7 +35,7 @@ class Letter:
 
     @property
     def summary(self) -> dict[str, object]:
-        """The members of the letter's JSON object: its headers, its `id`, and whether it has a `value`."""
+        """The members of its line in `deadletter list --json`: headers, `id`, and as `value` whether it has a value."""
         summary: dict[str, object] = msgspec.to_builtins(self.about, builtin_types=[bytes])
         key = self.about.key.decode(errors="replace") if self.about.key is not None else None
         return summary | {"id": self.id.decode(), "key": key, "value": self.has_value}
@@ -51,7 +51,7 @@ class Letters:
         self._end = end
 
     async def pending(self) -> list[Letter]:
-        """Return the letters that have no tombstone, in the order of the topic.
+        """Return the latest letter of each key unless a tombstone follows, in the order of the topic.
 
         Raises PoisonError if the latest record of a key is neither a dead letter nor a tombstone.
         """

@@ -1,4 +1,4 @@
-"""The section `redis`: the pipe between reader and publisher, leases, and the choice of the host that is read."""
+"""The section `redis`: how services connect to Redis."""
 
 from pathlib import Path
 from typing import Annotated, Self

@@ -1,4 +1,4 @@
-"""Turn `reader.start` into a position, at each start of the reader until the pipeline's first position is committed."""
+"""Turn `reader.start` into a position, at each login to a host until the pipeline's first position is committed."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ _FIRST_OFFSET = 4
 async def resolve(settings: Settings, host: str, session: Session) -> Progress:
     """Resolve `reader.start` to the first progress; `latest` and `earliest` refer to this host.
 
-    Raises InvalidSettings, DumpUnusable, DumpApiUnavailable, SourceUnavailable, and BinlogError.
+    Raises SourceUnavailable, DumpApiUnavailable, a FatalError with the reason, and BinlogError.
     """
     start = settings.reader.start
     try:
@@ -76,7 +76,7 @@ async def _wait_until_executed(session: Session, located: Progress) -> None:
 
 async def _progress_of_dump(url: str, dump: str) -> Progress:
     """Ask dump-api for a dump's position; the dump contains every change before that position."""
-    # The client imports httpx, which takes a sixth of the reader's start.
+    # The client imports httpx, which takes a sixth of the time in which the reader starts.
     from databus.dump_client import DumpApi  # noqa: PLC0415
 
     async with DumpApi(url) as api:

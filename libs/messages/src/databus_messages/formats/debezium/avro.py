@@ -66,7 +66,7 @@ class AvroCodec(Codec):
         return [b""] * (len(schema.fields) + 1)
 
     def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
-        """Encode rows column by column."""
+        """Return the encoder of rows with these columns."""
         return AvroRows(
             [(_cell_encoder(column), column.schema.optional) for column in columns], self.null, self.integer
         )
