@@ -49,6 +49,19 @@ async def test_only_work_that_reports_steps_counts_as_stuck_long_after_a_retry(
     assert health.alive is not reports_steps
 
 
+async def test_a_retry_counts_as_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    health = Health()
+
+    async def work(_: Settings, health: Health) -> None:
+        if health.step is None:
+            health.step = time.monotonic() - 3600
+            raise KafkaUnavailable("no broker answers")
+
+    monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
+    await runtime._retrying(work, Settings(name="shop"), health)
+    assert health.alive
+
+
 async def test_a_cancelled_task_finishes_its_step_first() -> None:
     begun, go_on, finished = asyncio.Event(), asyncio.Event(), False
 

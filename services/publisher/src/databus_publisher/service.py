@@ -32,6 +32,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
     With `until_idle`, return when a reader has stopped at the end of the binlog and everything it sent is committed.
     """
+    health.beat()
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.publisher.election, settings.name, "publisher", redis, health),

@@ -31,6 +31,7 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     With `until_idle`, return when the publisher has committed everything that is in the binlog now.
     """
     require_engine(settings.reader.engine)
+    health.beat()
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.reader.election, settings.name, "reader", redis, health),
