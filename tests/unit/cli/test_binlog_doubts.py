@@ -116,13 +116,22 @@ def test_lenient_leaves_out_what_is_in_doubt_and_reports_it(
     assert notice.startswith(f"databus: {left_out}, the first at binlog.000007:")
 
 
-@pytest.mark.parametrize("name", ["rollback", "to-savepoint"])
-def test_a_doubtful_transaction_at_the_end_of_the_files_is_reported_once(run, binlog_file, name):
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        ("no-end", "transactions without an end"),
+        ("rollback", "transactions with a ROLLBACK after rows"),
+        ("to-savepoint", "transactions with a ROLLBACK after rows"),
+    ],
+)
+def test_a_doubtful_transaction_is_reported_once_if_no_other_changes_follow(run, binlog_file, name, left_out):
     file = binlog_file()
     STOPS[name][0](file)
-    code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--lenient")
+    path = file.gtid().query("BEGIN").xid().write()
+    code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
     assert (code, lines) == (0, [])
-    assert [notice.split(":")[1] for notice in notices] == [" transactions with a ROLLBACK after rows left out"]
+    [notice] = notices
+    assert notice.startswith(f"databus: {left_out} left out: 1,")
 
 
 def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):

@@ -17,7 +17,7 @@ from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransa
 T = TypeVar("T")
 
 #: doubts after which the translation emits nothing more of the open transaction
-_WHOLE_TRANSACTIONS = (Reason.ROLLBACK, Reason.XA_PREPARE)
+_WHOLE_TRANSACTIONS = (Reason.UNFINISHED_TRANSACTION, Reason.ROLLBACK, Reason.XA_PREPARE)
 
 
 class Translation:
