@@ -66,8 +66,8 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
     ("known", "logged_column", "difference"),
     [
         (column("int(11)"), logged(T.LONGLONG), "type is bigint, not int"),
-        (column("int(11)"), logged(T.LONG, unsigned=True), "unsigned is True, not False"),
-        (column("int(11)", nullable=False), logged(T.LONG), "nullable is True, not False"),
+        (column("int(11)"), logged(T.LONG, unsigned=True), "unsigned is yes, not no"),
+        (column("int(11)", nullable=False), logged(T.LONG), "nullable is yes, not no"),
         (column("varchar(20)", **UTF8), logged(T.VARCHAR, 84), "size is (21), not (20)"),
         (
             column("varchar(20)", **LATIN),
@@ -79,13 +79,14 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
         (
             column("enum", values=tuple(map(str, range(256))), **UTF8),
             logged(T.ENUM, 1),
-            "size of its values does not fit 256 labels",
+            "values of 1 bytes do not fit 256 labels",
         ),
         (
             column("set", values=tuple("abcdefghi"), **LATIN),
             logged(T.SET, 1),
-            "size of its values does not fit 9 labels",
+            "values of 1 bytes do not fit 9 labels",
         ),
+        (column("datetime"), logged(T.DATETIME2, 3), "size is (3), not none"),
         (column("text", **LATIN), logged(T.BLOB, 3), "type is mediumtext, not text"),
         (column("date"), logged(T.TIME2), "type is time, not date"),
     ],

@@ -52,9 +52,13 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
         known_shape, logged_shape = _shape(_with_nullability(known, logged)), _shape(logged)
         for attribute, value in logged_shape.items():
             if value != known_shape[attribute]:
-                raise ColumnsDiffer(f"column {known.name}: {attribute} is {value}, not {known_shape[attribute]}")
+                raise ColumnsDiffer(
+                    f"column {known.name}: {attribute} is {_shown(value)}, not {_shown(known_shape[attribute])}"
+                )
         if not _fits_labels(known, column_map):
-            raise ColumnsDiffer(f"column {known.name}: size of its values does not fit {len(known.values)} labels")
+            raise ColumnsDiffer(
+                f"column {known.name}: values of {column_map.metadata} bytes do not fit {len(known.values)} labels"
+            )
     return complete
 
 
@@ -109,9 +113,15 @@ def _shape(column: Column) -> dict[str, object]:
     return {
         "name": column.name,
         "type": kind,
-        "size": sizes and sizes[0],
+        "size": sizes[0] if sizes else "",
         "character set": charset,
         "nullable": column.nullable,
         "unsigned": column.unsigned,
         "labels": column.values,
     }
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value or "none"
