@@ -6,8 +6,9 @@ import secrets
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -223,9 +224,10 @@ class Rig:
 
     async def _write_tasks(self) -> None:
         """Let the services write to their logs where their tasks wait."""
-        for service in SUPERVISED:
-            if pid := self.pipeline.pid(service):
-                os.kill(pid, signal.SIGUSR1)
+        for pipeline, service in product((self.pipeline, self._second), SUPERVISED):
+            if pid := pipeline.pid(service):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGUSR1)
         await asyncio.sleep(1)  # no event to wait for: a service that is in an endless loop never answers
 
     async def _clean(self) -> None:

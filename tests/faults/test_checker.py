@@ -1,4 +1,4 @@
-"""A checker that cannot fail proves nothing: it notices lost, doubled, swapped and torn changes, and bad positions."""
+"""The checker can fail: it notices lost, doubled, swapped, wrong and torn changes, and bad positions."""
 
 import json
 from base64 import b64encode

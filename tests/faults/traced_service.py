@@ -14,7 +14,7 @@ from devstack.process import Process, spawn
 
 def launch(command: list[str], log: Path) -> Process:
     """Start a service's program through this file. A pipeline uses this in place of `devstack.process.spawn`."""
-    return spawn([sys.executable, __file__, *command], log)
+    return spawn([sys.executable, "-P", __file__, *command], log)
 
 
 def _write_tasks(_number: int, _frame: FrameType | None) -> None:
