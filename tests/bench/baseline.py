@@ -23,7 +23,7 @@ class Sending(Task):
 
 
 # Of all settings that we tried, these made the baseline fastest.
-#: aiokafka's default, 16 KiB, has room for only about one message of an event with as many rows as fit
+#: aiokafka's default, 16 KiB, has room for about one message of a full rows event
 BATCH_BYTES = 2**20
 LINGER_MS = 50
 

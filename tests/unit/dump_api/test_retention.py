@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from unittest.mock import AsyncMock, create_autospec
 
 import pytest
 
@@ -23,15 +22,22 @@ async def store(tmp_path: Path) -> DumpStore:
     return store
 
 
-async def test_a_client_may_delete_a_dump_that_retention_is_about_to_delete(store: DumpStore) -> None:
-    leases = create_autospec(Leases, instance=True)
-    manager = DumpManager(Settings.model_validate({"name": "shop", "dumps": {"keep": 1}}), store, leases)
+class _NoLeases(Leases):
+    """No dump is leased. While retention asks for dump 0, a client deletes dump 1."""
 
-    async def is_leased(dump: str) -> bool:
-        if dump == "0":  # retention deletes dump 0; meanwhile a client deletes dump 1
-            await manager.delete("1")
+    manager: DumpManager
+
+    def __init__(self) -> None: ...
+
+    async def is_leased(self, dump: str) -> bool:
+        if dump == "0":
+            await self.manager.delete("1")
         return False
 
-    leases.is_leased = AsyncMock(side_effect=is_leased)
-    await manager._delete_expired()
+
+async def test_a_client_may_delete_a_dump_that_retention_is_about_to_delete(store: DumpStore) -> None:
+    leases = _NoLeases()
+    settings = Settings.model_validate({"name": "shop", "dumps": {"keep": 1}})
+    leases.manager = DumpManager(settings, store, leases)
+    await leases.manager._delete_expired()
     assert [manifest.id for manifest in store.newest_first()] == ["2"]

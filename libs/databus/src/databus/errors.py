@@ -1,6 +1,7 @@
 """Our errors. An error's branch in this tree decides how it is handled.
 
-Not listed: `databus_dump_api.problems`, and `databus_binlog.errors`, which `source_connection` turns into ours.
+Not listed: `databus_dump_api.problems`; `databus_binlog.errors`, which `source_connection` turns into ours; and errors
+that are caught close to where they are raised.
 
 DatabusError
 ├── RetryableError            retry with growing pauses: the dependency may come back

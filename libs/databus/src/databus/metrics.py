@@ -21,7 +21,7 @@ SOURCE_LAG = Gauge("databus_reader_lag_seconds", "Age of the last event when the
 
 RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records committed to Kafka", ["topic"])
 TRANSACTIONS_PUBLISHED = Counter("databus_publisher_transactions", "Source transactions committed to Kafka")
-KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Commits of progress to Kafka")
+KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Commits of changes or of a new position to Kafka")
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")
 DEAD_LETTERS = Counter(
     "databus_publisher_dead_letters",

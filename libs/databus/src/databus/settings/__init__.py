@@ -1,7 +1,7 @@
 """The configuration: one YAML file for all services, each of which uses its part.
 
 Any value can be overridden by an environment variable, `DATABUS__SECTION__KEY`, and a secret can be given as a file
-(`password_file`). The whole file is validated at once: each error names the key's path, and an unknown key is an error.
+(`password_file`). The whole file is validated: each error names the key's path, and an unknown key is an error.
 """
 
 from databus.settings.file import add_config, config_path, load

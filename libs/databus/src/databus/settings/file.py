@@ -31,7 +31,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def load(path: Path) -> Settings:
-    """Read and validate the configuration. Raises InvalidSettings; wrong keys and values are all named, one a line."""
+    """Read and validate the configuration. Raises InvalidSettings with a line for each error found."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
