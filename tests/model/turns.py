@@ -19,8 +19,8 @@ class Fate(Enum):
     UNHEARD = "unheard"
     #: the server executes the request, and the answer is lost
     UNANSWERED = "unanswered"
-    #: as UNANSWERED, but the client retries, maybe much later, and gets the second answer; if it never retries, as
-    #: ANSWERED
+    #: The server executes the request, and the answer is lost. The client retries, maybe much later, and gets the
+    #: second answer. For a kind of request that is never retried, the same as ANSWERED.
     REPEATED = "repeated"
 
 

@@ -1,4 +1,4 @@
-"""Converts text of all other character sets to UTF-8."""
+"""Converts text to UTF-8 from character sets other than UTF-8."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_binlog.buffer cimport Buffer, append

@@ -16,7 +16,7 @@ class Publisher(Section):
     format: str = "databus"
     """Message format."""
     options: dict[str, Any] = {}
-    """Options of the message format; `databus` has `{compat: strict}`, the value texts of the original Go server."""
+    """Options of the message format, as `{compat: strict}` of `databus`."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
     """Template of topic names with `{name}` (of the pipeline), `{schema}` and `{table}`."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
@@ -34,7 +34,7 @@ class Publisher(Section):
     replication_factor: Annotated[int, Field(ge=-1)] = -1
     """Replication factor of topics that the publisher creates; -1 is the broker's default."""
     topic_settings: dict[str, TopicSetting] = {}
-    """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; others are not altered."""
+    """Kafka settings of topics that the publisher creates, as in `{retention.ms: 1000}`; other topics keep theirs."""
     transaction_timeout: Duration = 15 * 60.0
     """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"

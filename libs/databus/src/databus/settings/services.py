@@ -51,7 +51,7 @@ class Dumps(Section):
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file of a dump is closed and the next one begun."""
     url: HttpUrl = "http://127.0.0.1:8080"
-    """Where the sink, `databus dump`, and the reader with `start: dump:ID` find the dump API."""
+    """Where clients find the dump API: the sink, the command `databus dump`, and a reader that starts at a dump."""
     listen: HostPort = "127.0.0.1:8080"
     """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
 

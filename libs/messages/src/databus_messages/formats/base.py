@@ -34,7 +34,7 @@ class Record(NamedTuple):
     #: None: the record is a tombstone
     value: bytes | None
     headers: Headers = ()
-    #: one of the format's own topics (`Format.topics`), where the record is written once; None: the topic of the route
+    #: one of the format's own topics (`Format.topics`), or None for the topic of the route, in one or more partitions
     topic: str | None = None
 
 
@@ -89,7 +89,7 @@ class TransactionEnd(NamedTuple):
     xid: int | None
     #: offset in the binlog file after the transaction's last event
     end: int
-    #: number of the transaction's row changes that the output publishes; an update counts once
+    #: number of the transaction's row changes that the rule publishes; an update counts once
     rows: int
 
 
@@ -232,7 +232,7 @@ class Format(ABC, Generic[OptionsT]):
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the records of a statement.
 
-        Those for the topic of the route are written to each partition that may get rows of any version of the table.
+        Those for the topic of the route are written to each partition that may have rows of the table, also older rows.
         """
         return ()
 

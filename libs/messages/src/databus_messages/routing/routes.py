@@ -43,7 +43,7 @@ class Route:
 
     @property
     def unread_partition(self) -> Partition:
-        """The partition to report for a row that was not read; its number is UNKNOWN if the row's key chooses it."""
+        """The partition of a row that the reader left unread (`OversizedRow`); UNKNOWN if the row's key decides it."""
         return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
