@@ -25,6 +25,7 @@ from typing import Literal, Protocol, cast
 from redis.asyncio import Redis
 
 from databus import metrics, names
+from databus.cancellation import raise_if_cancelled
 from databus.errors import DatabusError, FatalError, LeadershipLost
 from databus.leases.redis import RedisLease
 from databus.log_events import LogEvent
@@ -196,6 +197,7 @@ class _Term:
         """Renew the lease every `renew` seconds, and sooner after a failure. Raises LeadershipLost when it is lost."""
         pause, reason = self._renew, _SUSPENDED
         while True:
+            raise_if_cancelled()
             await asyncio.sleep(min(pause, self._deadline - self._clock()))
             requested = self._clock()
             if requested >= self._deadline:

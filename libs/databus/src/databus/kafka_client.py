@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPa
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
 
+from databus.cancellation import raise_if_cancelled
 from databus.client_tls import tls_context
 from databus.kafka_errors import explain
 from databus.kafka_stop import stop_producer
@@ -126,9 +127,7 @@ async def _running(kafka: Kafka, client: Any) -> AsyncIterator[None]:
         # ours, or raise the CancelledError of one of its tasks, which would hide the error that leaves the block.
         with suppress(asyncio.CancelledError):
             await _stop(client)
-        task = asyncio.current_task()
-        if task and task.cancelling():
-            raise asyncio.CancelledError
+        raise_if_cancelled()
 
 
 async def _stop(client: Any) -> None:

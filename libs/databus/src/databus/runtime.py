@@ -26,6 +26,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from databus import logs
+from databus.cancellation import raise_if_cancelled
 from databus.errors import DatabusError, InvalidSettings, KafkaUnavailable, LeadershipLost, RetryableError
 from databus.log_events import LogEvent
 from databus.outages import Outages
@@ -190,8 +191,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
             error = raised
         except asyncio.CancelledError:  # aiokafka cancels our task if a connection is closed while it is being opened
             error = KafkaUnavailable("Kafka is unavailable: it closed a connection (check kafka.bootstrap_servers)")
-        if (task := asyncio.current_task()) and task.cancelling():
-            raise asyncio.CancelledError
+        raise_if_cancelled()
         if health.ready and time.monotonic() - health.since > pause:  # it had recovered
             pause = _FIRST_PAUSE
         health.down(str(error))

@@ -5,6 +5,7 @@ import math
 import time
 
 from databus import metrics
+from databus.cancellation import raise_if_cancelled
 from databus.election import leading, open_lease
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
@@ -134,8 +135,7 @@ async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
 async def _result(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
     """Wait for a `_take` to end, and return its result."""
     taken = await taking
-    if (task := asyncio.current_task()) and task.cancelling():
-        raise asyncio.CancelledError  # redis-py swallows a cancellation that arrives just after a command was sent
+    raise_if_cancelled()
     return taken
 
 

@@ -7,6 +7,7 @@ import asyncio
 from typing import Self
 
 from databus import metrics
+from databus.cancellation import raise_if_cancelled
 from databus.events import Event, encode_events
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
@@ -73,6 +74,7 @@ class EntryWriter:
     async def _wait_for_backlog(self, limit: int, backlog: int) -> None:
         """Wait until the backlog, which is `backlog` bytes now, is at most `limit`."""
         while backlog > limit:
+            raise_if_cancelled()
             metrics.BACKLOG_BYTES.set(backlog)
             self._health.beat()
             await asyncio.sleep(_RECHECK_SECONDS)

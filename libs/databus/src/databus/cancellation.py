@@ -1,0 +1,13 @@
+"""Notices cancellations that a client has swallowed.
+
+redis-py swallows a cancellation that arrives just after it has sent a command, aiokafka one that arrives while it
+stops. A task that goes on after such a call would never end.
+"""
+
+import asyncio
+
+
+def raise_if_cancelled() -> None:
+    """Raise CancelledError if the current task was cancelled."""
+    if (task := asyncio.current_task()) and task.cancelling():
+        raise asyncio.CancelledError
