@@ -287,34 +287,6 @@ async def test_work_that_swallows_cancellations_is_cancelled_until_it_ends(
     assert task and not task.cancelling()
 
 
-class Swallowing(UnreachableLease):
-    """A lease whose client swallows a cancellation during `take`, as redis-py does just after it has sent a command."""
-
-    def __init__(self, lease: LeaderLease) -> None:
-        super().__init__(lease)
-        self.takes = 0
-        self.renewing = asyncio.Event()
-
-    async def take(self) -> str:
-        self.takes += 1
-        if self.takes == 2:
-            self.renewing.set()
-            with suppress(asyncio.CancelledError):
-                await asyncio.Event().wait()
-        return await super().take()
-
-
-@pytest.mark.parametrize("storage", ["redis_storage"], indirect=True)
-async def test_a_replica_ends_although_a_renewal_swallows_its_cancellation(storage: Storage, start: Start) -> None:
-    lease = Swallowing(storage.lease("first"))
-    first = start(lease)
-    await lease.renewing.wait()
-    first.leave.set()
-    await asyncio.wait({first.task}, timeout=5)
-    assert first.task.done()
-    assert await storage.lease("").holder() is None
-
-
 class Slow(UnreachableLease):
     """A lease whose storage executes `take` at once, but answers it later than the lease may be held."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import pytest
 from redis.asyncio import Redis
@@ -88,30 +87,6 @@ async def test_the_refusal_of_the_last_entry_is_raised_by_a_flush(publisher: Pub
             while True:
                 await entries.flush()
                 await asyncio.sleep(0)
-
-
-class SwallowingEnd(ReaderEnd):
-    """A reader's end whose client swallows a cancellation during `append`."""
-
-    async def append(self, payload: bytes) -> int:
-        with suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        return await super().append(payload)
-
-
-async def test_an_append_that_swallows_its_cancellation_does_not_wait_for_the_publisher(
-    publisher: PublisherEnd, redis: Redis, pipeline: str
-) -> None:
-    await publisher.open(START)
-    reader = SwallowingEnd(redis, pipeline)
-    await reader.claim()
-    entries = EntryWriter(reader, 0, Health())
-    await entries.write([Heartbeat("", "binlog.000002", 4711, 0)])
-    await entries.flush()
-    await asyncio.sleep(0)  # the append begins
-    async with asyncio.timeout(10):
-        await entries.__aexit__()
-    assert await reader.backlog() > 0
 
 
 async def test_large_entries_are_taken_one_at_a_time(publisher: PublisherEnd, reader: ReaderEnd) -> None:

@@ -8,10 +8,12 @@ import pytest
 from starlette.applications import Starlette
 
 from databus import runtime
-from databus.errors import FatalError, KafkaUnavailable, LeadershipLost
+from databus.errors import FatalError, KafkaUnavailable, LeadershipLost, RedisUnavailable
 from databus.log_events import LogEvent
 from databus.runtime import Health, health_routes, uninterrupted
 from databus.settings import Settings
+from databus_publisher import service as publisher
+from databus_reader import service as reader
 
 
 async def test_a_service_is_alive_while_its_work_takes_steps() -> None:
@@ -60,6 +62,15 @@ async def test_a_retry_counts_as_a_step(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
     await runtime._retrying(work, Settings(name="shop"), health)
     assert health.alive
+
+
+@pytest.mark.parametrize("run", [reader.run, publisher.run])
+async def test_reader_and_publisher_report_steps_from_their_start(run: runtime.Work) -> None:
+    settings = Settings.model_validate({"name": "shop", "redis": {"url": "redis://127.0.0.1:1/0"}})
+    health = Health()
+    with pytest.raises(RedisUnavailable):
+        await run(settings, health)
+    assert health.step is not None
 
 
 async def test_a_cancelled_task_finishes_its_step_first() -> None:

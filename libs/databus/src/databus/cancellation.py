@@ -1,7 +1,7 @@
 """Notices cancellations that a client has swallowed.
 
 redis-py swallows a cancellation that arrives just after it has sent a command, aiokafka one that arrives while it
-stops. A task that goes on after such a call would never end.
+stops. A task that goes on after such a call may never end.
 """
 
 import asyncio

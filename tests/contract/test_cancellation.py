@@ -1,0 +1,82 @@
+"""Work ends when it is cancelled although a client of Redis swallows the cancellation, as redis-py may do."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from redis.asyncio import Redis
+
+from databus import names
+from databus.election import holding
+from databus.events import Heartbeat
+from databus.leases.redis import RedisLease
+from databus.pipe import PublisherEnd, ReaderEnd
+from databus.progress import Progress
+from databus.runtime import Health
+from databus_reader.entries import EntryWriter
+from devstack import Server
+
+RENEW = 0.8
+
+
+class Swallowing:
+    """Waits until its task is cancelled, and swallows that."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def wait(self) -> None:
+        self.begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+
+class SwallowingLease(RedisLease):
+    """The next renewal swallows a cancellation."""
+
+    swallowing: Swallowing | None = None
+
+    async def take(self) -> str:
+        swallowing, self.swallowing = self.swallowing, None
+        if swallowing:
+            await swallowing.wait()
+        return await super().take()
+
+
+class SwallowingEnd(ReaderEnd):
+    """Every append swallows a cancellation."""
+
+    swallowing: Swallowing
+
+    async def append(self, payload: bytes) -> int:
+        await self.swallowing.wait()
+        return await super().append(payload)
+
+
+@pytest.fixture
+async def redis(redis_server: Server) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_server.url) as client:
+        yield client
+
+
+async def test_the_lease_is_released_although_its_renewal_swallows_a_cancellation(redis: Redis) -> None:
+    lease = SwallowingLease(redis, names.leader_key(secrets.token_hex(4), "reader"), "first", 2.5 * RENEW)
+    async with asyncio.timeout(10), holding(lease, "reader", RENEW, Health()):
+        swallowing = lease.swallowing = Swallowing()
+        await swallowing.begun.wait()
+    assert await lease.holder() is None
+
+
+async def test_an_append_that_swallows_a_cancellation_does_not_wait_for_the_publisher(redis: Redis) -> None:
+    pipeline = secrets.token_hex(4)
+    await PublisherEnd(redis, pipeline).open(Progress())
+    reader = SwallowingEnd(redis, pipeline)
+    reader.swallowing = Swallowing()
+    await reader.claim()
+    async with asyncio.timeout(10), EntryWriter(reader, 0, Health()) as entries:
+        await entries.write([Heartbeat("", "binlog.000002", 4711, 0)])
+        await entries.flush()
+        await reader.swallowing.begun.wait()
+    assert await reader.backlog() > 0
