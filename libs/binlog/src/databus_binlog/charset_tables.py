@@ -94,7 +94,7 @@ class MultiByte:
 _SJIS = rb"[\x00-\x7f\xa1-\xdf]|[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
 _EUC_JP = rb"[\x00-\x7f]|\x8e[\xa0-\xdf]|\x8f?[\xa1-\xfe]{2}"
 
-#: codes that differ in both Japanese EUC sets
+#: codes of both Japanese EUC sets that the servers and the codec convert differently
 _EUC_JP_DIFFERING = {
     # MySQL stores this code, which has no character, and prints it as "??"; MariaDB refuses it
     b"\x8e\xa0": "??",

@@ -147,7 +147,7 @@ def _codes(charset: str) -> dict[str, bytes]:
 class _Codes(dict[str, bytes]):
     """The characters of a set and their codes. A character is added when it first occurs.
 
-    If a character has several codes, the codec's is used, or if the codec has none, the first. `known` precedes both.
+    Of several codes for a character, the one in `known` is used, else the codec's, else the first in `facts.differing`.
     """
 
     def __init__(self, facts: MultiByte, known: Mapping[str, bytes] | None = None) -> None:

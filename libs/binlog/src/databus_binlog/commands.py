@@ -30,7 +30,7 @@ def register(server_id: int, host: str, user: str, port: int) -> bytes:
 
 
 def dump(file: str, offset: int, server_id: int, flags: int) -> bytes:
-    """Return COM_BINLOG_DUMP. An empty `file`: start at the oldest, or on MariaDB at @slave_connect_state if set."""
+    """Return COM_BINLOG_DUMP. An empty `file`: start at the oldest one, or at MariaDB's @slave_connect_state if set."""
     return struct.pack("<BIHI", _DUMP, offset, flags, server_id) + file.encode()
 
 

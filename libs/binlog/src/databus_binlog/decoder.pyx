@@ -178,7 +178,7 @@ cdef class Decoder(EventWriter):
             self.next_position = <uint32_t> le(p + 13, 4)
             self.locate(kind, size, self.next_position, <uint16_t> le(p + 17, 2))
             if self.rows.in_parts and kind != PARTIAL_ROW_DATA and kind != HEARTBEAT and kind != HEARTBEAT_V2:
-                raise CorruptEvent(f"the parts of a rows event end before the last part at {self.where()}")
+                raise CorruptEvent(f"the last parts of a rows event are missing before {self.where()}")
         return 0
 
     cdef int verify(self, const uint8_t* p, size_t size) except -1:
