@@ -74,12 +74,12 @@ async def test_columns_of_wanted_tables_that_the_library_cannot_read_are_reporte
             return [fault.removeprefix("mysql-replication can't read ") for fault in found]
 
         assert await faults("others") == [
-            f"column names of more than 127 bytes: exclude the tables of {schema}.others.{name}",
-            f"labels of more than 127 bytes: exclude the tables of {schema}.others.e",
-            f"empty labels: exclude the tables of {schema}.others.f",
+            f"column names of more than 127 bytes: exclude the tables that contain {schema}.others.{name}",
+            f"labels of more than 127 bytes: exclude the tables that contain {schema}.others.e",
+            f"empty labels: exclude the tables that contain {schema}.others.f",
         ]
         listed = ", ".join(f"{schema}.swe.c{number}" for number in range(5))
-        assert await faults("swe") == [f"text in swe7: exclude the tables of {listed} and 2 more"]
+        assert await faults("swe") == [f"text in swe7: exclude the tables that contain {listed} and 2 more"]
         monkeypatch.setattr(limits, "_MAX_LISTED", 1000)  # name all columns
         found = await faults(*(table.name for table in matrix))
     assert {column for fault in found for column in re.findall(rf"{schema}\.\S+\.c\d+", fault)} == unreadable

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class EventType(IntEnum):
-    """An event's type. GTID is MySQL's; MariaDB's event of the same name, but another number, is GTID_MARIADB."""
+    """An event's type. GTID is MySQL's event; GTID_MARIADB is MariaDB's, which has the same name and another number."""
 
     UNKNOWN, START_V3, QUERY, STOP, ROTATE, INTVAR = range(6)
     SLAVE, APPEND_BLOCK, DELETE_FILE, RAND, USER_VAR, FORMAT_DESCRIPTION, XID = 7, 9, 11, 13, 14, 15, 16

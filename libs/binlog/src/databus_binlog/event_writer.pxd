@@ -34,7 +34,7 @@ cdef class EventWriter(Framer):
 
     @cython.final
     cdef inline int need(self, Py_ssize_t size, Py_ssize_t wanted, int kind) except -1:
-        """Raise CorruptEvent if `size`, the bytes that are left of the event, is less than `wanted`."""
+        """Raise CorruptEvent if `size`, the number of the event's unread bytes, is less than `wanted`."""
         if size < wanted:
             raise self.truncated(kind)
         return 0

@@ -56,7 +56,7 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
     #: phase of MariaDB's ALTER in two phases (binlog_alter_two_phase): the statement is logged twice, and takes effect
     #: at "commit"; "" for all other statements
     alter: Literal["", "start", "commit", "rollback"]
-    commit_time_us: int  #: when the first server committed it, in microseconds since 1970; 0 if unknown
+    commit_time_us: int  #: when the original server committed it, in microseconds since 1970; 0 if unknown
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
@@ -76,7 +76,7 @@ class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):
 
 
 class XaPrepare(Event, frozen=True, array_like=True, gc=False, tag=6):
-    """An XA transaction is prepared, and a later Query commits or rolls it back; or it is committed in one phase."""
+    """An XA transaction is committed in one phase, or it is prepared and a later Query commits it or rolls it back."""
 
     xid: str  #: X'gtrid',X'bqual',format
     one_phase: bool
@@ -117,8 +117,8 @@ class OversizedRows(Event, frozen=True, array_like=True, gc=False, tag=11):
 
     table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
     action: Action
-    #: bytes of the event; if only its inflated data is above the limit, bytes of that data (if columns are compressed,
-    #: up to the value that exceeds the limit)
+    #: size of the event in bytes, or of its inflated data if only that is above the limit; inflated columns are counted
+    #: up to the value that exceeds the limit
     size: int
     statement_end: bool  #: these are the last rows of the statement
 

@@ -17,7 +17,7 @@ cdef enum:
 
 
 cdef inline char* put_fixed(char* o, const Column* column, const uint8_t* p) noexcept nogil:
-    """Write a value as msgpack `bin` of less than 256 bytes; the caller has reserved WIDEST bytes. Return the end."""
+    """Write a value as msgpack `bin` of less than 256 bytes into WIDEST reserved bytes. Return the end of the value."""
     cdef char* text = o + 2
     cdef char* end
     cdef Kind kind = column.kind

@@ -19,8 +19,8 @@ cdef class Framer:
     cdef readonly uint64_t offset  # of the next event in the file
     cdef bint from_file  # the input is a file's content, not a connection's packets
     cdef readonly bint semi_sync  # packets show whether the server expects an acknowledgement
-    cdef Buffer part  # the bytes so far of an incomplete event, or of an answer
-    cdef Buffer rest  # input that the last call left
+    cdef Buffer part  # the bytes so far of an incomplete event, or of an answer (see `answer`)
+    cdef Buffer rest  # input that the last call left unread
     cdef Buffer out
     cdef uint8_t[8] head  # a packet's bytes before those of an event or answer
     cdef int head_size  # bytes in `head`

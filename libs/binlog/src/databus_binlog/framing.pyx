@@ -44,12 +44,12 @@ cdef class Framer:
 
     @property
     def more(self):
-        """Whether the last call left input, or paused: call again, with or without new data."""
+        """Whether the last call left input unread, or paused: call again, with or without new data."""
         return (self.rest.size > 0 or self.paused) and self.failure is None
 
     @property
     def drained(self):
-        """Whether the last call left no input."""
+        """Whether the last call left no input unread."""
         return self.rest.size == 0
 
     cdef int event(self, const uint8_t* p, size_t size) except -1:
@@ -129,7 +129,7 @@ cdef class Framer:
         return p - first
 
     cdef Py_ssize_t read_whole_packet(self, const uint8_t* p, const uint8_t* end) except -1:
-        """Fast path: read a packet with one complete, ordinary event. Return its size, or 0 if it is another packet."""
+        """Fast path: read a packet with one complete, ordinary event. Return its size, or 0 for any other packet."""
         cdef size_t length
         if end - p < 5 + HEADER or self.head_size or self.continued or self.semi_sync or self.part.size:
             return 0
@@ -219,7 +219,7 @@ cdef class Framer:
     # --- events -------------------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t events(self, const uint8_t* p, size_t size, Buffer* part) except -1:
-        """Cut events by the size in their headers; keep an incomplete one in `part`."""
+        """Cut out events, whose headers give their sizes; keep an incomplete event in `part`."""
         cdef const uint8_t* first = p
         cdef const uint8_t* end = p + size
         cdef const uint8_t* header

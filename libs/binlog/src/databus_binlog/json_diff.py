@@ -43,7 +43,8 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) -> bytes:
     """Return the after image's text: `before`, as the server prints it, with `diffs` applied in their order.
 
-    `diffs` are the bytes after their total length; `text_of` turns MySQL's binary JSON into the server's text.
+    `diffs` does not include the total length that precedes it in the log. `text_of` turns MySQL's binary JSON into the
+    server's text.
     Raise ValueError if a diff can't be read or does not fit the document.
     """
     if not diffs:  # the column did not change

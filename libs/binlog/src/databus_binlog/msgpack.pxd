@@ -1,4 +1,7 @@
-"""Writes msgpack: values and the headers of values. Each function writes into reserved room and returns the end."""
+"""Writes msgpack: values and the headers of values.
+
+Each function writes into reserved room and returns the end of what it wrote.
+"""
 
 from databus_binlog.byte_order cimport put_big16, put_big32, put_big64
 from libc.stdint cimport uint16_t, uint32_t, uint64_t

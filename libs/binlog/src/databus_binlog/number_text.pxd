@@ -1,4 +1,6 @@
-"""Writes numbers as the server's canonical text. The put_ functions write into reserved room and return the end.
+"""Writes numbers as the server's canonical text.
+
+The put_ functions write into reserved room and return the end of what they wrote.
 
 A DECIMAL is stored as in strings/decimal.c; the digits of a DOUBLE are laid out as by my_gcvt in strings/dtoa.cc.
 """
@@ -49,8 +51,8 @@ cdef inline char* put_signed(char* o, const uint8_t* p, int size) noexcept nogil
 cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     """Write the shortest digits that read back to the same bits, laid out as the server prints a DOUBLE.
 
-    Apart from the sign, numbers below 1e-15 (but not 0), and whole numbers from 1e15 on, are written with an exponent
-    (`1.5e-16`, `1e15`), all others without.
+    A number is written with an exponent (`1.5e-16`, `1e15`) if its absolute value is below 1e-15 (but not 0), or if it
+    is whole and its absolute value is 1e15 or more.
     """
     cdef char[40] raw
     cdef char[24] digits

@@ -29,7 +29,7 @@ cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, B
             if fault != Fault.NONE:
                 return fault
             rows.written += 1
-        if p == row:  # only one image of an update may take no bytes
+        if p == row:  # at most one of an update's two images may take no bytes
             return Fault.NO_COLUMNS
     return Fault.NONE
 

@@ -103,7 +103,7 @@ cdef class RowsDecoder:
         return self.write(to, plan, kind, p, end, statement_end)
 
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1:
-        """Add a part of a rows event (MariaDB ≥ 12.3); decode the rows event once it has its last part.
+        """Add a part of a rows event (MariaDB ≥ 12.3); decode the rows event when it is complete.
 
         `body` is the body of the PARTIAL_ROW_DATA event, or only its beginning; `size` is the complete body's size.
         Raises ValueError or LookupError if the body is malformed.
@@ -152,7 +152,7 @@ cdef class RowsDecoder:
     cdef int write(
         self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
     ) except -1:
-        """Write Rows: the table's fingerprint, action, number of images, complete, statement end, images.
+        """Write Rows: after the common fields `table`, `action`, `count`, `complete`, `statement_end`, `rows`.
 
         Write OversizedRows instead if the rows inflate to more than the limit.
         """

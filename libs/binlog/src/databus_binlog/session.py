@@ -321,6 +321,6 @@ class Session:
 def _require_file(position: Position) -> None:
     """Raise InvalidPosition if a dump can't start at the position's file and offset."""
     if position.gtid_set and not position.file:
-        raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON) and the position has no file and offset")
+        raise InvalidPosition("the server logs no GTIDs (gtid_mode is not ON); start from a file and offset")
     if position.offset > _MAX_OFFSET:
         raise InvalidPosition(f"{position.file}:{position.offset} is beyond 4 GiB; start from a GTID set")

@@ -32,7 +32,7 @@ class EventStream(asyncio.BufferedProtocol):
         self._unread = 0
         self._failure: BaseException | None = None
         self._loop = asyncio.get_running_loop()
-        self._consumer: asyncio.Future[None] | None = None  # set while the consumer waits for bytes or the end
+        self._consumer: asyncio.Future[None] | None = None  # set while the consumer waits for bytes or a disconnection
         self._last_arrival = self._loop.time()
         self._watchdog = self._loop.call_later(silence, self._watch)
         self._reading = True

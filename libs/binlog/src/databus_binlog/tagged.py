@@ -32,7 +32,8 @@ def parse_tagged_gtid(body: bytes) -> tuple[str, int]:
     version, size, needed = fields.unsigned(), fields.unsigned(), fields.unsigned()
     if version != 1 or size > len(body) or needed > _LAST_KNOWN_FIELD:
         raise ValueError(
-            f"format version {version}, {size} of {len(body)} bytes, and last required field {needed} are not supported"
+            f"unsupported format: version {version} (must be 1), size {size} (at most {len(body)}),"
+            f" last required field {needed} (at most {_LAST_KNOWN_FIELD})"
         )
     uuid, number, tag, immediate, original = bytes(16), 0, "", 0, 0
     while fields.at < size:

@@ -1,4 +1,6 @@
-"""Writes dates and times as the server's canonical text. Each put_… writes into reserved room and returns the end.
+"""Writes dates and times as the server's canonical text.
+
+Each put_… writes into reserved room and returns the end of what it wrote.
 
 The layouts are those of sql/field.cc and my_time.cc. `digits` is the number of fractional digits of a second, 0 to 6.
 """
@@ -119,9 +121,9 @@ cdef inline uint64_t power_of_ten(int digits) noexcept nogil:
 
 
 cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Write TIME, stored as a little-endian decimal number hhmmss; with a fraction, as big-endian units.
+    """Write TIME, stored as a little-endian decimal number hhmmss.
 
-    839 hours are added to these units.
+    With a fraction, it is stored as a big-endian number: the units since -839:00:00.
     """
     cdef uint64_t unit = power_of_ten(digits), clock, seconds
     cdef int64_t value
@@ -142,9 +144,9 @@ cdef inline char* put_old_time(char* o, const uint8_t* p, int size, int digits) 
 
 
 cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digits) noexcept nogil:
-    """Write DATETIME, stored as a little-endian decimal number YYYYMMDDhhmmss; with a fraction, as big-endian units.
+    """Write DATETIME, stored as a little-endian decimal number YYYYMMDDhhmmss.
 
-    For these units, months have 32 days and years 13 months.
+    With a fraction, it is stored as a big-endian number of units, for which a month has 32 days and a year 13 months.
     """
     cdef uint64_t value, clock, unit = power_of_ten(digits)
     if digits == 0:
@@ -163,6 +165,9 @@ cdef inline char* put_old_datetime(char* o, const uint8_t* p, int size, int digi
 
 
 cdef inline char* put_old_timestamp(char* o, const uint8_t* p, int digits) noexcept nogil:
-    """Write TIMESTAMP, stored as little-endian seconds since 1970; with a fraction, as big-endian seconds, fraction."""
+    """Write TIMESTAMP, stored as little-endian seconds since 1970.
+
+    With a fraction, the seconds and the fraction that follows them are big-endian.
+    """
     o = put_seconds(o, <uint32_t> (be(p, 4) if digits else le(p, 4)))
     return put_exact_fraction(o, be(p + 4, (digits + 1) // 2), digits)

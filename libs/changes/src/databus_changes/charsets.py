@@ -13,7 +13,7 @@ def character_width(charset: str) -> int:
 
 
 def charset_of(collation: str) -> str:
-    """Return the character set of a collation; "" where its name does not contain it (MariaDB's uca1400_ai_ci)."""
+    """Return the character set that a collation's name begins with; "" if there is none (MariaDB's uca1400_ai_ci)."""
     charset = collation.lower().partition("_")[0]
     return "" if charset.startswith("uca") else charset_name(charset)
 

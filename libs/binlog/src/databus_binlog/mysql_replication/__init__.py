@@ -4,8 +4,8 @@ The events are those of the decoder, with two exceptions (see `events`). The lib
 so comparing the two engines finds errors in either. The library is slow.
 
 The engine stops with an error at everything that the library misreads: `limits` lists beforehand the server's settings
-and columns that the library can't cope with, `gate` refuses events that it would lose, and `values` refuses values that
-it does not return exactly.
+and columns that the library can't cope with, `gate` refuses events that the library would lose, and `values` refuses
+values that the library does not return exactly.
 """
 
 from databus_binlog.mysql_replication.limits import faults

@@ -35,7 +35,7 @@ _PASSED_ON = frozenset({
 _ROWS = frozenset(range(E.WRITE_ROWS_V1, E.DELETE_ROWS_V1 + 1)) | frozenset(range(E.WRITE_ROWS, E.DELETE_ROWS + 1))
 # The rows that the library skips or misreads: MariaDB's compressed rows, and partial updates.
 _UNREADABLE_ROWS = frozenset(range(E.WRITE_ROWS_COMPRESSED_V1, E.DELETE_ROWS_COMPRESSED + 1)) | {E.PARTIAL_UPDATE_ROWS}
-_NO_TABLE = 0xFFFFFF  # table number in an event without rows that only ends a statement
+_NO_TABLE = 0xFFFFFF  # table number in an event that has no rows and only ends a statement
 
 
 class Gate:
@@ -146,7 +146,7 @@ class Gate:
         return UnknownEvent(f"{what}; choose the engine native")
 
     def _span(self, size: int, next_position: int) -> tuple[int, int]:
-        """Return the event's start and end. `next_position`, from the header, is the lower 32 bits of the end or 0."""
+        """Return the event's start and end. `next_position`, from the header, is the lower 32 bits of the end, or 0."""
         if self._kind == E.HEARTBEAT:
             self._offset = self._widened(next_position)
             return self._offset, self._offset

@@ -1,4 +1,4 @@
-"""Lists the settings and columns of a server with which mysql-replication can't read its log.
+"""Lists the settings and columns with which mysql-replication can't read a server's log.
 
 Other causes stop the stream when they occur: a session's own settings, logs that were written under other settings,
 single values (see `gate` and `values`).
@@ -63,7 +63,7 @@ async def _columns(query: Query, wanted: Callable[[str, str], bool] | None) -> l
         if (wanted is None or wanted(schema, table)) and (cause := _cause(name, kind.lower(), declared, charset)):
             found[cause].append(f"{schema}.{table}.{name}")
     return [
-        f"mysql-replication can't read {cause}: exclude the tables of {_listed(columns)}"
+        f"mysql-replication can't read {cause}: exclude the tables that contain {_listed(columns)}"
         for cause, columns in found.items()
     ]
 

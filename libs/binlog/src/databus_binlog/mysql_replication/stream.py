@@ -102,8 +102,8 @@ class LibraryStream:
 class Reader:
     """Reads with the library, in blocking calls.
 
-    make_converter: called with the library's connection to the log; returns a Converter whose gate wraps it. The other
-    parameters are the session's and those of `Session.dump`.
+    make_converter: called with the library's connection to the log; returns a Converter whose gate wraps this
+    connection. The other parameters are the session's and those of `Session.dump`.
     """
 
     def __init__(
@@ -186,7 +186,8 @@ class Reader:
     def _connect(self, db: str | None = None, **settings: Any) -> Any:
         """Open a connection for the library, which reads the log on the first one.
 
-        Raises Disconnected if the library connects again after a loss: a dump by GTID would restart at its first set.
+        Raises Disconnected if the library connects again after a loss: the library would restart a dump by GTID at the
+        set that the dump began with.
         """
         self._connections += 1
         if self._connections > _MAX_CONNECTIONS:

@@ -154,7 +154,7 @@ def _with_digits(text: Callable[[int, Any], bytes]) -> Callable[[ColumnMap, Any]
 
 
 def _labelled(column: ColumnMap, library_column: Any) -> Text:
-    """Return a function that converts the label of an ENUM, or the labels of a SET, to the number.
+    """Return a function that converts the label of an ENUM, or the labels of a SET, to the stored number.
 
     Raises Refused if the labels are ambiguous, or if the library has read them differently: it reads labels that are
     not UTF-8 as empty, and long labels wrongly.
@@ -168,7 +168,7 @@ def _labelled(column: ColumnMap, library_column: Any) -> Text:
     if is_set:
         return lambda value: _digits(sum(numbers[label] for label in value))
     if "" in numbers:
-        raise Refused("its empty label, which it returns for invalid values, too")
+        raise Refused("the empty label, which the library returns for invalid values, too")
     numbers[""] = 0  # an invalid value
     return lambda value: _digits(numbers[value])
 

@@ -19,8 +19,8 @@ _ACTIONS = {
     "DROP": Action.DROP,
     "TRUNCATE": Action.TRUNCATE,
 }
-#: Verbs of statements that change no rows, apart from the actions above on tables. A statement with any other verb may
-#: change rows, unless `_is_administration`.
+#: Verbs of statements that change no rows; `parse_statement` recognizes DDL on tables before it looks here. A statement
+#: with any other verb may change rows, unless `_is_administration`.
 _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"} | _ACTIONS.keys()
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
@@ -168,7 +168,10 @@ def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[T
 
 
 def _target(tokens: Sequence[Token], keywords: list[str], schema: str) -> TableName | None:
-    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes; None for others, or if it may be several."""
+    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes.
+
+    None for other statements, and for a statement that may change several tables.
+    """
     if keywords[0] not in {"INSERT", "REPLACE", "UPDATE", "DELETE"}:
         return None
     index = 1
