@@ -125,7 +125,7 @@ def test_rows_above_the_limit_have_no_values_in_json_and_no_record_in_other_form
     limited = ("--from", "2011", "--row-limit", "200B", "--format", "databus", "--lenient", "--quiet")
     code, lines, notices = run(path("../mysql-binlog/m1.bin"), *limited)
     assert (code, [line["key"]["Pos"]["Pos"] for line in lines]) == (0, [3955, 4267, 5102, 5392])
-    assert notices[-1].startswith("databus: rows above --row-limit left out: 3; this format has no message for them")
+    assert notices[-1].startswith("databus: rows above --row-limit: 3 left out; this format has no message for them")
 
 
 @pytest.mark.parametrize("memory", [1 << 26, 10])
@@ -148,7 +148,7 @@ def test_a_transaction_without_an_end_is_printed_only_by_formats_that_do_not_nee
     (tmp_path / "open.bin").write_bytes(GOLDEN.read_bytes()[: xid.start])
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "maxwell-json")
     assert (code, lines) == (0, [])
-    assert "databus: rows of a transaction whose end is not in the files left out: 1; " in "".join(notices)
+    assert "databus: rows of a transaction whose end is not in the files: 1 left out; " in "".join(notices)
     code, lines, notices = run(str(tmp_path / "open.bin"), "--quiet", "--format", "databus")
     assert (code, [line["key"]["Action"] for line in lines]) == (0, ["DDL", "DML"])
     assert notices == ["databus: the end of the last transaction is not in the files; the output lacks it, too"]

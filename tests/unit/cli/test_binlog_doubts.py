@@ -94,13 +94,13 @@ def test_the_command_stops_where_the_reader_stops_with_the_same_message(run, bin
 @pytest.mark.parametrize(
     ("name", "left_out"),
     [
-        ("insert", "statements that may have changed rows left out: 1"),
-        ("create-select", "CREATE TABLE statements that fill the table from a query left out: 1"),
-        ("unreadable", "statements that cannot be read as SQL left out: 1"),
-        ("no-end", "transactions without an end left out: 1"),
-        ("outside", "rows outside a transaction left out: 1"),
-        ("rollback", "transactions with a ROLLBACK after rows left out: 1"),
-        ("to-savepoint", "transactions with a ROLLBACK after rows left out: 1"),
+        ("insert", "statements that may have changed rows: 1 left out"),
+        ("create-select", "CREATE TABLE statements that fill the table from a query: 1 left out"),
+        ("unreadable", "statements that cannot be read as SQL: 1 left out"),
+        ("no-end", "transactions without an end: 1 left out"),
+        ("outside", "rows outside a transaction: 1 left out"),
+        ("rollback", "transactions with a ROLLBACK after rows: 1 left out"),
+        ("to-savepoint", "transactions with a ROLLBACK after rows: 1 left out"),
     ],
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
@@ -131,7 +131,7 @@ def test_a_doubtful_transaction_is_reported_once_if_no_other_changes_follow(run,
     code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
     assert (code, lines) == (0, [])
     [notice] = notices
-    assert notice.startswith(f"databus: {left_out} left out: 1,")
+    assert notice.startswith(f"databus: {left_out}: 1 left out,")
 
 
 def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
@@ -141,9 +141,9 @@ def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
     path = file.write()
     _, _, notices = run(path, "--format", "databus", "--quiet", "--lenient")
     first = f"binlog.000007:{file.starts[1]}"
-    assert notices == [f"databus: statements that may have changed rows left out: 3, the first at {first}"]
+    assert notices == [f"databus: statements that may have changed rows: 3 left out, the first at {first}"]
     _, _, notices = run(path, path, "--format", "databus", "--quiet", "--lenient")
-    assert notices == [f"databus: statements that may have changed rows left out: 6, the first at {first}"]
+    assert notices == [f"databus: statements that may have changed rows: 6 left out, the first at {first}"]
 
 
 def test_lenient_reports_what_it_left_out_even_if_the_command_fails(run, binlog_file, tmp_path):
@@ -167,7 +167,7 @@ def test_a_transaction_whose_end_is_not_in_the_files_is_reported_and_with_lenien
     code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
     assert (code, len(lines)) == (0, 1)
     assert notices == [
-        f"databus: transactions without an end left out: 1, the first at binlog.000007:{file.starts[-1]}"
+        f"databus: transactions without an end: 1 left out, the first at binlog.000007:{file.starts[-1]}"
     ]
 
 
@@ -186,7 +186,7 @@ def test_with_an_offset_inside_a_transaction_the_rest_of_that_transaction_is_lef
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", row)
     assert (code, len(lines)) == (0, 1)
     first = f"binlog.000007:{file.starts[3]}"
-    assert notices == [f"databus: rows outside a transaction left out: 1, the first at {first}"]
+    assert notices == [f"databus: rows outside a transaction: 1 left out, the first at {first}"]
     code, lines, notices = run(file.row().write(), "--format", "databus", "--quiet", "--from", row)
     assert (code, len(lines)) == (1, 1)
     assert notices[-1].startswith(
@@ -202,7 +202,7 @@ def test_statements_on_tables_that_the_files_do_not_describe_are_left_out(run, b
     assert (code, len(lines)) == (0, 1)
     first = f"binlog.000007:{file.starts[0]}"
     assert notices == [
-        f"databus: statements on tables that the files do not describe left out: 2, the first at {first}"
+        f"databus: statements on tables that the files do not describe: 2 left out, the first at {first}"
     ]
 
 

@@ -39,7 +39,7 @@ def test_the_guides_custom_format_works(capsys):
         "orders;update;10;1;2",
         "orders;update;10;2;2",
     ]
-    assert "databus: statements left out: 1;" in err
+    assert "databus: statements: 1 left out;" in err
 
 
 @pytest.mark.usefixtures("installed")

@@ -22,7 +22,7 @@ class Reason(StrEnum):
     UNFINISHED_TRANSACTION = "transactions without an end"
     #: a rows event while no transaction is open
     ROWS_OUTSIDE_TRANSACTION = "rows outside a transaction"
-    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not show which of these rows it undoes
+    #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not show which of these rows are undone
     ROLLBACK = "transactions with a ROLLBACK after rows"
     #: a later XA COMMIT or XA ROLLBACK decides whether the rows take effect
     XA_PREPARE = "transactions that end in XA PREPARE"

@@ -89,7 +89,7 @@ def _fraction(known: Column) -> int:
 
 
 def _with_nullability(known: Column, logged: Column) -> Column:
-    """Return the known column; a TIMESTAMP with the nullability that is logged.
+    """Return the known column; if it is a TIMESTAMP, with the nullability that is logged.
 
     DDL without NULL or NOT NULL depends on explicit_defaults_for_timestamp of its session, which is not known.
     """

@@ -20,7 +20,7 @@ class Ddl:
     statement: Statement
     #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE, the known tables
     tables: tuple[TableName, ...]
-    #: the changes to publish: one for each captured table, but none for a CREATE TABLE that fills it from a query
+    #: the changes to publish: one for each captured table, none for a CREATE TABLE that fills its table from a query
     captured: tuple[TableChange, ...]
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool

@@ -21,7 +21,7 @@ _STRINGS = {
     T.VARCHAR_COMPRESSED: ("varbinary", "varchar"),
     T.STRING: ("binary", "char"),
 }
-#: bytes of the length before a value → column type without and with a character set
+#: number of bytes that hold a value's length → column type without and with a character set
 _BLOBS = {
     1: ("tinyblob", "tinytext"),
     2: ("blob", "text"),

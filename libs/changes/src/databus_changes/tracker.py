@@ -123,7 +123,7 @@ class TableTracker:
         return changed + [self._keep(name, table) for name, table in changes.tables.items() if self._tracks(name[0])]
 
     async def _look_up(self, names: Iterable[TableName], reason: str = "") -> list[Definition]:
-        """Read tables from information_schema; of known tables, log that and the reason. Return their definitions."""
+        """Read tables from information_schema, and return their definitions. Log the reason for each known table."""
         changed: list[Definition] = []
         for name in dict.fromkeys(names):
             if not self._tracks(name[0]):

@@ -1,6 +1,6 @@
-"""Turns binlog events into change events: the transactions with captured changes, and of all others only the position.
+"""Turns binlog events into change events: transactions with captured changes, and for all others only a position.
 
-The order of the binlog events. Each GTID event begins a group: a transaction, or a single statement.
+Binlog events come in the following order. Each GTID event begins a group: a transaction, or a single statement.
 
     MySQL    GTID  QUERY "BEGIN"  ([ROWS_QUERY] TABLE_MAP+ ROWS+)*  (XID | QUERY "COMMIT")
              GTID  QUERY ddl

@@ -1,8 +1,8 @@
 """Dead letters: records of the pipeline's dead-letter topic, each of which describes a record that was not published.
 
-The key of a dead letter identifies the change. Its value is the value of the original record, or empty if the row was
-not read, or if the value could not be encoded or is too large for this topic as well. Everything else is in headers:
-the original key as it is, the rest as text. A tombstone means that the dead letter was replayed or discarded.
+The key of a dead letter identifies the change. The letter's value is the value of the original record, or empty if the
+row was not read, or if the value could not be encoded or is too large for this topic as well. Everything else is in
+headers: the original key as it is, the rest as text. A tombstone means that the dead letter was replayed or discarded.
 """
 
 from collections.abc import Iterable

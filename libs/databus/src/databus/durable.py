@@ -1,6 +1,6 @@
 """Durable files: what these functions have written survives a crash of the machine. All of them block.
 
-A file's content and its name are stored separately: syncing the file stores its content, syncing the folder its name.
+A file's content and its name are stored separately: syncing the file stores the content, syncing the folder the name.
 """
 
 import os

@@ -4,8 +4,9 @@ A lease is valid for 2.5 times `renew`. If the active replica has not renewed it
 cancelled. If its current step does not end within another 0.5 times `renew`, it may overlap with the work of the next
 active replica.
 
-A standby tries to acquire the lease every 0.2 times `renew`, so one takes over within 3 times `renew` after the last
-renewal. The duration of a Kubernetes lease is rounded up to full seconds, so there it may take up to 1 s longer.
+The standbys try to acquire the lease every 0.2 times `renew`, so one of them takes over within 3 times `renew` after
+the last renewal. With a Kubernetes lease this may take up to 1 s longer, because its duration is rounded up to full
+seconds.
 
 Without the election several readers would keep ending one another's generations (see `databus.pipe`). With
 `exactly_once`, safety does not depend on the election. Two replicas may work at once, because a process was suspended

@@ -177,7 +177,7 @@ class Start(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=7):
     #: identity of the server that the files of the positions belong to
     server: str
     flavor: Flavor
-    #: commit time of the last published transaction, in µs since the epoch; the present if there is none
+    #: commit time of the last published transaction, in µs since the epoch; the present time if there is none
     time_us: int
     #: as in `Progress`, for this position and those of all later events
     in_order: bool

@@ -1,7 +1,7 @@
 """All clients of Kafka but Spark's and devstack's are made here: security and errors are the same for all of them.
 
 `consumer`, `admin` and `producer` start a client before their block and always stop it afterwards. Errors of aiokafka
-leave the block as errors of ours; after a failed connection, with the reason if it can be found.
+leave the block as errors of ours; those after a failed connection give the reason, if it can be found.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """The schema history in Kafka: tables and default character sets of the captured schemas, at the pipeline's progress.
 
 The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
-progress, so it may be ahead. The first commit also writes the head record; without it, the history does not go back to
-the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas, or with none if
-the binlog names columns and `reader.start` is not `latest`. The reader stops at rows whose columns are named neither in
-the binlog nor in the history.
+progress, so it may be ahead. The first commit also writes a head record. A history without a head record does not go
+back to the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas, or with
+none if the binlog names columns and `reader.start` is not `latest`. The reader stops at rows whose columns are named
+neither in the binlog nor in the history.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ class SchemaHistory:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: schema → its default character set
     charsets: dict[str, str] = field(default_factory=dict)
-    #: whether the history has the head record: it was started with the pipeline, and lacks no table that it should have
+    #: whether there is a head record; if so, the history began with the pipeline, and lacks no table it should have
     complete: bool = False
 
 

@@ -33,7 +33,8 @@ async def read_progress(settings: Settings, *, to_end: bool = False) -> Progress
     async with consumer(settings.kafka, isolation) as reading:
         bounds = await offsets_of(reading, partition)
     if bounds is None and to_end:
-        # The publisher has made sure that the topic exists: a broker that does not know it yet must not start it over.
+        # The publisher has made sure that the topic exists. If a broker does not know the topic yet, the pipeline must
+        # not start over.
         raise KafkaUnavailable(f"Kafka does not know topic {partition.topic} yet")
     begin, end = bounds or (0, 0)
     if record := await _last_committed(settings, partition, begin, end):

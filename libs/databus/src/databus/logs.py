@@ -99,7 +99,7 @@ def configure(service: str, section: Log, *, pipeline: str = "") -> None:
 
 
 def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that nothing waited for, as the event loop's exception handler.
+    """The event loop's exception handler: log an error that nothing waited for.
 
     asyncio's own text would quote arguments and messages, which may have rows.
     """

@@ -59,7 +59,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: the snapshot contains exactly the transactions up to this position
     position: Position | None = None
     #: topic → partition → offset from which to read Kafka after loading the dump. The offsets were read before the
-    #: position. A topic that is missing did not exist yet, or has no table of the dump; it is read from its beginning.
+    #: position. A topic not listed did not exist yet, or has no table of the dump; it is read from its beginning.
     kafka_offsets: dict[str, dict[int, int]] = {}
     tables: tuple[Table, ...] = ()
     files: tuple[DumpFile, ...] = ()

@@ -4,7 +4,9 @@ from prometheus_client import Counter, Gauge
 
 LEADER = Gauge("databus_leader", "1 while this process is the active replica of its service", ["role"])
 
-EVENTS_READ = Counter("databus_reader_events", "Binlog events decoded; rows of other than captured tables are skipped")
+EVENTS_READ = Counter(
+    "databus_reader_events", "Binlog events decoded; rows of tables that are not captured are skipped"
+)
 ROWS_READ = Counter("databus_reader_rows", "Row images of captured tables read")
 TRANSACTIONS_READ = Counter("databus_reader_transactions", "Captured source transactions read")
 TABLES_READ_AGAIN = Counter(
@@ -25,10 +27,12 @@ KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Commits of changes o
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")
 DEAD_LETTERS = Counter(
     "databus_publisher_dead_letters",
-    "Records written to the dead-letter topic, also by repeated transactions",
+    "Records written to the dead-letter topic; counted again if their transaction is repeated",
     ["reason"],
 )
-CLAIM_CHECKS = Counter("databus_publisher_claim_checks", "Values stored as files, also by repeated transactions")
+CLAIM_CHECKS = Counter(
+    "databus_publisher_claim_checks", "Values stored as files; counted again if their transaction is repeated"
+)
 PUBLISH_LAG = Gauge(
     "databus_publisher_lag_seconds", "Age of the last source transaction when it was committed to Kafka"
 )

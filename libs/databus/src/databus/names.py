@@ -14,7 +14,7 @@ from databus.events import Table
 
 
 def function_library(source: str) -> str:
-    """Redis function library of the pipe. The name has a hash of its source, so versions never share functions."""
+    """Redis function library of the pipe. The library's name has a hash of its source: versions share no functions."""
     return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
 
 

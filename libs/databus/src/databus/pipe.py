@@ -3,8 +3,8 @@
 The publisher opens a *generation*: a new token, the progress to resume from, an empty stream. One reader claims it with
 a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, with
 the same claim as the generation's first entry and with exactly the next number. Anything else ends the generation, and
-a new one is opened from the progress in Kafka. This check by the publisher makes the hand-over safe. Redis refuses such
-entries too, but only to let the reader know early.
+a new one is opened from the progress in Kafka. This check by the publisher makes the hand-over safe. Redis also
+refuses wrong entries, but only to let the reader know early.
 """
 
 import secrets
@@ -114,7 +114,7 @@ class ReaderEnd(_End):
         await self._call("retire", self._token)
 
     async def claim(self) -> Progress | None:
-        """Claim the open generation. Returns the progress to start from, or None while there is no unclaimed one."""
+        """Claim the open generation. Returns the progress to start from; None if there is no unclaimed generation."""
         claim = secrets.token_bytes(8)
         generation = cast("list[bytes] | None", await self._call("claim", claim))
         if generation is None:

@@ -5,7 +5,7 @@ from databus_binlog import Server
 
 #: variable, its required value, and for other values the fault and what to do
 _REQUIRED = (
-    ("log_bin", "ON", "the server writes no binlog: set log_bin and restart it"),
+    ("log_bin", "ON", "the server writes no binlog: set log_bin and restart the server"),
     ("binlog_format", "ROW", "changes are not logged as rows: set binlog_format=ROW"),
     ("binlog_row_image", "FULL", "row images lack columns: set binlog_row_image=FULL"),
 )

@@ -137,7 +137,7 @@ def main(
         for line in str(error).splitlines():
             log.error(LogEvent.FAILED, line, **error.fields)
         sys.exit(error.exit_code)
-    except Exception as error:  # noqa: BLE001  # the interpreter would write its message, which may quote a row
+    except Exception as error:  # noqa: BLE001  # Python would write the error's message, which may quote a row
         log.error(LogEvent.CRASHED, "an unknown error ended the service", cause=error, error=type(error).__name__)
         sys.exit(1)
 

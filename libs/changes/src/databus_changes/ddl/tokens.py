@@ -1,4 +1,4 @@
-"""Splits a statement into tokens, as the server that logged it does, unless NO_BACKSLASH_ESCAPES is set."""
+"""Splits a statement into tokens, as the server does for sessions without NO_BACKSLASH_ESCAPES."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,10 @@ def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
 
 
 def _unwrapped(found: re.Match[str]) -> str:
-    """Replace the marks of `/*! … */`, `/*!40005 … */` and MariaDB's `/*M! … */` by spaces: their text is executed."""
+    """Replace the marks of `/*! … */`, `/*!40005 … */` and MariaDB's `/*M! … */` by spaces.
+
+    A server executes the text between these marks.
+    """
     if not found["open"]:
         return found[0]
     return " " * len(found["open"]) + found["text"] + " " * len(found["close"])

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="start",
         type=_offset,
         metavar="POS",
-        help="start at the event at this offset of the first FILE; fails at rows whose table map is before it",
+        help="start at the event at this offset of the first FILE; fails at rows whose table map is before this offset",
     )
     add_tables(parser, "rows of these tables, and statements that may concern them")
     parser.add_argument(

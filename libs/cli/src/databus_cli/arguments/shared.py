@@ -37,7 +37,7 @@ def add_format_options(parser: argparse.ArgumentParser) -> None:
         type=_assignment,
         default=[],
         metavar="NAME=VALUE",
-        help="an option of the format, as in a route's options, a list as JSON; can be repeated",
+        help="an option of the format, as in a route's options; a list is written as JSON; can be repeated",
     )
 
 

@@ -47,7 +47,7 @@ class Messages(LineFormat):
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:
         """Return the lines of an event.
 
-        With `lenient`, or if the format needs a transaction's end, a transaction's lines are returned only there.
+        With `lenient`, or if the format needs a transaction's end, a transaction's lines are returned only at its end.
         """
         if self._translation is None and isinstance(event, FormatDescription):
             self.start(event, inside=False)
@@ -67,11 +67,11 @@ class Messages(LineFormat):
             yield from self._translation.finish()
         if self._encoder is not None and self._encoder.in_transaction:
             if rows := self._encoder.buffered_rows:
-                yield f"rows of a transaction whose end is not in the files left out: {rows}; --format json shows them"
+                yield f"rows of a transaction whose end is not in the files: {rows} left out; --format json shows them"
             else:
                 yield "the end of the last transaction is not in the files; the output lacks it, too"
         for what, count in self._left_out.items():
-            yield f"{what} left out: {count}; this format has no message for them, --format json shows them"
+            yield f"{what}: {count} left out; this format has no message for them, --format json shows them"
 
     def _lines(self, message: Message) -> Iterator[bytes]:
         if message.unread is not None:

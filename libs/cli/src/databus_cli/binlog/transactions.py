@@ -10,7 +10,7 @@ from databus_binlog import AnyEvent
 
 #: limit in bytes for a transaction in memory; a larger transaction is buffered in a temporary file
 _IN_MEMORY = 1 << 26
-#: bytes of the length before each event in the buffer
+#: number of bytes that hold an event's length, before each event in the buffer
 _LENGTH = 4
 
 
@@ -21,8 +21,8 @@ class CompleteTransactions:
     """
 
     def __init__(self) -> None:
-        self._buffer = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - open as long as this object
-        #: file and offset of the buffered transaction's first change; None without one
+        self._buffer = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - open as long as this object exists
+        #: file and offset of the buffered transaction's first change; None if no transaction is buffered
         self.open_since: tuple[str, int] | None = None
 
     def add(self, events: Iterable[Event], source: AnyEvent) -> Iterator[Event]:

@@ -62,7 +62,7 @@ class Translation:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
             self._complete.close()
         for reason, (count, file, offset) in self._left_out.items():
-            yield f"{reason} left out: {count}, the first at {file}:{offset}"
+            yield f"{reason}: {count} left out, the first at {file}:{offset}"
 
     def _on_doubt(self, doubt: Doubt) -> None:
         is_offline = doubt.reason is Reason.UNDESCRIBED_TABLE

@@ -35,7 +35,7 @@ class Letter:
 
     @property
     def summary(self) -> dict[str, object]:
-        """The members of its line in `deadletter list --json`: headers, `id`, and as `value` whether it has a value."""
+        """The letter's line in `deadletter list --json`: headers, `id`, and as `value` whether the value was kept."""
         summary: dict[str, object] = msgspec.to_builtins(self.about, builtin_types=[bytes])
         key = self.about.key.decode(errors="replace") if self.about.key is not None else None
         return summary | {"id": self.id.decode(), "key": key, "value": self.has_value}

@@ -40,7 +40,7 @@ class Replay:
         if not value:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
             return (
-                "its value was not kept; the binlog has it: "
+                "the record's value was not kept; the binlog has it: "
                 f"databus binlog {about.file} {limit_option} --tables {about.schema}.{about.table} "
                 f"--format {about.format}"
             )
@@ -48,12 +48,12 @@ class Replay:
         partitions = await self._count(topic)
         partition = about.partition % max(partitions, 1) if self._to else about.partition
         if partition >= partitions:
-            return f"topic {topic} has no partition {partition}"
+            return f"topic {topic} has no partition {partition}: create it, or choose another topic with --to"
         batch = self._producer.create_batch()
         batch.append(timestamp=None, key=about.key, value=value)
         limit = await self._limit(topic)
         if batch.size() > limit:
-            return f"topic {topic} accepts {limit} bytes, the record needs {batch.size()}: raise its max.message.bytes"
+            return f"topic {topic} accepts {limit} bytes, the record needs {batch.size()}: raise max.message.bytes"
         if self._transactional:
             async with self._producer.transaction():
                 await self._write(letter, batch, topic, partition)
@@ -62,7 +62,7 @@ class Replay:
         return ""
 
     async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
-        """Write the record and the letter's tombstone. Await both: aiokafka would commit after a failed delivery."""
+        """Write the record and the letter's tombstone. Await both: aiokafka commits even if a delivery has failed."""
         try:
             await (await self._producer.send_batch(batch, topic, partition=partition))
         except MessageSizeTooLargeError as error:

@@ -50,8 +50,8 @@ def _readable(manifest: Manifest, selection: Selection) -> list[Table]:
         raise DumpUnusable(f"dump {manifest.id} has none of the selected tables")
     if strict := sorted({file.table for files in manifest.files_of(tables) for file in files if file.strict}):
         raise DumpUnusable(
-            f"dump {manifest.id} has {', '.join(strict)} with compat: strict, which lacks information that formats "
-            "need: select other tables with --tables"
+            f"dump {manifest.id}: the rows of {', '.join(strict)} were written with compat: strict and lack "
+            "information that formats need: select other tables with --tables"
         )
     return tables
 

@@ -1,8 +1,8 @@
 """A leader lease stored as a `Lease` of coordination.k8s.io/v1, by the same rules as in Kubernetes' own components.
 
 The clocks of two machines are never compared: a candidate measures on its own monotonic clock how long a Lease has not
-changed. The Lease has expired when that is longer than its duration. Each write names the version that it replaces, so
-Kubernetes refuses one of two concurrent writes.
+changed. The Lease has expired when that time is longer than its duration. Each write names the version that it
+replaces, so Kubernetes refuses one of two concurrent writes.
 """
 
 import math

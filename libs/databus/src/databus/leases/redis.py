@@ -1,7 +1,7 @@
 """A leader lease stored as an expiring key in Redis.
 
-Redis may lose the key, when it is flushed or when a replica without the key is promoted. Then the holder's next renewal
-sets the key again. If a standby has set it before, both replicas are active until that renewal is refused.
+Redis may lose the key, when its data is flushed or when a replica without the key is promoted. Then the holder's next
+renewal sets the key again. If a standby sets it first, both replicas are active until that renewal is refused.
 """
 
 from typing import cast
