@@ -82,7 +82,7 @@ def test_security_settings_can_come_from_the_environment_alone(files: Path, monk
         ("{sasl: {mechanism: OAUTHBEARER}}", "kafka.sasl: mechanism OAUTHBEARER needs oauth, with token_url and"),
         (
             "{sasl: {mechanism: OAUTHBEARER, username: x, oauth: {token_url: 'https://a/b', client_id: c}}}",
-            "kafka.sasl: mechanism OAUTHBEARER takes no username and password: set them in oauth",
+            "kafka.sasl: mechanism OAUTHBEARER takes no username or password: set client_id and client_secret in oauth",
         ),
         (
             f"{{sasl: {{{SCRAM}, password: x, oauth: {{token_url: 'https://a/b', client_id: c}}}}}}",

@@ -60,7 +60,7 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
 
 def _sources(suite: str | None) -> str:
-    """Return the machine's own apt sources as text, with `suite` in place of its own suites if that is given."""
+    """Return the machine's own apt sources as text, with `suite`, if given, in place of their suites."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     shown = run(
         "reading the apt sources",

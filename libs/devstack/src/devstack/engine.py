@@ -32,7 +32,7 @@ class Engine(Protocol):
     user: str
     #: Number of ports an instance listens on.
     ports: int
-    #: Number of further ports that it advertises to its clients, for proxies to listen on.
+    #: Number of further ports that an instance advertises to its clients, for proxies to listen on.
     proxies: int
     #: Seconds that a start may take.
     timeout: float

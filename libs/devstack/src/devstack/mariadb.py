@@ -7,8 +7,8 @@ from devstack.engine import Instance
 from devstack.programs import run
 from devstack.server import Kind, Say, Server
 
-#: Of the SQL scripts that mariadb-install-db executes, those that we need. It is a shell script, which would start the
-#: server without the unpacked loader, so we execute them ourselves.
+#: Of the SQL scripts that mariadb-install-db executes, those that we need. We execute them ourselves, because
+#: mariadb-install-db is a shell script that would start the server without the unpacked loader.
 _SYSTEM_TABLES = (
     "mysql_system_tables.sql",
     "mysql_performance_tables.sql",

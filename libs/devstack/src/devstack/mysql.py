@@ -37,7 +37,8 @@ class MySQL:
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
         """Build the command line; there is no configuration file."""
-        # A killed server leaves its socket's lock file; a new one refuses to start if any process has the pid in it.
+        # A killed server leaves its socket's lock file. A new server refuses to start if any process has the pid that
+        # this file contains.
         (instance.data / f"{sql.SOCKET}.lock").unlink(missing_ok=True)
         return [
             *sql.program(installation, "mysqld"),

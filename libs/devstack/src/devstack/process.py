@@ -25,7 +25,7 @@ class Process:
     """A process that this run or an earlier one has started."""
 
     pid: int
-    #: clock ticks from boot to its start; another process that later gets the same pid has another start time
+    #: when it started, in clock ticks since boot; another process that later gets the same pid has another start time
     started: int
 
     @classmethod

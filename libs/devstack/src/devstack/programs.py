@@ -40,7 +40,7 @@ def run(
 def require(program: str, package: str, missing: str, say: Say) -> str:
     """Return a program's path; as root on Debian, install its package if necessary.
 
-    Raises DevstackError: with the text `missing` if there is no such program, or if the installation fails.
+    Raises DevstackError if the installation fails, or with the text `missing` if there is no such program.
     """
     found = shutil.which(program)
     if not found and os.geteuid() == 0 and shutil.which("apt-get"):

@@ -9,9 +9,9 @@ from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 
 class ProgressDisplay:
-    """Shows the current step of each name, usually a kind of server. Several threads may use it.
+    """Shows the current step of each task. Tasks have names, usually kinds of servers. Several threads may use it.
 
-    A terminal has one line for each name; elsewhere, each step is a line.
+    A terminal has one line for each task; elsewhere, each step is a line.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ProgressDisplay:
         self._live.stop()
 
     def say(self, name: str, text: str) -> None:
-        """Show `text` as the current step of `name`."""
+        """Show `text` as the current step of the task `name`."""
         if self._live.disable:
             self._live.console.print(f"[{time.monotonic() - self._begin:5.1f} s] {name}: {text}", markup=False)
         elif name not in self._tasks:
@@ -38,6 +38,6 @@ class ProgressDisplay:
             self._live.update(self._tasks[name], description=f"{name}: {text}")
 
     def done(self, name: str) -> None:
-        """Stop the spinner and the clock of `name`."""
+        """Stop the spinner and the clock of the task `name`."""
         if name in self._tasks:
             self._live.update(self._tasks[name], total=1, completed=1)

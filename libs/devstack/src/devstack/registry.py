@@ -39,7 +39,7 @@ class Registry:
         return [*java, *(f"-D{name}={value}" for name, value in properties.items()), "-jar", str(program)]
 
     async def ping(self, server: Server) -> None:
-        """Request the schema types that it supports."""
+        """Request the schema types that the registry supports."""
         await require_listening(server)  # first, because making a client loads the CAs, which takes 30 ms of CPU
         try:
             async with httpx.AsyncClient(trust_env=False) as client:

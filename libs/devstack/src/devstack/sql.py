@@ -15,7 +15,7 @@ SOCKET = "server.sock"
 
 
 def user_option() -> list[str]:
-    """Return the option that permits a server to run as root, if we are root. It writes only into its own folder."""
+    """Return the option by which a server runs as root, if we are root. The server writes only into its own folder."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 

@@ -59,7 +59,9 @@ class KafkaSasl(Section):
             if self.oauth is None:
                 raise ValueError("mechanism OAUTHBEARER needs oauth, with token_url and client_id")
             if self.username or password:
-                raise ValueError("mechanism OAUTHBEARER takes no username and password: set them in oauth")
+                raise ValueError(
+                    "mechanism OAUTHBEARER takes no username or password: set client_id and client_secret in oauth"
+                )
         else:
             if self.oauth is not None:
                 raise ValueError(f"oauth is for mechanism OAUTHBEARER, not for {self.mechanism}")

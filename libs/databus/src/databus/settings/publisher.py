@@ -57,7 +57,7 @@ class Publisher(Section):
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules of `routes` with this section's defaults; without any, one rule for all tables."""
+        """The rules of `routes` with this section's defaults; one rule for all tables if `routes` is empty."""
         defaults = self.model_dump(include={"format", "options", "topic", "partition_by"})
         if not self.routes:
             return [Rule(match=["*.*"], **defaults)]

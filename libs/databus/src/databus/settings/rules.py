@@ -77,7 +77,7 @@ class Rule(Section):
     match: Annotated[list[TablePattern], Field(min_length=1)]
     """Tables the rule applies to, as `schema.table` patterns with `*` and `?`."""
     exclude: list[TablePattern] = []
-    """Tables it does not apply to although `match` matches them."""
+    """Tables the rule does not apply to although `match` matches them."""
     output: Annotated[str, StringConstraints(min_length=1)] = DEFAULT_OUTPUT
     """Name of the output that the rule belongs to."""
     drop: bool = False

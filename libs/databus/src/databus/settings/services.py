@@ -26,7 +26,7 @@ class Reader(Section):
     start: Start = StartLatest()
     """Where a pipeline without progress begins: `latest`, `earliest`, `FILE:OFFSET`, `gtid:SET` or `dump:ID`."""
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
-    """Id among the server's replicas, which must differ from all others; by default it is derived from `name`."""
+    """Id of the reader among the server's replicas, different from all others; by default it is derived from `name`."""
     backlog_limit: Size = 256 * 2**20
     """The reader pauses while Redis stores this much that is not published yet."""
     row_limit: Size = 8 * 2**20
@@ -51,7 +51,7 @@ class Dumps(Section):
     part_size: Size = 64 * 2**20
     """Size, before compression, at which a file of a dump is closed and the next one begun."""
     url: HttpUrl = "http://127.0.0.1:8080"
-    """Where clients find the dump API: the sink, the command `databus dump`, and a reader that starts at a dump."""
+    """Where the sink, the command `databus dump`, and a reader that starts at a dump find the dump API."""
     listen: HostPort = "127.0.0.1:8080"
     """Address of the dump API and its `/healthz`, `/readyz` and `/metrics`."""
 

@@ -1,1 +1,1 @@
-"""The demo: replicate a shop under load through all services into a lake, and compare every table there."""
+"""The demo: replicate a shop under load through all services into a lake, and compare each table with its mirror."""

@@ -55,7 +55,7 @@ async def compare(source: Server, lake: Path, table: str) -> Comparison:
 
 
 def count(path: Path) -> int:
-    """Count the rows of a table in the lake; 0 if it does not exist yet."""
+    """Count the rows of a table in the lake; 0 if the table does not exist yet."""
     if not DeltaTable.is_deltatable(str(path)):
         return 0
     (column,) = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT COUNT(*) FROM t").read_all().columns

@@ -45,7 +45,7 @@ async def download(pipeline: Pipeline, dump: str, file: dict[str, Any]) -> int:
             digest.update(part)
             size += len(part)
     if digest.hexdigest() != file["sha256"]:
-        raise DevstackError(f"file {file['name']} of dump {dump} does not have the checksum in its manifest")
+        raise DevstackError(f"the checksum of file {file['name']} of dump {dump} differs from that in the manifest")
     return size
 
 

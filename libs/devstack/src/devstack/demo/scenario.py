@@ -1,4 +1,4 @@
-"""The demo: a shop under load, all services up to a lake, and a comparison of every row at the end."""
+"""The demo: all services copy a shop under load into a lake; at the end, every row is compared."""
 
 import asyncio
 import shutil
@@ -159,7 +159,7 @@ class Demo:
 def run(home: Path, transactions: int) -> bool:
     """Run the demo, print the result, and return whether all tables are equal.
 
-    Its servers are under `home`, except those that the environment names.
+    The demo's servers are under `home`, except those that the environment names.
     """
     console, stack = Console(), Stack(servers_folder(home))
     try:
@@ -178,8 +178,8 @@ def _print_result(result: DemoResult, console: Console) -> None:
         verdict = "[green]yes[/]" if found.equal else "[red]NO[/]"
         table.add_row(found.table, *(f"{number:,}" for number in numbers), verdict)
     console.print(table)
-    lags = f"in Kafka after {result.kafka_lag:.1f} s, in the lake after {result.lake_lag:.1f} s"
-    console.print(f"The last commit of the load was {lags}.")
+    lags = f"in Kafka {result.kafka_lag:.1f} s and in the lake {result.lake_lag:.1f} s"
+    console.print(f"All changes were {lags} after the load had ended and spark-sink had started.")
 
 
 def servers_folder(home: Path) -> Path:

@@ -208,7 +208,7 @@ class Format(ABC, Generic[OptionsT]):
         """Prepare the format's own topics, so that their first records need not wait for a service. May block."""
 
     def may_block(self, table: Table) -> bool:
-        """Whether encoding a change or statement of this table now may call a service; it is then done in a thread.
+        """Whether encoding a change or statement of this table may now call a service; if so, it runs in a thread.
 
         Called only if the format has `calls_services`.
         """

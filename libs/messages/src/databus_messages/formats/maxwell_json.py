@@ -1,11 +1,11 @@
 """The `maxwell-json` format: Maxwell's messages, one for each row.
 
 `gtid` is the transaction's own GTID, not the set executed so far. `thread_id`, if enabled, is left out if the binlog
-lacks it; `query`, if `RowsQueries` does not find it. Where Maxwell uses a random UUID as a key, this format derives
-the UUID from the origin of the message (for a row, its transaction and its ordinal there), so that a message that is
-encoded again has the same key. `ts` is the commit time. In a dump, each table's rows are between `bootstrap-start` and
-`bootstrap-complete`, and `ts` is when the dump was requested. DROP DATABASE is a `table-drop` for each captured table;
-other DDL on databases has no message.
+lacks it; `query`, if enabled, is left out if `RowsQueries` does not find the statement. Where Maxwell uses a random
+UUID as a key, this format derives the UUID from the origin of the message (for a row, its transaction and its ordinal
+there), so that a message that is encoded again has the same key. `ts` is the commit time. In a dump, each table's rows
+are between `bootstrap-start` and `bootstrap-complete`, and `ts` is when the dump was requested. DROP DATABASE is a
+`table-drop` for each captured table; other DDL on databases has no message.
 """
 
 from collections.abc import Iterable

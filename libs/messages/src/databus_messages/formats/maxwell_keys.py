@@ -10,7 +10,7 @@ from databus_messages.formats.maxwell_values import encode
 
 
 class MaxwellKeyEncoder:
-    """Encodes keys with a row's primary key; without one, with a UUID, or in the key format `array` with no values."""
+    """Encodes keys with a row's primary key. Without one, a key has a UUID or, in the key format `array`, no values."""
 
     def __init__(self, table: Table, key_format: KeyFormat) -> None:
         names = [table.columns[index].name.lower() for index in table.primary_key]
@@ -35,7 +35,7 @@ class MaxwellKeyEncoder:
 
 
 def uuid(*identity: object) -> bytes:
-    """Return a UUID in the form of a random one, which is always the same for the same identity."""
+    """Return a UUID that looks random, but is always the same for the same identity."""
     digest = blake2b("\0".join(map(str, identity)).encode(), digest_size=16).digest()
     return str(UUID(bytes=digest, version=4)).encode()
 

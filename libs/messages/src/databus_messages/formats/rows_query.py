@@ -1,4 +1,4 @@
-"""Finds the statement that changed a row, for formats that publish it.
+"""Finds the statement that changed a row, for formats that publish the statement.
 
 With binlog_rows_query_log_events (MySQL) or binlog_annotate_row_events (MariaDB) the server logs the text of each
 statement (Rows_query, Annotate_rows) before the statement's first rows event. The statement's other rows events follow

@@ -18,7 +18,7 @@ _LOGICAL = {
 
 
 def avro_schema(schema: Schema) -> Any:
-    """Return the Avro schema as JSON data. A record that is used again is only named there, as Avro requires."""
+    """Return the Avro schema as JSON data. Where a record is used again, it is only named, as Avro requires."""
     return _AvroSchemaWriter().write(schema)
 
 

@@ -31,7 +31,7 @@ def compact_json(text: bytes) -> str:
 
 
 def floats(text: bytes) -> list[float]:
-    """Convert a VECTOR: each float by its shortest text, because its exact value as a double has more digits."""
+    """Convert a VECTOR. Floats are read from their shortest text: their exact values as doubles have more digits."""
     return [float(float_text(number, single=True)) for (number,) in _unpack("<f", text)]
 
 
