@@ -213,7 +213,7 @@ def test_arguments_that_do_not_fit_the_table_or_each_other_are_refused() -> None
         writer.row([b"1"])
     with pytest.raises(ValueError, match="a row has 1 values, but its table has 2 columns"):
         writer.array([[b"1", b"2"]], [[b"1"]])
-    with pytest.raises(ValueError, match="as many other rows"):
+    with pytest.raises(ValueError, match="must have as many rows"):
         writer.array([[b"1", b"2"]], [])
     with pytest.raises(IndexError, match="no column with index 2"):
         writer.values((2,), [b"1", b"2"])

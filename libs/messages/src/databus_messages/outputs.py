@@ -45,7 +45,7 @@ class Output:
         self._begin_records: Sequence[Record] = ()
 
     def enter(self, partition: Partition, begin: Begin) -> Sequence[Record]:
-        """Return the records that precede a transaction's first change in a partition; none before its other changes.
+        """Return the records that precede a transaction's first change in a partition; return none for later changes.
 
         Records for the format's own topics are returned only with the first partition of a transaction.
         """

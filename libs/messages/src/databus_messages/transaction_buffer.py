@@ -14,8 +14,8 @@ from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
 
 #: When the changes in memory are larger than this, they are moved to the file. Their size is that of their events'
-#: packed rows and of their statements, and `_CHANGE_BYTES` for each. As Python objects, short values take up to twenty
-#: times as much memory.
+#: packed rows and of their statements, plus `_CHANGE_BYTES` for each change. As Python objects, short values take up to
+#: twenty times as much memory.
 _MEMORY_BYTES = 2**20
 #: bytes that count for each change besides those of its rows and its statement
 _CHANGE_BYTES = 500

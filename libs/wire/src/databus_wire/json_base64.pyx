@@ -29,7 +29,7 @@ cdef Cursor cursor_of(const Py_buffer* view) noexcept:
 
 
 cdef Py_ssize_t measure(Cursor cursor) except -1:
-    """Return the size of the JSON text. Raises MalformedRows; `write` then need not check the rows again."""
+    """Check the rows, so that `write` need not, and return the size of the JSON text. Raises MalformedRows."""
     cdef Py_ssize_t count = read_array(&cursor), values, size, length
     size = 2 + max(count - 1, 0)
     for _ in range(count):

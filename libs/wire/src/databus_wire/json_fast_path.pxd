@@ -1,8 +1,8 @@
 """Fast paths for decimals, dates and times.
 
 The functions `read_…` and `is_…` return False, or -1, for a text that is not on their fast path and has to be converted
-in Python: for instance a zero date, a year before 1, malformed text. A zero byte must
-follow each text, because they read up to the first byte that does not fit.
+in Python: for instance a zero date, a year before 1, malformed text. A zero byte must follow each text, because the
+functions read up to the first byte that does not fit.
 """
 
 from databus_wire.base64 cimport put_base64

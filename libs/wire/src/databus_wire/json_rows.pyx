@@ -110,7 +110,7 @@ cdef class RowWriter:
         cdef Py_ssize_t i
         cdef RowReader reader = RowReader(rows)
         if others is not None and len(others) != reader.count:
-            raise ValueError("there must be as many other rows as rows")
+            raise ValueError("`others` must have as many rows as `rows`")
         self.out.size = 0
         append(&self.out, b"[", 1)
         for i in range(reader.count):

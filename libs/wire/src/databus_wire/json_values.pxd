@@ -88,7 +88,7 @@ cdef inline int append_text(Output* out, const uint8_t* p, Py_ssize_t size) exce
     cdef Py_ssize_t i
     cdef uint8_t seen = 0, special = 0
     cdef char* o
-    for i in range(size):  # no early exit, so that the compiler vectorizes it
+    for i in range(size):  # no early exit, so that the compiler vectorizes the loop
         seen |= p[i]
         special |= (p[i] < 0x20) | (p[i] == b'"') | (p[i] == b"\\")
     if seen & 0x80 and not is_utf8(p, size):

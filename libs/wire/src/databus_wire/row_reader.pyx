@@ -26,7 +26,7 @@ cdef class RowReader:
         PyBuffer_Release(&self.view)
 
     cdef int next(self, Value* values, Py_ssize_t width) except -1:
-        """Read the next row. Its values are valid while the reader exists and a row that is a list is not changed."""
+        """Read the next row. Its values are valid while the reader exists and the row, if a list, is unchanged."""
         cdef Py_ssize_t size, i
         self.read += 1
         if self.lists is not None:

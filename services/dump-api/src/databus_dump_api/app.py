@@ -100,7 +100,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         responses=_responses({201: DumpLease}, 404, 409, 503),
     )
     async def take_lease(dump: DumpId) -> Response:
-        """Prevent a complete dump from being deleted for `expires_in` seconds."""
+        """Take a lease: for `expires_in` seconds, the complete dump is not deleted."""
         lease = await dumps.lease(dump)
         location = f"/v1/dumps/{dump}/leases/{lease}"
         return _json(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})

@@ -48,7 +48,7 @@ class DumpManager:
         self._deleting: set[str] = set()
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
-        """Accept a request for a dump of the published tables that match `patterns`; None: of all published tables.
+        """Accept a request for a dump of the published tables that match `patterns` (None: all).
 
         The worker takes the dump later. Raises UnknownTables, PipelineNotStarted, and the errors of `read_progress` and
         `connect_pipeline_host`.

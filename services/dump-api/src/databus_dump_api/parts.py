@@ -96,7 +96,7 @@ class _PartFile:
 
 
 def _stem(table: Table) -> str:
-    """Build the start of a table's file names; one that is too long ends with a hash.
+    """Build the start of a table's file names. If it is too long, it is cut and ends with a hash.
 
     All characters of the names except ASCII letters, digits, - and _ are escaped.
     """

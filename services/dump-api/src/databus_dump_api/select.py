@@ -33,7 +33,7 @@ class Select:
 
 def select(table: Table) -> Select:
     """Build the query for all columns in table order. The rows are in primary-key order, if there is such a key."""
-    # Without the hint the server may scan the table and sort it on disk before it sends the first row.
+    # Without FORCE INDEX the server may scan the table and sort it on disk before it sends the first row.
     order = ", ".join(quoted(table.columns[index].name) for index in table.primary_key)
     ordered = f" FORCE INDEX (PRIMARY) ORDER BY {order}" if order else ""
     columns = ", ".join(_expression(column) for column in table.columns)

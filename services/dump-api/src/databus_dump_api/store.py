@@ -1,7 +1,7 @@
 """Dumps on disk: the folder `<root>/<id>` has `manifest.json` and the part files that it lists.
 
-A manifest is replaced atomically, and is on disk before a client can see the new state. The next start marks
-a dump that was pending or running as failed, and completes a deletion.
+A manifest is replaced atomically, and is on disk before a client can see the new state. When dump-api starts, dumps
+that are still pending or running become failed, and interrupted deletions are completed.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ WHERE t.table_schema = %s AND t.table_name = %s"""
 
 
 async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
-    """Find the published tables that match `patterns`; None: all of them. Raises UnknownTables if one matches none."""
+    """Find the published tables that match `patterns` (None: all). Raises UnknownTables if a pattern matches none."""
     published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
@@ -36,7 +36,7 @@ async def find_tables(session: Queries, settings: Settings, patterns: Sequence[s
 
 
 def publishing_rule(settings: Settings, table: Table) -> Rule | None:
-    """Return the rule by which output `default` publishes a table; None if it is not captured or not published."""
+    """Return the rule by which output `default` publishes a table; None if the table is not captured or published."""
     if not settings.source.captures(table.schema, table.name):
         return None
     return default_rule(settings.publisher.rules, table.schema, table.name)

@@ -80,7 +80,7 @@ class View:
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Stop reading from the socket during the block; asyncmy would buffer the rest of the table."""
+        """Stop reading from the socket during the block; otherwise asyncmy would buffer the rest of the table."""
         transport = self._connection._transport  # asyncmy has no flow control of its own
         transport.pause_reading()
         yield
@@ -89,7 +89,7 @@ class View:
     async def release_table(self) -> None:
         """Release the metadata lock on the table read last, so that DDL on it can proceed; the view stays open.
 
-        MariaDB keeps the lock until the view is closed if `_disable_binlog` was not permitted.
+        If `_disable_binlog` was not permitted, MariaDB keeps the lock until the view is closed.
         """
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "ROLLBACK TO SAVEPOINT before_table")
@@ -180,7 +180,7 @@ async def _disable_binlog(connection: Any) -> None:
 async def _start_mysql(connection: Any, session: Session) -> Position:
     """Open a view and read the position under a global read lock."""
     await execute(connection, f"SET SESSION lock_wait_timeout = {_LOCK_TIMEOUT}")
-    await _lock(connection)  # after a failure from here on the connection is closed, which releases the lock
+    await _lock(connection)  # if a later step fails, the connection is closed, which releases the lock
     await execute(connection, _START)
     position = await session.current_position()
     await execute(connection, "UNLOCK TABLES")

@@ -1,4 +1,7 @@
-"""Changes that cannot be published go to the dead-letter topic, with `exactly_once` in their Kafka transaction."""
+"""Write changes that cannot be published to the dead-letter topic.
+
+With `exactly_once`, a dead letter is part of the Kafka transaction that would have contained the change.
+"""
 
 from databus import metrics
 from databus.dead_letters import DeadLetter

@@ -23,7 +23,7 @@ _crc32c = google_crc32c.value if google_crc32c.implementation == "c" else calc_c
 
 #: options of glibc's mallopt(3)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-#: the largest mmap threshold that glibc accepts; more than a batch, because aiokafka copies each request several times
+#: the largest mmap threshold that glibc accepts. A batch is smaller, but aiokafka copies each request several times.
 _KEPT_BYTES = 32 * 2**20
 
 

@@ -20,7 +20,7 @@ class SchemaHistoryWriter:
         self._written: dict[bytes, bytes | None] = {}
 
     async def write_head(self) -> None:
-        """Write the head record: the history was started with the pipeline, and lacks no table that it should have."""
+        """Write the head record: it says that the history began with the pipeline and has all tables it should have."""
         await self._write(names.schema_key(), HEAD)
 
     async def write_table(self, table: Table) -> None:

@@ -113,7 +113,9 @@ class Sender:
         if isinstance(content, Frame):  # without it, consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
         if self._policy == "stop":
-            raise FatalError(f"{undelivered.error}: raise the limit, or set publisher.oversize to another policy")
+            raise FatalError(
+                f"{undelivered.error}: set publisher.oversize to another policy, or raise the limit if one is exceeded"
+            )
         if self._policy == "split" and undelivered.count == 1 and (halves := message.halves()):
             await self.send(halves)
             return

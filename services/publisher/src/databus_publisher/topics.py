@@ -38,8 +38,8 @@ class Topics:
     async def ensure_progress(self) -> None:
         """Create the pipeline's progress topic, or verify it: one partition, compacted.
 
-        Raises FatalError if Kafka refuses to create it, and for any other topic: one with retention would lose the
-        pipeline's progress.
+        Raises FatalError if Kafka refuses to create the topic, or if it exists but differs: a topic with
+        retention would lose the pipeline's progress.
         """
         await self._ensure_compacted(names.progress_topic(self._settings.name))
 
@@ -68,7 +68,7 @@ class Topics:
         return topic
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None:
-        """Create a topic for changes or of a format's own, unless it exists; an existing one is not altered.
+        """Create a topic for changes, or a format's own topic, unless it exists; an existing topic is not altered.
 
         `partitions` defaults to `publisher.partitions`, or else to 1. An account without CREATE rights can still write
         to existing topics.

@@ -9,7 +9,7 @@ Each row, GTID, XID and DDL statement is a message without a key. Choices that T
 * `db` and `table` are empty for a GTID. An XID has those of the transaction's last rows, a DDL statement those of its
   table. (TDSQL itself repeats those of the last table map.)
 * A transaction without an XID (e.g. of a non-transactional engine) has no message at its end.
-* `begintime` is the commit time; for rows of a dump, when the dump was requested.
+* `begintime` is the commit time, or for rows of a dump the time when the dump was requested.
 * Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and
   with index 0.
 """

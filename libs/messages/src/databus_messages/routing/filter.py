@@ -62,7 +62,7 @@ class Filter:
 
 
 def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
-    """Return the rule's filter for a table; None if the rule publishes it unchanged, or if it was dropped."""
+    """Return the rule's filter for a table; None if the table is published unchanged or was dropped."""
     return Filter(rule, table, salt) if rule.filters and table.columns else None
 
 

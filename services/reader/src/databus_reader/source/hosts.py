@@ -102,8 +102,9 @@ class Hosts:
     async def connect(self, progress: Progress, health: Health) -> AsyncIterator[SourceConnection]:
         """Log in to a host that has everything the progress needs: the requested one or, failing that, the first.
 
-        Raises SourceUnavailable if no host can be reached, otherwise a FatalError with the reason of each host. Also
-        raises DumpApiUnavailable, if `reader.start` names a dump and dump-api cannot be reached.
+        If there is no such host, raises SourceUnavailable when none can be reached, otherwise a FatalError with the
+        reason of each host. Also raises DumpApiUnavailable, if `reader.start` names a dump and dump-api cannot be
+        reached.
         """
         self._connected_at = None
         async with AsyncExitStack() as sessions:
