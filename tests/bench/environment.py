@@ -59,7 +59,7 @@ def pipeline_of(
 
 
 def create(kafka: Server, topic: str) -> None:
-    """Create a topic with one partition, so that the first message need not wait for its creation."""
+    """Create a topic with one partition, so that the first message need not wait for the topic."""
 
     async def work() -> None:
         async with kafka_client.admin(Kafka(bootstrap_servers=[kafka.url])) as admin:

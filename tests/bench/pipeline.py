@@ -52,7 +52,7 @@ PROCESSES = ("reader", "publisher", "redis", "kafka", "mariadb")
 
 @dataclass(frozen=True)
 class Delivery:
-    """The times from the reader's first entry with rows to the commit of the last change, in seconds."""
+    """The times from the reader's first stream entry with rows to the commit of the last change, in seconds."""
 
     #: wall-clock time
     wall: float

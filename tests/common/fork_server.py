@@ -70,7 +70,7 @@ def _main_of(program: str) -> Callable[[], None]:
 
 
 def _reap() -> None:
-    """Remove the services that have ended. One that ends at once stays until the next request, for `Process.of`."""
+    """Remove ended services. This is done only before a fork, so that `Process.of` finds one that ends at once."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -121,8 +121,8 @@ def numbers(count: int) -> str:
 
 async def converted(queries: Session, charset: str, codes: Codes) -> list[tuple[bytes, bytes | None]]:
     """Return codes and what the server converts them to: UTF-8, or None if it refuses or can't convert a code."""
-    # An exclamation mark follows each code, since MySQL accepts any single byte at the end of a text as eucjpms,
-    # although it refuses to store it.
+    # An exclamation mark follows each code: at the end of a text in eucjpms, MySQL accepts any single byte, although it
+    # refuses to store such a text.
     code = f"CONCAT({codes.sql}, CONVERT(CONVERT('!' USING {charset}) USING binary))"
     text = f"CONVERT({code} USING {charset})"
     rows = await queries.query(

@@ -1,4 +1,4 @@
-"""Work ends when it is cancelled although a client of Redis swallows the cancellation, as redis-py may do."""
+"""Work ends when it is cancelled, even if a client of Redis swallows the cancellation, as redis-py may do."""
 
 import asyncio
 import secrets

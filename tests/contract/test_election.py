@@ -288,7 +288,7 @@ async def test_work_that_swallows_cancellations_is_cancelled_until_it_ends(
 
 
 class Slow(UnreachableLease):
-    """A lease whose storage executes `take` at once, but answers it later than the lease may be held."""
+    """A lease whose storage executes `take` at once, but takes longer to answer than the lease may be held."""
 
     async def take(self) -> str:
         holder = await super().take()

@@ -66,7 +66,7 @@ async def test_trimming_published_entries_keeps_those_that_were_taken_after_them
     await reader.claim()
     await reader.append(b"one")
     first = await publisher.take(count=9, block_ms=None)
-    # A take without entries calls trim, which must remove nothing here: no entry is published yet.
+    # This take finds no entries and calls trim, which must remove nothing: no entry is published yet.
     assert await publisher.take(count=9, block_ms=1) == []
     await reader.append(b"two")
     assert await reader.backlog() == 6

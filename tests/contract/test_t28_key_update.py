@@ -29,7 +29,10 @@ def source(own: Server) -> Server:
 
 
 class RenewingProxy:
-    """Forwards a client's connection to a server. Before each piece for the client, it renews the keys of that side."""
+    """Forwards a client's connection to a server.
+
+    Before each piece for the client, the proxy renews its own keys, and asks the client to renew the client's.
+    """
 
     def __init__(self, server: Server, certificate) -> None:
         self._server = server

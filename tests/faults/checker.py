@@ -141,14 +141,16 @@ class Checker:
         if change.column:
             return
         if previous == transaction and offset not in (before, before + 1):
-            raise Violation(f"{where}: transaction {transaction} is torn: its part before is at offset {before}")
+            raise Violation(f"{where}: transaction {transaction} is torn: its previous part is at offset {before}")
         if len(self.partitions) > 1:
             return
         coming, left = self._coming
         if not left and change.book.name.startswith("transactions"):
             coming, left = transaction, int(change.images[0]["text"])
         if coming != transaction or not left:
-            raise Violation(f"{where}: {left} changes of {coming} are missing before {transaction}")
+            raise Violation(
+                f"{where}: changes are missing before this one of {transaction}: {left} of {coming} were still to come"
+            )
         self._coming = coming, left - 1
 
     def _check_order(self, partition: TopicPartition, place: dict[str, Any], where: str) -> None:

@@ -42,7 +42,7 @@ class Rig:
         return (await asyncio.to_thread(self.pipeline.get, service, "/readyz")).is_success
 
     async def until_tried(self, service: Service, dependency: str, times: int) -> None:
-        """Wait until a service has failed to reach a dependency this many times; then it must not be ready."""
+        """Wait until a service has failed to reach a dependency this many times; then the service must not be ready."""
 
         async def tried() -> bool:
             tries = self.logged(service, LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_RETRIED)

@@ -1,4 +1,7 @@
-"""T16: though services are killed, a large transaction is published completely and once. Progress waits for its end."""
+"""T16: a large transaction is published completely and once, even if services are killed.
+
+The progress in Kafka does not move until the whole transaction is published.
+"""
 
 import asyncio
 import json
@@ -66,7 +69,7 @@ async def test_t16_a_transaction_is_published_completely_and_once_though_service
             await uncommitted.getone()  # the transaction is being sent
         await asyncio.to_thread(pipeline.kill, victim)
         progress = await read_progress(settings)
-        assert progress is None or progress.transaction == 0, "it was published before it was disturbed: make it larger"
+        assert progress is None or progress.transaction == 0, "published before a service was killed: raise _ROWS"
         await uncommitted.seek_to_end(partition)
         pipeline.spawn(victim)
 
@@ -84,5 +87,5 @@ async def test_t16_a_transaction_is_published_completely_and_once_though_service
                 offsets += [record.offset for record in records]
                 ids += [row[0] for record in records for row in json.loads(record.value)["Rows"]]
     assert len(ids) == len(set(ids)) == _ROWS
-    assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), "a marker of Kafka's is in the middle"
+    assert offsets == list(range(offsets[0], offsets[0] + len(offsets))), "Kafka committed within the transaction"
     assert (await read_progress(settings)).transaction == 1

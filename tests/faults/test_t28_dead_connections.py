@@ -51,7 +51,7 @@ async def test_t28_a_half_open_connection_is_noticed_and_reading_continues(
 
 @pytest.mark.parametrize("answers", range(6))
 async def test_t28_an_answer_that_never_comes_is_noticed(proxy: Proxy, source: Server, answers: int) -> None:
-    """Before it reads the binlog, the reader logs in and runs queries; each answer of the server may never arrive."""
+    """Before it reads the binlog, the reader logs in and runs queries; any answer of the server may fail to arrive."""
     proxy.cut_after = answers
     with pytest.raises(ServerUnavailable, match="no answer from"):
         async with session_on(source, port=proxy.port, connect_timeout=0.5, query_timeout=0.5) as session:

@@ -20,7 +20,7 @@ def source(mariadb: Server) -> Server:
 
 
 def opened(pipeline: Pipeline) -> int:
-    """Count the generations (see `databus.pipe`) so far. There may be two: a reader that starts ends an open one."""
+    """Count the generations (see `databus.pipe`) so far. There may be two: a starting reader ends an open one."""
     return pipeline.log("publisher").read_text().count(" generation_opened: ")
 
 
@@ -64,7 +64,7 @@ async def test_t29_rows_wait_for_the_schema_registry_and_arrive_once(
         await execute("INSERT INTO new VALUES (1)")
         await execute("COMMIT")
         await trouble(pipeline, times=2)
-        assert opened(pipeline) == before, "no generation is opened while the registry is away"
+        assert opened(pipeline) == before, "a generation was opened while the registry was away"
         if hangs:
             os.kill(pid, signal.SIGCONT)
         else:

@@ -1,4 +1,4 @@
-"""Events that a pipeline must not skip: it stops, names the position, and stops there again."""
+"""Events that a pipeline must not skip: it stops, names the position, and after a restart stops there again."""
 
 import asyncio
 import struct

@@ -2,7 +2,7 @@
 
 If the answer to a COMMIT is lost, the complete transaction is repeated. The key of its first row is the transaction's
 number, so the repetition fails as a duplicate if the transaction was committed. A repeated ALTER TABLE fails if the
-column exists. Thus each is committed once.
+column exists. Thus each transaction and each ALTER TABLE is committed once.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: numbers that a batch has for its commits to one mirror; far more than it needs
+#: how many numbers a batch has for its commits to one mirror: far more than it needs
 _MAX_STEPS = 1000
 
 
@@ -93,7 +93,8 @@ class LakeWriter:
 def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVersion], ddl: Sequence[DdlRecord]) -> bool:
     """Return whether the batch creates the table and the table did not exist before.
 
-    The change log shows the latter or, if there is none, that CREATE is the table's first message.
+    The change log shows whether the table existed. If there is no change log, the table did not exist if CREATE is its
+    first message.
     """
     if not any(record.action is Action.CREATE for record in ddl):
         return False

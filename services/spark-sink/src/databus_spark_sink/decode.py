@@ -26,7 +26,7 @@ _KEY = "Pos struct<Name: string, Pos: bigint>"
 #: schema and name of a table
 Name: TypeAlias = tuple[str, str]
 
-#: puts the text of a message that does not fit the schema into `_corrupt`; otherwise its fields would just be NULL
+#: puts the text of a message that does not fit the schema into `_corrupt`; without this, its fields would just be NULL
 _REPORT_CORRUPT = {"columnNameOfCorruptRecord": "_corrupt"}
 
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
