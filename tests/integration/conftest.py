@@ -94,7 +94,7 @@ def jars(pytestconfig: pytest.Config) -> Path:
 
 @pytest.fixture(scope="session")
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that is fast with few rows: it interprets queries; the demo's sink generates code for them."""
+    """A session that is fast with few rows: it interprets queries. The demo runs Spark's default, generated code."""
     folder = tmp_path_factory.mktemp("spark")
     layout = LakeLayout((folder / "lake").as_uri())
     (folder / "spark-defaults.conf").write_text(
@@ -133,7 +133,7 @@ def dead_letters(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> C
 async def serve(
     source: Server, schema: str, redis_server: Server, kafka: Server, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Any]]:
-    """Run dump-api for the test's schema in this process; with `started` its pipeline has a position."""
+    """Run dump-api for the test's schema in this process; with `started`, the pipeline already has a position."""
 
     @asynccontextmanager
     async def running(started: bool = True, **overrides: dict[str, Any]) -> AsyncIterator[Api]:

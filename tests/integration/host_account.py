@@ -3,7 +3,7 @@
 from devstack import Server
 
 ACCOUNT = {"user": "reader", "password": "reader"}
-#: statements that create the account; run on the primary, they are replicated to all hosts
+#: statements that create the account; the primary replicates them to all hosts
 CREATE_ACCOUNT = (
     "CREATE USER reader@'%' IDENTIFIED BY 'reader'",
     "GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO reader@'%'",

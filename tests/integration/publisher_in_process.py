@@ -45,7 +45,7 @@ class Source:
         self._offset = 4
 
     async def claim(self) -> None:
-        """Claim the next generation (see `databus.pipe`), and append its start and the table of all rows."""
+        """Claim the next generation (see `databus.pipe`), and append `Start` and the definition of ITEMS."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)

@@ -101,7 +101,10 @@ async def test_kafka_offsets_are_the_ends_of_the_topics(api: Api, schema: str, e
 
 @asynccontextmanager
 async def slow_commits(mariadb: Server) -> AsyncIterator[None]:
-    """Let the next commit wait two seconds between binlog and engine, for a missing semi-synchronous replica."""
+    """Let the next commit wait two seconds while it is in the binlog but not yet visible.
+
+    The server waits for a semi-synchronous replica that does not exist.
+    """
     kept = {"enabled": "OFF", "timeout": "10000", "wait_point": "AFTER_COMMIT"}
     wanted = {"timeout": "2000", "wait_point": "AFTER_SYNC", "enabled": "ON"}
     async with connected(mariadb) as execute:

@@ -105,7 +105,7 @@ async def test_t18_a_lagging_replica_is_refused_until_it_has_caught_up(pair: Pai
         f"database {address(server)}" for server in pair.servers
     ]
     await run(second, START[pair.kind])
-    # The rest is in the second server's relay log, so it catches up although the first does not run.
+    # The missing transaction is in the second server's relay log, so this server catches up although the first is down.
     assert (await go_on(progress, first, second, patience=30))[0] == address(second)
 
 
@@ -143,8 +143,8 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # With the second server's progress the first server is refused, too. On MariaDB it would only count as behind if it
-    # had not written more than the second: a GTID position has only the last GTID of a domain.
+    # With the second server's progress the first server is refused, too. It writes more than the second server did:
+    # otherwise it would only count as behind on MariaDB, whose GTID position has only the last GTID of each domain.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 
@@ -169,7 +169,7 @@ async def test_a_position_without_gtids_is_valid_only_for_its_own_server(pair: P
     progress = msgspec.structs.replace(full, position=Position("", full.position.file, full.position.offset))
     reason, said = await refusal(progress, second)
     assert (reason, f"it is a position of server {full.server}" in said) == (Refusal.NO_GTIDS, True)
-    # Its own server knows the GTID set of the position; from then on another host can take over.
+    # The position's own server finds the GTID set of the position. With this set another host can take over.
     _, position, server = await go_on(progress, second, first)
     assert position.file == "first.000001"
     assert GtidSet.parse(server.flavor, position.gtid_set) == GtidSet.parse(server.flavor, full.position.gtid_set)

@@ -71,7 +71,7 @@ async def test_t17_sources_tags_and_gaps_survive_a_failover(pair: Pair, pipeline
     await pair.promote()
     for number, gtid in enumerate((f"{OTHER}:2", "AUTOMATIC", f"{OTHER}:4", f"{OTHER}:green:6"), start=20):
         await insert_as(second, gtid, number)
-    assert await next_ids(consumer, 4) == {20, 21, 22, 23}, "what fills a gap comes, and nothing comes again"
+    assert await next_ids(consumer, 4) == {20, 21, 22, 23}, "transactions in gaps are published, and none twice"
 
 
 async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_history(pair: Pair) -> None:
@@ -89,7 +89,11 @@ async def test_t17_a_gap_of_a_replica_with_several_workers_is_not_a_different_hi
 
 
 async def test_t17_a_server_that_would_skip_a_transaction_without_gtid_is_refused(pair: Pair) -> None:
-    """Asked by GTID, MySQL begins with the newest file before which no GTID is lacking; row 2 is in an older one."""
+    """MySQL skips row 2, which has no GTID, if the log is requested by GTIDs.
+
+    It then begins with the newest file whose predecessors contain no GTID that the reader lacks. Row 2 is in one of
+    these predecessors.
+    """
     first, _ = pair.servers
     await run(pair.replica, "STOP REPLICA")
     progress = await read_to_the_end(first)
@@ -105,7 +109,7 @@ async def test_t17_a_server_that_would_skip_a_transaction_without_gtid_is_refuse
     assert "set gtid_mode=ON_PERMISSIVE until it is read" in str(caught.value)
     sent = await read_rows(first, Position(progress.position.gtid_set), "shop")
     assert sent == [], "row 2 would be lost"
-    # A later position has GTIDs again, once its file has no transaction without one.
+    # A position after row 2 in the same file has no GTIDs, because row 2 has none; a position in a later file has them.
     place = Progress(Position("", behind.position.file, behind.position.offset), 1, 1, behind.server)
     assert not (await go_on(place, pair, first)).gtids
     await run(first, "INSERT INTO shop.t VALUES (3)")

@@ -55,7 +55,7 @@ async def test_t18_a_failover_resumes_by_gtid_with_other_file_names(
     await pair.promote()
     await insert(second, 4, 5)
     assert await next_ids(consumer, 2) == [4, 5]
-    # And back, once the first one replicates the second.
+    # Fail over back to the first server once it replicates the second.
     await pair.restart(first)
     await pair.follow()
     await pair.caught_up()

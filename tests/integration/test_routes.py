@@ -152,7 +152,7 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
     )
     await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
     await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
-    await source.commit(source.insert((2, 1)))  # filtered, so output rows has no messages of this transaction
+    await source.commit(source.insert((2, 1)))  # filtered, so the output `rows` has no messages of this transaction
     await source.commit(source.insert((6, 1)))
     records = await read(f"{settings.name}.rows", 5 + 3)
     assert all(began // 10**6 <= record.timestamp <= time_ns() // 10**6 for record in records)

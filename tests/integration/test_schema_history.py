@@ -105,7 +105,7 @@ async def test_rows_with_every_kind_of_column_are_published_exactly(
 async def test_columns_that_only_mariadb_has_are_read_with_the_history(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Among them: temporal types from before 10.1, whose precision is not logged; a hidden hash column."""
+    """Among them: the temporal types of MariaDB before 10.1, whose precision is not logged; a hidden hash column."""
     start(pipeline)
     async with connected(source) as run:
         await run("SET GLOBAL mysql56_temporal_format = OFF")

@@ -27,7 +27,7 @@ class AtLeastOnceWorld(World):
         super().drain()
 
     def verify(self) -> None:
-        """Verify that all rows before a progress were sent, and recent attempts have a host's order without gaps."""
+        """Verify that all rows before a progress were sent, and recent attempts are in a host's order without gaps."""
         assert isinstance(self.kafka, MemoryKafkaWithoutTransactions)
         for record in self.kafka.log:
             if isinstance(record, Progress):

@@ -92,7 +92,7 @@ class HandOverAtLeastOnce(HandOver):
 def explore(machine: type[RuleBasedStateMachine], stories: int, *, steps: int = 50, shrink: bool = True) -> None:
     """Try this number of stories, the same ones in every run.
 
-    Raises Violated, with the story in a note; with `shrink`, it may be an ExceptionGroup of several.
+    Raises Violated with the story in a note; with `shrink`, possibly an ExceptionGroup of several Violated.
     """
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(

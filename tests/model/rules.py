@@ -54,7 +54,7 @@ _REFUSAL = "if generation[1] ~= args[1] or generation[2] ~= args[2] or generatio
 #: the part of that check which compares the number
 _NUMBER = " or generation[3] ~= args[3]"
 
-#: switch → patch that leaves its rule out; docs/reference/protocol.md has the rules and most switches
+#: switch → patch that leaves its rule out; docs/reference/protocol.md has the rules and their switches
 LEFT_OUT: dict[str, Callable[[], Omission]] = {
     "token": lambda: _accepting(lambda acceptance, entry: entry._replace(token=acceptance.token)),
     "claim": lambda: _accepting(lambda acceptance, entry: entry._replace(claim=acceptance.claim or entry.claim)),

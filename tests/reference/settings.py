@@ -39,7 +39,7 @@ _KINDS: dict[object, str] = {bool: "`true` or `false`", dict: "mapping", int: "i
 class Setting(NamedTuple):
     """A setting of the configuration file, or a key of a mapping in it."""
 
-    #: name after those of the sections that contain it: `source.tls.ca_file`
+    #: the names of the sections that contain it, then its own name: `source.tls.ca_file`
     key: str
     #: the model's field
     field: FieldInfo

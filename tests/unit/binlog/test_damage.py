@@ -17,7 +17,7 @@ def test_a_damaged_log_gives_complete_events_or_an_error_of_ours(batch):
 
 def test_a_changed_bit_under_a_checksum_is_an_error():
     data = (damage.FIXTURES / "mysql-binlog" / "m1.bin").read_bytes()
-    in_use = len(damage.MAGIC) + 17, 0  # a flag of FORMAT_DESCRIPTION, which its checksum leaves out
+    in_use = len(damage.MAGIC) + 17, 0  # a flag that the checksum of FORMAT_DESCRIPTION leaves out
     rng = random.Random(1)
     for at in rng.sample(range(len(damage.MAGIC), len(data)), 500):
         bit = rng.randrange(8)

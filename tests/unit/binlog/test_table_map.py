@@ -9,8 +9,8 @@ COLLATIONS = {8: "latin1", 45: "utf8mb4", 46: "utf8mb4", 63: "binary"}
 NAMES = ["id", "a", "b", "f", "d", "y", "bt", "c1", "c2", "tx", "bn", "bl", "js", "e1", "s1", "g", "p", "u", "i6"]
 #: number and types of the columns
 TYPES = "1303010804f60d10fe0ffc0ffcfcfefefffffefe"
-#: the beginning of a TABLE_MAP of lab.meta after number and flags: names, TYPES, metadata, nulls; signs, character
-#: sets and geometry types
+#: the beginning of a TABLE_MAP of lab.meta, without table id and flags: names, TYPES, metadata, null bits; then, as
+#: optional metadata, signs, character sets and geometry types
 META = (
     "03 6c616200 04 6d65746100" + TYPES + "18 0405020300fe0514000205000204f701f8010404fe10fe10 fefe07"
     "0101b4 0209 3f 0008 012d 0208 052e 07020001"

@@ -139,7 +139,10 @@ class Translation:
         return self.listed.get((schema, name))
 
     async def of(self, *events: AnyEvent, table_maps: Iterable[TableMap] = ()) -> list[Event]:
-        """Translate events. The tracker describes the table maps first, as for the decoder; their fingerprints stay."""
+        """Translate events.
+
+        First the tracker describes the table maps, as it does for the decoder; their fingerprints stay the same.
+        """
         tables = {
             table_map.fingerprint: msgspec.structs.replace(
                 self.tracker.describe(table_map), fingerprint=table_map.fingerprint

@@ -290,7 +290,7 @@ async def test_rows_without_column_names_that_fit_the_table_get_its_definition(c
 
 
 async def test_without_a_server_a_statement_on_an_unknown_table_is_left_out(case, log):
-    """What such a statement changes in known tables is published."""
+    """Such a statement's changes of known tables are published."""
     alter = log.query("ALTER TABLE t ADD c INT")
     create, drop = log.query("CREATE TABLE u (id INT)"), log.query("DROP TABLE t, u")
     events = log.gtid(), alter, log.gtid(), create, log.gtid(), drop

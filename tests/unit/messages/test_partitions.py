@@ -22,7 +22,10 @@ def change(action: Action, rows: list[Row], first: int) -> Change:
 
 
 def joined(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
-    """Return ordinal, action and images of each change, by ordinal; of an update that was split, the delete first."""
+    """Return ordinal, action and images of each change, sorted by ordinal.
+
+    If an update was split, its delete comes before its insert.
+    """
     found = []
     for part in parts:
         size = 2 if part.action is Action.UPDATE else 1

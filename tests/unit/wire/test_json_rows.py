@@ -1,4 +1,4 @@
-"""`RowWriter`, the compiled writer of rows: text as Python's JSON encoder has it, other values by kind or function."""
+"""The compiled `RowWriter` writes text as Python's JSON encoder does, and other values by kind or function."""
 
 import json
 import random

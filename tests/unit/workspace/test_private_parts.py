@@ -65,7 +65,7 @@ async def test_aiokafka_has_the_private_parts_that_the_publisher_uses() -> None:
         assert theirs == ours, f"{RECORD_BATCH}: aiokafka's {name} has {theirs} parameters, ours {ours}"
     assert "builder" in inspect.signature(message_accumulator.MessageAccumulator.add_batch).parameters, RECORD_BATCH
 
-    assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py may compute CRC-32C with aiokafka.record.util"
+    assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py falls back to aiokafka's calc_crc32c"
     assert sender.BACKOFF_OVERRIDE == 0.02, "producer.py (_MARKER_SECONDS) waits 3 ms to avoid aiokafka's wait of 20 ms"
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
     assert isinstance(kafka._sender, sender.Sender), STOP
