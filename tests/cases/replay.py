@@ -128,7 +128,7 @@ class _Translation:
                     except DatabusError as error:
                         stopped = True
                         del lines[committed:]
-                        text = str(error).replace(START_OVER, "START AFRESH")
+                        text = str(error).replace(START_OVER, "START OVER")
                         lines.append(f"!! {_POSITION.sub('FILE:OFFSET', text)}")
                         self._restart()
                 if stream.drained and events[-1].file == end.file and events[-1].end >= end.offset:

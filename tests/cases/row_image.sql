@@ -11,7 +11,7 @@ SET SESSION binlog_row_image = MINIMAL;
 
 UPDATE t SET a = 4;
 -- !! rows of shop.t at FILE:OFFSET lack columns: set binlog_row_image=FULL on the server (and in sessions that
---    set it themselves); START AFRESH
+--    set it themselves); START OVER
 
 SET SESSION binlog_row_image = FULL;
 

@@ -13,7 +13,7 @@ from databus_cli.__main__ import main
 from databus_cli.binlog.files import read_files
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
-_QUERY = 2
+_QUERY, _XA_PREPARE = 2, 38
 
 Run = Callable[..., tuple[int, list[dict], list[str]]]
 
@@ -46,6 +46,10 @@ class BinlogFile:
 
     def xid(self) -> "BinlogFile":
         return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))
+
+    def xa_prepare(self) -> "BinlogFile":
+        """End an XA transaction named `x` in two phases."""
+        return self._add(_XA_PREPARE, struct.pack("<BIII", 0, 1, 1, 0) + b"x")
 
     def transaction(self) -> "BinlogFile":
         """Add the events of a transaction with one row."""

@@ -69,6 +69,7 @@ STOPS = {
     "outside": (lambda file: file.row(), "rows of shop.items outside a transaction"),
     "rollback": (lambda file: file.query("BEGIN").row().query("ROLLBACK"), "ROLLBACK after captured rows"),
     "to-savepoint": (lambda file: file.query("BEGIN").row().query("ROLLBACK TO s").xid(), "ROLLBACK after"),
+    "xa-prepare": (lambda file: file.query("XA START 'x'").row().xa_prepare(), "XA PREPARE after captured rows"),
 }
 
 
@@ -101,6 +102,7 @@ def test_the_command_stops_where_the_reader_stops_with_the_same_message(run, bin
         ("outside", "rows outside a transaction: 1 left out"),
         ("rollback", "transactions with a ROLLBACK after rows: 1 left out"),
         ("to-savepoint", "transactions with a ROLLBACK after rows: 1 left out"),
+        ("xa-prepare", "transactions that end in XA PREPARE: 1 left out"),
     ],
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
@@ -122,6 +124,7 @@ def test_lenient_leaves_out_what_is_in_doubt_and_reports_it(
         ("no-end", "transactions without an end"),
         ("rollback", "transactions with a ROLLBACK after rows"),
         ("to-savepoint", "transactions with a ROLLBACK after rows"),
+        ("xa-prepare", "transactions that end in XA PREPARE"),
     ],
 )
 def test_a_doubtful_transaction_is_reported_once_if_no_other_changes_follow(run, binlog_file, name, left_out):
@@ -151,9 +154,9 @@ def test_lenient_reports_what_it_left_out_even_if_the_command_fails(run, binlog_
     (tmp_path / "cut.bin").write_bytes(path.read_bytes()[:-7])
     code, lines, notices = run(str(tmp_path / "cut.bin"), "--format", "databus", "--quiet", "--lenient")
     assert (code, len(lines)) == (1, 1)
-    assert [notice.split(" left out")[0] for notice in notices[:-1]] == [
-        "databus: statements that may have changed rows",
-        "databus: transactions without an end",
+    assert [notice.split(",")[0] for notice in notices[:-1]] == [
+        "databus: statements that may have changed rows: 1 left out",
+        "databus: transactions without an end: 1 left out",
     ]
     assert "ends inside the event at" in notices[-1]
 

@@ -64,6 +64,8 @@ class Doubt:
     tables: frozenset[TableName] = frozenset()
     #: schemas of which any table may be in doubt; if `tables` and `schemas` are empty, any captured table may be
     schemas: frozenset[str] = frozenset()
+    #: whether the outcome of the open transaction is in doubt, so that the whole transaction is left out
+    whole_transaction: bool = False
 
     @property
     def error(self) -> FatalError:
@@ -91,7 +93,7 @@ def stop(doubt: Doubt) -> NoReturn:
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """`event` begins a transaction while the previous one, with changes of these tables, has not ended."""
     text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
-    return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables)
+    return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables, whole_transaction=True)
 
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
@@ -102,12 +104,14 @@ def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
 
 def rollback(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """A transaction with changes of these tables is rolled back, maybe in part."""
-    return _doubt(Reason.ROLLBACK, event, _outcome_unknown("ROLLBACK", event), tables)
+    text = _outcome_unknown("ROLLBACK", event)
+    return _doubt(Reason.ROLLBACK, event, text, tables, whole_transaction=True)
 
 
 def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """A transaction with changes of these tables is only prepared."""
-    return _doubt(Reason.XA_PREPARE, event, _outcome_unknown("XA PREPARE", event), tables)
+    text = _outcome_unknown("XA PREPARE", event)
+    return _doubt(Reason.XA_PREPARE, event, text, tables, whole_transaction=True)
 
 
 def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
@@ -191,7 +195,13 @@ def _position(event: BinlogEvent) -> str:
 
 
 def _doubt(
-    reason: Reason, event: BinlogEvent, text: str, tables: Iterable[TableName] = (), schemas: Iterable[str] = ()
+    reason: Reason,
+    event: BinlogEvent,
+    text: str,
+    tables: Iterable[TableName] = (),
+    schemas: Iterable[str] = (),
+    *,
+    whole_transaction: bool = False,
 ) -> Doubt:
     return Doubt(
         reason=reason,
@@ -200,4 +210,5 @@ def _doubt(
         offset=event.start,
         tables=frozenset(tables),
         schemas=frozenset(schemas),
+        whole_transaction=whole_transaction,
     )

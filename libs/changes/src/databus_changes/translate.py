@@ -287,15 +287,16 @@ class Translator:
         self._reset()
 
     def _require_no_changes(
-        self, event: BinlogEvent, doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
+        self, event: BinlogEvent, make_doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
         """If the open transaction has captured changes, report a doubt, and leave out the rest of the transaction.
 
         The event does not show the outcome of the changes.
         """
         if self._begun and not self._abandoned:
-            self._on_doubt(doubt(event, self._changed))
-            self._abandoned = True
+            doubt = make_doubt(event, self._changed)
+            self._on_doubt(doubt)
+            self._abandoned = doubt.whole_transaction
 
     def _reset(self) -> None:
         self._gtid = self._query = None

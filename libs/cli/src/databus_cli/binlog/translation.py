@@ -16,9 +16,6 @@ from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransa
 
 T = TypeVar("T")
 
-#: doubts after which the translation emits nothing more of the open transaction
-_WHOLE_TRANSACTIONS = (Reason.UNFINISHED_TRANSACTION, Reason.ROLLBACK, Reason.XA_PREPARE)
-
 
 class Translation:
     """Translates files, given the first file's FormatDescription.
@@ -70,7 +67,7 @@ class Translation:
         if self._complete is None and not is_offline and not is_inside:
             error = doubt.error
             raise type(error)(f"{error}; --lenient leaves the doubtful changes out and continues")
-        if self._complete is not None and doubt.reason in _WHOLE_TRANSACTIONS:
+        if self._complete is not None and doubt.whole_transaction:
             self._complete.drop()
         self._add(doubt.reason, doubt.file, doubt.offset)
 
