@@ -65,17 +65,21 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
 @pytest.mark.parametrize(
     ("known", "logged_column", "difference"),
     [
-        (column("int(11)"), logged(T.LONGLONG), "type is bigint, not int"),
-        (column("int(11)"), logged(T.LONG, unsigned=True), "unsigned is yes, not no"),
-        (column("int(11)", nullable=False), logged(T.LONG), "nullable is yes, not no"),
-        (column("varchar(20)", **UTF8), logged(T.VARCHAR, 84), "size is (21), not (20)"),
+        (column("int(11)"), logged(T.LONGLONG), "type is bigint in the rows, int in the known table"),
+        (column("int(11)"), logged(T.LONG, unsigned=True), "unsigned is yes in the rows, no in the known table"),
+        (column("int(11)", nullable=False), logged(T.LONG), "nullable is yes in the rows, no in the known table"),
+        (column("varchar(20)", **UTF8), logged(T.VARCHAR, 84), "size is (21) in the rows, (20) in the known table"),
         (
             column("varchar(20)", **LATIN),
             logged(T.VARCHAR, 20, charset="latin2"),
-            "character set is latin2, not latin1",
+            "character set is latin2 in the rows, latin1 in the known table",
         ),
-        (column("decimal(9,3)"), logged(T.NEWDECIMAL, 9 << 8 | 2), "size is (9,2), not (9,3)"),
-        (column("datetime(3)"), logged(T.DATETIME2, 6), "size is (6), not (3)"),
+        (
+            column("decimal(9,3)"),
+            logged(T.NEWDECIMAL, 9 << 8 | 2),
+            "size is (9,2) in the rows, (9,3) in the known table",
+        ),
+        (column("datetime(3)"), logged(T.DATETIME2, 6), "size is (6) in the rows, (3) in the known table"),
         (
             column("enum", values=tuple(map(str, range(256))), **UTF8),
             logged(T.ENUM, 1),
@@ -86,9 +90,9 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
             logged(T.SET, 1),
             "values of 1 bytes do not fit 9 labels",
         ),
-        (column("datetime"), logged(T.DATETIME2, 3), "size is (3), not none"),
-        (column("text", **LATIN), logged(T.BLOB, 3), "type is mediumtext, not text"),
-        (column("date"), logged(T.TIME2), "type is time, not date"),
+        (column("datetime"), logged(T.DATETIME2, 3), "size is (3) in the rows, none in the known table"),
+        (column("text", **LATIN), logged(T.BLOB, 3), "type is mediumtext in the rows, text in the known table"),
+        (column("date"), logged(T.TIME2), "type is time in the rows, date in the known table"),
     ],
 )
 def test_a_column_that_does_not_fit_is_refused_with_the_difference(

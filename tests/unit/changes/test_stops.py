@@ -261,7 +261,7 @@ async def test_rows_without_column_names_of_a_table_that_is_not_known_stop_the_t
     ("columns", "kind", "why"),
     [
         (2, FieldType.LONG, "the rows have 2 columns, not 1"),
-        (1, FieldType.LONGLONG, "column id: type is bigint, not int"),
+        (1, FieldType.LONGLONG, "column id: type is bigint in the rows, int in the known table"),
     ],
 )
 async def test_rows_without_column_names_that_do_not_fit_the_table_stop_the_translation(case, log, columns, kind, why):

@@ -49,8 +49,8 @@ static inline uint32_t crc32_more(uint32_t crc, const uint8_t* p, size_t size) {
 
 #if defined(__x86_64__)
 // Folding by carry-less multiplication: 16 bytes, multiplied by x**n modulo the polynomial, are added to the 16 bytes
-// that come n bits later, which does not change the remainder. In the end 16 bytes are left, with the remainder of all
-// bytes (Gopal et al., Fast CRC Computation for Generic Polynomials, Intel 2009).
+// that come n bits later. This does not change the remainder modulo the polynomial. In the end 16 bytes have the same
+// remainder as all bytes that were folded (Gopal et al., Fast CRC Computation for Generic Polynomials, Intel 2009).
 #define CRC32_TARGET __attribute__((target("pclmul,sse4.1")))
 
 CRC32_TARGET static inline __m128i crc32_fold(__m128i x, __m128i powers, __m128i next) {

@@ -52,8 +52,9 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
         known_shape, logged_shape = _shape(_with_nullability(known, logged)), _shape(logged)
         for attribute, value in logged_shape.items():
             if value != known_shape[attribute]:
+                expected = _shown(known_shape[attribute])
                 raise ColumnsDiffer(
-                    f"column {known.name}: {attribute} is {_shown(value)}, not {_shown(known_shape[attribute])}"
+                    f"column {known.name}: {attribute} is {_shown(value)} in the rows, {expected} in the known table"
                 )
         if not _fits_labels(known, column_map):
             raise ColumnsDiffer(
@@ -83,7 +84,10 @@ def _complete(known: Column, logged: ColumnMap) -> ColumnMap:
 
 
 def _fraction(known: Column) -> int:
-    """Return the number of fraction digits, which MariaDB does not log for columns in the format before 10.1."""
+    """Return a temporal column's number of fraction digits.
+
+    MariaDB does not log it for columns that still have the storage format from before 10.1.
+    """
     sizes = _SIZES.search(known.raw_type)
     return int(sizes[0][1:-1]) if sizes and sizes[0][1:-1].isdigit() else 0
 

@@ -101,7 +101,7 @@ def configure(service: str, section: Log, *, pipeline: str = "") -> None:
 def report_background_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """The event loop's exception handler: log an error that nothing waited for.
 
-    asyncio's own text would quote arguments and messages, which may have rows.
+    asyncio's default handler would log the callback's arguments and the exception's message, which may contain rows.
     """
     error, future, task = context.get("exception"), context.get("future"), context.get("task")
     if isinstance(future, asyncio.Task):

@@ -47,7 +47,10 @@ def _registry(options: AvroOptions) -> SchemaRegistry:
 
 
 class AvroCodec(Codec):
-    """Connect data as Avro. An optional field is a union with null; null comes first unless the field has a default."""
+    """Encodes Kafka Connect's data as Avro.
+
+    An optional field is a union with null; null comes first unless the field has a default.
+    """
 
     null = b"\x00"
     present = b"\x02"

@@ -55,7 +55,7 @@ class DebeziumJson(Debezium[JsonOptions]):
 
 
 class JsonCodec(Codec):
-    """Connect data as JSON; bytes become base64."""
+    """Encodes Kafka Connect's data as JSON; bytes become base64."""
 
     null = b"null"
     present = b""
