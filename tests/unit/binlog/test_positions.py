@@ -34,7 +34,7 @@ def test_t19_offsets_start_over_in_the_file_after_a_file_of_more_than_4_gib(wire
 
 
 def test_t19_a_dump_may_start_beyond_4_gib(wire):
-    """A dump that was requested by GTID starts with a ROTATE event, which has the offset in 64 bits."""
+    """A binlog stream that was requested by GTID starts with a ROTATE event, which has the offset in 64 bits."""
     xid = wire.event(16, bytes(8), next_position=0x2000)
     decoder = Decoder()
     stream = wire.packets(rotate(wire, "binlog.000007", 0x5_0000_1000, flags=0x20), wire.head(), xid)

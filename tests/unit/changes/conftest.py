@@ -50,7 +50,7 @@ class Log:
         self._gtids = 0
 
     def table(self, name: str = "t", columns: str = "id", *, schema: str = "shop") -> TableMap:
-        """Return a table map of INT columns, as binlog_row_metadata=FULL logs it; the first column is the key."""
+        """Return a table map of INT columns, as binlog_row_metadata=FULL logs it; the first one is the primary key."""
         maps = tuple(
             ColumnMap(name=c, type=FieldType.LONG, metadata=0, nullable=False, unsigned=False) for c in columns.split()
         )

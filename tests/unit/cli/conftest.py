@@ -48,7 +48,7 @@ class BinlogFile:
         return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))
 
     def xa_prepare(self) -> "BinlogFile":
-        """End an XA transaction named `x` in two phases."""
+        """Add an event that prepares the XA transaction `x` without committing it."""
         return self._add(_XA_PREPARE, struct.pack("<BIII", 0, 1, 1, 0) + b"x")
 
     def transaction(self) -> "BinlogFile":

@@ -1,4 +1,4 @@
-"""The records of the schema history; and the pattern of table topics, which leaves out our own topics."""
+"""The records of the schema history; and the pattern of table topics, which does not match our internal topics."""
 
 import re
 

@@ -175,7 +175,7 @@ async def test_an_error_that_nothing_waited_for_is_logged_without_its_message(ca
         del task
         gc.collect()
         future = loop.create_future()
-        future.set_exception(ConnectionResetError())  # asyncio's streams keep such a future
+        future.set_exception(ConnectionResetError())  # asyncio's streams leave such futures behind; they are not logged
         del future
         gc.collect()
     finally:

@@ -82,7 +82,7 @@ def test_every_format_decodes_to_the_same_rows(kind: Kind, case: Case):
 
 
 def split_key_changes(changes: list[RowChange]) -> Iterator[RowChange]:
-    """Replace each update that changes the key by a delete and an insert, as Debezium does.
+    """Split each update that changes the key into a delete and an insert, as Debezium does.
 
     In the golden binlogs only `orders` has such updates. They change `number`, the first column of its key.
     """

@@ -1,4 +1,7 @@
-"""The compiled `RowWriter` writes text as Python's JSON encoder does, and other values by kind or function."""
+"""The compiled `RowWriter` writes text as Python's JSON encoder does.
+
+How it writes any other value depends on the kind or function that is given for the column.
+"""
 
 import json
 import random

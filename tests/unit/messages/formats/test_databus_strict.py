@@ -1,4 +1,4 @@
-"""With `compat: strict`, values have the text of the original Go server."""
+"""With `compat: strict`, values have the text of the Go server from which the `databus` format comes."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The `maxwell-json` format: byte for byte like Maxwell's, except for the differences that its modules list."""
+"""The `maxwell-json` format: byte for byte like Maxwell's, except for the differences listed in maxwell_*.py."""
 
 import json
 import struct
