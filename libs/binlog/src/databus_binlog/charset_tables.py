@@ -1,8 +1,9 @@
 """Where the servers' character sets differ from Python's codecs.
 
-Found by comparing every code with MariaDB 10.11 and MySQL 9.7, which agree with each other, except where a comment says
-otherwise. A code that is not listed has the codec's character, or a question mark if the codec has none. A listed code
-without a character has what the servers print for it: question marks or U+FFFD.
+The differences were found by comparing the codecs, code by code, with MariaDB 10.11 and MySQL 9.7, which agree with
+each other, except where a comment says otherwise. A code that is not listed has the codec's character, or a question
+mark if the codec has none. A listed code without a character has what the servers print for it: question marks or
+U+FFFD.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Cuts events out of packets and files.
 
-A packet is: length u24, sequence u8, status u8, and an event; in semi-sync 0xEF and an acknowledgement flag u8 precede
-the event. An event of 16 MiB or more continues in packets that have only length and sequence before its bytes. A packet
-whose status is not EVENT has the server's answer instead: the end of the log, or an error.
+A packet is: length u24, sequence u8, status u8, and an event; in a semi-synchronous session, a byte 0xEF and an
+acknowledgement flag u8 precede the event. An event of 16 MiB or more continues in packets that have only length and
+sequence before its bytes. A packet whose status is not EVENT has the server's answer instead: the end of the log, or an
+error.
 
 A file is a magic number of four bytes, and then events.
 """
@@ -44,7 +45,7 @@ cdef class Framer:
 
     @property
     def more(self):
-        """Whether the last call left input unread, or paused: call again, with or without new data."""
+        """Whether to call again, with or without new data: the last call left input unread, or it paused."""
         return (self.rest.size > 0 or self.paused) and self.failure is None
 
     @property

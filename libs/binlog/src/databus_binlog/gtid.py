@@ -233,7 +233,7 @@ class MariaDbGtidPosition(GtidSet):
     def minus(self, other: Self) -> Self:
         """Return the last transaction of each domain in which this position is ahead of the other.
 
-        It also counts as ahead if both last transactions have the same sequence number, but different servers.
+        A position also counts as ahead if both last transactions have the same sequence number, but different servers.
         """
         rest = type(self)()
         for domain, (server, sequence) in self._last.items():

@@ -19,8 +19,8 @@ _TRANSACTION_START = {"Gtid", "Anonymous_Gtid", "Gtid_tagged"}
 async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Position:
     """Return the position of an offset between two transactions, with a GTID set if the server logs GTIDs.
 
-    The set contains the transactions executed before the offset. MariaDB computes it. MySQL has the set executed before
-    the file; the file's transactions up to the offset are added to it.
+    The set contains the transactions executed before the offset. MariaDB computes it. MySQL returns only the set
+    executed before the file; this function adds gtid_purged and the file's transactions up to the offset.
 
     Raises InvalidPosition if the offset is inside a transaction, if no event starts at it, or if the file is gone. Also
     raises it if a MySQL server logs GTIDs now, but the next transaction, or one before the offset in the file, was
@@ -33,7 +33,7 @@ async def locate(login: Login, file: str, offset: int, *, server_id: int) -> Pos
         if not session.server.gtid:
             return Position("", file, offset)
         executed = GtidSet.parse("mysql", await session.gtids_before(file))
-        # Transactions restored from a backup were never in this server's log.
+        # Transactions restored from a backup are in gtid_purged, but were never in this server's log.
         [(purged,)] = await session.query("SELECT @@GLOBAL.gtid_purged")
         executed.merge(str(purged).replace("\n", ""))
         for gtid in await _gtids(session, file, 4, server_id, until=offset):

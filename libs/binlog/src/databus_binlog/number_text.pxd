@@ -104,7 +104,7 @@ cdef inline char* put_float(char* o, double value, bint single) noexcept nogil:
     return o + count + 1
 
 
-# --- DECIMAL: nine digits in four bytes, big-endian; a negative value inverted; then the first bit is flipped -------
+# --- DECIMAL: nine digits in four bytes, big-endian; a negative value is inverted; then the first bit is flipped ----
 
 cdef inline int digit_bytes(int digits) noexcept nogil:
     """Return the size of a group of less than nine digits."""

@@ -84,7 +84,7 @@ _CONVERTERS: dict[type, Callable[[EventHead, Any], AnyEvent]] = {
 class Converter:
     """Converts the events that a gate passes on."""
 
-    table: TableMap  #: the table of the last rows, completed by `describe`
+    table: TableMap  #: the table of the rows that were converted last, completed by `describe`
 
     def __init__(self, gate: Gate, describe: Callable[[TableMap], TableMap] | None) -> None:
         self.gate = gate

@@ -199,7 +199,7 @@ class Reader:
         return self._converter.gate
 
     def _next(self) -> AnyEvent | None:
-        """Return the next event; None for a table map, and at the end."""
+        """Return the next event; None for a table map, and at the end of the log."""
         try:
             event = self._library.fetchone()
             if event is not None and self._converter:
