@@ -83,12 +83,12 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
         (
             column("enum", values=tuple(map(str, range(256))), **UTF8),
             logged(T.ENUM, 1),
-            "values of 1 bytes do not fit 256 labels",
+            "values of 1 bytes in the rows do not fit the 256 labels in the known table",
         ),
         (
             column("set", values=tuple("abcdefghi"), **LATIN),
             logged(T.SET, 1),
-            "values of 1 bytes do not fit 9 labels",
+            "values of 1 bytes in the rows do not fit the 9 labels in the known table",
         ),
         (column("datetime"), logged(T.DATETIME2, 3), "size is (3) in the rows, none in the known table"),
         (column("text", **LATIN), logged(T.BLOB, 3), "type is mediumtext in the rows, text in the known table"),
@@ -105,12 +105,12 @@ def test_a_column_that_does_not_fit_is_refused_with_the_difference(
 
 def test_the_number_of_columns_must_agree_except_for_hidden_hash_columns_of_mariadb() -> None:
     text, number = column("text", **LATIN), column("bigint(20)")
-    with pytest.raises(ColumnsDiffer, match="2 columns, not 1"):
+    with pytest.raises(ColumnsDiffer, match="2 columns, the known table 1"):
         complete_table_map(table_map(logged(T.BLOB, 2), logged(T.LONGLONG)), table(text))
-    with pytest.raises(ColumnsDiffer, match="1 columns, not 2"):
+    with pytest.raises(ColumnsDiffer, match="1 columns, the known table 2"):
         complete_table_map(table_map(logged(T.BLOB, 2)), table(text, msgspec.structs.replace(number, name="n")))
     unique = table(text, indexes=(Index("u", ("c",)),))
     complete = complete_table_map(table_map(logged(T.BLOB, 2), logged(T.LONGLONG)), unique)
     assert (len(complete.columns), complete.hidden) == (1, 1)
-    with pytest.raises(ColumnsDiffer, match="2 columns, not 1"):
+    with pytest.raises(ColumnsDiffer, match="2 columns, the known table 1"):
         complete_table_map(table_map(logged(T.BLOB, 2), logged(T.LONGLONG, unsigned=False)), unique)

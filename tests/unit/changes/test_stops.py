@@ -260,7 +260,7 @@ async def test_rows_without_column_names_of_a_table_that_is_not_known_stop_the_t
 @pytest.mark.parametrize(
     ("columns", "kind", "why"),
     [
-        (2, FieldType.LONG, "the rows have 2 columns, not 1"),
+        (2, FieldType.LONG, "the rows have 2 columns, the known table 1"),
         (1, FieldType.LONGLONG, "column id: type is bigint in the rows, int in the known table"),
     ],
 )

@@ -150,7 +150,7 @@ cdef Fault write_variable(
 cdef Fault write_text(
     RowImages* rows, const Column* column, const uint8_t* value, size_t size, Buffer* out, size_t after
 ) except Fault.RAISED:
-    """Write JSON or text of a multi-byte character set, whose size in the output is only known after writing it."""
+    """Write JSON, or text of a multi-byte character set. The size of the output is known only after writing it."""
     cdef size_t header = out.size, start = header + 5
     cdef size_t* json
     cdef Fault fault

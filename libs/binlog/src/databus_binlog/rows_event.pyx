@@ -152,7 +152,7 @@ cdef class RowsDecoder:
     cdef int write(
         self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
     ) except -1:
-        """Write Rows: after the common fields `table`, `action`, `count`, `complete`, `statement_end`, `rows`.
+        """Write Rows: the common fields, then `table`, `action`, `count`, `complete`, `statement_end`, `rows`.
 
         Write OversizedRows instead if the rows inflate to more than the limit.
         """

@@ -1,7 +1,7 @@
 """A connection to a server: reads the server's description, positions in its log, and the log itself.
 
-asyncmy logs in and runs the queries; a dump of the native engine then takes over asyncmy's transport. asyncmy is
-installed with `databus-binlog[connect]`.
+asyncmy logs in and runs the queries. `Session.dump` with the native engine then takes over asyncmy's transport. asyncmy
+is installed with `databus-binlog[connect]`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from databus_binlog.table_map import TableMap
 if TYPE_CHECKING:  # at run time this engine is imported only if it is chosen
     from databus_binlog.mysql_replication import LibraryStream
 
-#: what a dump returns, by engine
+#: what `Session.dump` returns, by engine
 Stream: TypeAlias = "EventStream | LibraryStream"
 Row = tuple[Any, ...]
 
@@ -123,7 +123,8 @@ class Session:
     async def current_position(self) -> Position:
         """Return the position of the log's end, with a GTID set unless gtid_mode lets MySQL log anonymous transactions.
 
-        Resume from the GTID set, if there is one: it may be a few commits behind the file and offset.
+        Resume from the GTID set, if there is one. MySQL's set lacks the transactions before the offset that are not yet
+        committed; a dump from the file and offset would skip them.
         """
         mysql = self.server.flavor == "mysql"
         new_name = mysql and release(self.server.version) >= (8, 2)
@@ -210,7 +211,7 @@ class Session:
             async with self._query_timeout():
                 await self._connection.read_packet()
         except (DriverError, OSError) as error:
-            # MariaDB refuses an account without the privilege with the code of a refused login.
+            # If the account lacks the privilege, MariaDB answers with the code of a refused login.
             code = 1227 if error.args[:1] == (1045,) else None
             raise translate(error, self._login.user, code=code) from error
 

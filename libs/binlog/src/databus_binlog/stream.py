@@ -78,9 +78,9 @@ class EventStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _gather(self) -> None:
-        """Let bytes gather for a moment: small pieces in quick succession cost more than the events in them.
+        """Let bytes gather for a moment: reading many small pieces costs more than decoding the events in them.
 
-        Not in semi-sync, where the server's clients wait for each piece.
+        Do nothing with semi-sync: the server's clients wait until their events are decoded.
         """
         if self._gathering or self._decoder.semi_sync:
             return

@@ -1,4 +1,4 @@
-"""Writes GTID, BEGIN and XID without Python objects: a small transaction has few other events."""
+"""Writes GTID, BEGIN and XID without Python objects: most events of a small transaction are of these types."""
 
 from databus_binlog.event_writer cimport EventWriter
 from libc.stdint cimport uint8_t

@@ -18,7 +18,7 @@ class Executed:
             self._gtids.add(gtid)
 
     def take(self, gtid: str = "") -> str:
-        """Return the GTID set to report, including `gtid`, and start with an empty one."""
+        """Return the collected GTIDs and `gtid` as one GTID set to report, and forget them."""
         if self._gtids is None:
             return gtid
         self.add(gtid)

@@ -43,7 +43,7 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
     hidden = table_map.columns[len(table.columns) :]
     may_be_hidden = len(hidden) <= len(table.indexes) and all(map(_is_hash, hidden))
     if len(table_map.columns) < len(table.columns) or not may_be_hidden:
-        raise ColumnsDiffer(f"the rows have {len(table_map.columns)} columns, not {len(table.columns)}")
+        raise ColumnsDiffer(f"the rows have {len(table_map.columns)} columns, the known table {len(table.columns)}")
     columns = tuple(map(_complete, table.columns, table_map.columns))
     complete = msgspec.structs.replace(
         table_map, columns=columns, primary_key=table.primary_key, has_names=True, hidden=table_map.hidden + len(hidden)
@@ -58,7 +58,8 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
                 )
         if not _fits_labels(known, column_map):
             raise ColumnsDiffer(
-                f"column {known.name}: values of {column_map.metadata} bytes do not fit {len(known.values)} labels"
+                f"column {known.name}: values of {column_map.metadata} bytes in the rows do not fit the "
+                f"{len(known.values)} labels in the known table"
             )
     return complete
 

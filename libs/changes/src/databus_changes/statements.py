@@ -18,7 +18,8 @@ class Ddl:
     """A statement that may define tables or schemas."""
 
     statement: Statement
-    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE, the known tables
+    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE, all known tables of
+    #: the database
     tables: tuple[TableName, ...]
     #: the changes to publish: one for each captured table, none for a CREATE TABLE that fills its table from a query
     captured: tuple[TableChange, ...]

@@ -1,8 +1,8 @@
-"""Leader election: one replica of a service is active, the others stand by. The active replica renews a lease.
+"""Leader election: one replica of a service is active, the others stand by.
 
-A lease is valid for 2.5 times `renew`. If the active replica has not renewed it for 2 times `renew`, its work is
-cancelled. If its current step does not end within another 0.5 times `renew`, it may overlap with the work of the next
-active replica.
+The active replica renews a lease every `renew` seconds (setting `election.renew`). The lease is valid for 2.5 times
+`renew`. If the active replica has not renewed it for 2 times `renew`, its work is cancelled. If the current step of
+that work does not end within another 0.5 times `renew`, it may overlap with the work of the next active replica.
 
 The standbys try to acquire the lease every 0.2 times `renew`, so one of them takes over within 3 times `renew` after
 the last renewal. With a Kubernetes lease this may take up to 1 s longer, because its duration is rounded up to full

@@ -1,4 +1,4 @@
-"""Apply DDL to the known tables: derive the tables after a statement from its text and the tables before it.
+"""Apply DDL to the known tables: derive, from a statement's text and the tables before it, the tables after it.
 
 The grammar covers, word by word, what changes columns, character sets and keys; an unknown word there raises
 CannotApply. Clauses that change none of these, such as table options and partitions, are skipped.

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--row-limit",
         type=_size,
         metavar="SIZE",
-        help="leave out rows of an event larger than this, as in 16MiB; json prints their table, position and size",
+        help="leave out the rows of events above SIZE, such as 16MiB; json prints their table, position and size",
     )
     parser.add_argument(
         "--lenient",

@@ -105,7 +105,7 @@ def _read_file(
             raise
         raise InvalidPosition(
             f"no event can be read at {_name(path)}:{start} ({error}); "
-            "--from must be the offset of an event; to read rows, the offset of the first table map of their statement"
+            "--from must be the offset of an event; for rows, it must be that of the first table map of their statement"
         ) from error
 
 

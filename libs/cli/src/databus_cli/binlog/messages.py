@@ -59,7 +59,7 @@ class Messages(LineFormat):
                     yield from self._lines(message)
         except PoisonError as error:
             where = f"in the transaction that {event.file}:{event.start} belongs to"
-            raise PoisonError(f"{error} ({where}); --format json can print it") from error
+            raise PoisonError(f"{error} ({where}); --format json can print the transaction") from error
 
     def finish(self) -> Iterator[str]:
         """Finish after the last file; yield one line for each kind of data that was left out."""

@@ -34,7 +34,7 @@ class Replay:
     async def send(self, letter: Letter, value: bytes) -> str:
         """Replay a letter. Return why it cannot be replayed, or "" if it was.
 
-        Raises RecordTooLarge if only the broker finds the record too large.
+        Raises RecordTooLarge if the broker refuses the record as too large although `max_batch_bytes` allows it.
         """
         about = letter.about
         if not value:
