@@ -55,7 +55,7 @@ class RetryableError(DatabusError):
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may restart the process
     #: name of the dependency in the log
     dependency = ""
-    #: the host of the source that is unavailable; empty if all hosts are, or for another dependency
+    #: the source's unavailable host; empty if all its hosts are unavailable, or for another dependency
     host = ""
 
 
@@ -104,7 +104,7 @@ class LeadershipLost(RetryableError):
 
 
 class GenerationLost(DatabusError):
-    """The pipe's generation has ended or has to end, for instance because another reader has claimed it."""
+    """The generation of `databus.pipe` has ended or has to end, for instance because another reader has claimed it."""
 
 
 class CannotApply(DatabusError):

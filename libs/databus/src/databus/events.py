@@ -3,9 +3,9 @@
 They are encoded as msgpack. Each event is an array with an integer tag, to be small. A `Table` is a map, sent only if
 it differs from the last one sent for the same table; events refer to it by its fingerprint.
 
-A generation, which is one use of the pipe, has the events `(TableDefinition | SchemaDefinition)* Start (Heartbeat |
-Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)* End?`. Definitions before
-`Start` are sent only when a pipeline begins.
+A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition)*
+Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)* End?`.
+Definitions before `Start` are sent only when a pipeline begins.
 
 GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
 executed since the last `Start`, `Commit` or `Heartbeat`.
@@ -134,7 +134,7 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     #: fingerprint of the `Table` after the statement; if the statement drops or renames it, of the `Table` before
     table: str
     action: Action
-    #: the SQL statement in UTF-8; the table's name is qualified with its schema
+    #: the SQL statement, normally in UTF-8; if it names the table, the name is qualified with the schema
     query: bytes
     #: offset at which the binlog event starts in the transaction's file
     start: int

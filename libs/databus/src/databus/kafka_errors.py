@@ -99,7 +99,7 @@ def _translate(error: KafkaError) -> DatabusError:
     """Turn an error of aiokafka into ours, by its type only."""
     if isinstance(error, ProducerFenced | InvalidProducerEpoch):
         return Fenced(
-            "another process took over this transactional id: run only one publisher, and only one "
+            "another process took over this one's transactional id: run only one publisher, and only one "
             "`databus deadletter replay`, for each pipeline"
         )
     if isinstance(error, InvalidTransactionTimeout):

@@ -14,7 +14,7 @@ from databus.events import Table
 
 
 def function_library(source: str) -> str:
-    """Redis function library of the pipe. The library's name has a hash of its source: versions share no functions."""
+    """Redis function library of the pipe. Its name contains a hash of `source`, so that versions share no functions."""
     return f"databus_{blake2b(source.encode(), digest_size=6).hexdigest()}"
 
 

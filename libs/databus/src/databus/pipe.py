@@ -1,10 +1,10 @@
 """The hand-over from reader to publisher through a Redis stream, which may lose anything at any time.
 
 The publisher opens a *generation*: a new token, the progress to resume from, an empty stream. One reader claims it with
-a token of its own and appends entries numbered from 0. The publisher accepts only entries of its own generation, with
-the same claim as the generation's first entry and with exactly the next number. Anything else ends the generation, and
-a new one is opened from the progress in Kafka. This check by the publisher makes the hand-over safe. Redis also
-refuses wrong entries, but only to let the reader know early.
+a token of its own, the *claim*, and appends entries numbered from 0. The publisher accepts only entries of its own
+generation, with the same claim as the generation's first entry and with exactly the next number. Anything else ends the
+generation, and a new one is opened from the progress in Kafka. This check by the publisher makes the hand-over safe.
+Redis also refuses wrong entries, but only to let the reader know early.
 """
 
 import secrets
@@ -24,7 +24,7 @@ from databus.redis_connection import redis_error
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
 
-#: limit in bytes for one read of the stream, estimated from `_largest`; a single entry may be larger
+#: limit in bytes for one read of the stream, if no entry exceeds `_largest`; a single larger entry is read, too
 _TAKE_BYTES = 4 * 2**20
 
 
@@ -160,7 +160,7 @@ class PublisherEnd(_End):
         self._trimmed = self._bytes = self._largest = 0
 
     async def take(self, *, count: int, block_ms: int | None) -> list[Entry]:
-        """Read up to `count` entries, fewer if they are large. Wait for the first up to `block_ms` (None: do not wait).
+        """Read up to `count` entries, fewer if they are large. Wait up to `block_ms` for the first (None: do not wait).
 
         Raises GenerationLost for an unexpected entry, or if none arrives in `block_ms` and the generation has ended.
         """

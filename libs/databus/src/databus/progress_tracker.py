@@ -64,7 +64,7 @@ class ProgressTracker:
     def _merge(self, executed: str) -> None:
         """Add the GTIDs of the committed transactions to the set, and then the `executed` ones."""
         if self._gtids is None:
-            raise GenerationLost("the generation has no start")
+            raise GenerationLost("the generation does not begin with a Start event")
         self._gtids.add_all(self._committed)
         self._committed.clear()
         self._gtids.merge(executed)

@@ -106,7 +106,7 @@ def main(
 ) -> None:
     """Run a service as a program; after an error, exit with its code.
 
-    `listen` selects its HTTP address, `run` is its work, `check` validates and connects (for `--check`),
+    `listen` selects the service's HTTP address, `run` is its work, `check` validates and connects (for `--check`),
     `until_idle` is work that ends when there is nothing left to do (for `--until-idle`). A service that serves more
     than health and metrics has an `app`, which builds its HTTP application from (settings, health).
     """
@@ -195,7 +195,7 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         if health.ready and time.monotonic() - health.since > pause:  # it had recovered
             pause = _FIRST_PAUSE
         health.down(str(error))
-        if health.step is not None:  # work that never calls `beat` would count as stuck 300 s after this one
+        if health.step is not None:  # work that reports no steps would count as stuck 300 s after a first beat
             health.beat()
         if isinstance(error, LeadershipLost):
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")

@@ -32,7 +32,7 @@ _EPILOG = "To use an existing server instead of starting one, set its variable:\
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     options = _parser().parse_args(arguments)
-    for noisy in ("aiokafka", "asyncmy"):  # they log errors while a broker starts, and warnings about the load
+    for noisy in ("aiokafka", "asyncmy"):  # they log errors while a broker starts, and warnings about the demo's load
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
         return int(options.run(options))
@@ -143,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, run, text, kinds, exception in (
         ("up", up, "start servers and leave them running; running ones are kept", _DEFAULT, " except kafka-secure"),
-        ("down", down, "stop servers of this folder, by default all, and the services; data is kept", KINDS, ""),
+        ("down", down, "stop servers, by default all, and the services; data is kept", KINDS, ""),
     ):
         command = commands.add_parser(name, help=text, description=text, parents=[common])
         servers = f"any of {', '.join(KINDS)} (default: all{exception})"

@@ -49,7 +49,7 @@ class SecureKafka(Kafka):
         return fetch(say)
 
     def command(self, installation: Path, instance: Instance) -> list[str]:
-        """Write the configuration; at the first start also the certificates and a log directory with the account."""
+        """Write the configuration; at the first start, also certificates and a log directory with an account."""
         folder, controller = instance.folder, instance.ports[1]
         keys = (folder / "jwks.json").as_uri()
         properties = configure(folder, self._listeners(instance, keys), controller, instance.data)

@@ -45,8 +45,8 @@ class Pipeline:
         self.lake = self.home / "lake"
         self.source, self.redis, self.kafka = source, redis, kafka
         self._launch = launch
-        # Services listen without TLS, and loading the CAs takes longer than hundreds of requests. No connection is
-        # kept, because the service may be killed before the next request.
+        # No CAs are loaded: services listen without TLS, and loading takes longer than hundreds of requests. No
+        # connection is kept, because the service may be killed before the next request.
         self._http = httpx.Client(
             timeout=5,
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),

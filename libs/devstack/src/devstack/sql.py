@@ -65,7 +65,7 @@ def options(instance: Instance, server_id: int) -> list[str]:
         "--binlog-format=ROW",
         "--binlog-row-image=FULL",
         "--binlog-row-metadata=FULL",
-        # Data that the kernel has survives the kill of a process, so flushing to disk would gain nothing.
+        # Data in the kernel's cache survives the kill of a process, so flushing to disk would gain nothing.
         "--sync-binlog=0",
         "--innodb-flush-log-at-trx-commit=2",
     ]

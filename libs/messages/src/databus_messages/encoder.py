@@ -1,8 +1,8 @@
 """Turns change events into messages: routed, filtered, distributed over partitions, with frames around transactions.
 
 Frames are the records by which a format marks where a transaction begins and ends. The encoder knows no producer: the
-publisher sends the messages to Kafka, the command line prints them. It does no I/O except in the temporary file of
-`TransactionBuffer`; formats may call other services, e.g. a schema registry, in `EventEncoder.open` and
+publisher sends the messages to Kafka, the command line prints them. The encoder does no I/O except in the temporary
+file of `TransactionBuffer`; formats may call other services, e.g. a schema registry, in `EventEncoder.open` and
 `Message.encode`.
 """
 

@@ -11,7 +11,7 @@ class Log(Section):
     """The log of the services."""
 
     format: Literal["console", "json"] = "console"
-    """Format of the lines: `console` for people, or `json`, an object a line, for collectors."""
+    """Format of the lines: `console` for people, or `json`, one object in each line, for log collectors."""
     level: LogLevel = "info"
     """Lowest level of our own lines."""
     levels: dict[str, LogLevel] = {}

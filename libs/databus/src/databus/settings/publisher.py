@@ -16,7 +16,7 @@ class Publisher(Section):
     format: str = "databus"
     """Message format."""
     options: dict[str, Any] = {}
-    """Options of the message format, as `{compat: strict}` of `databus`."""
+    """Options of the message format, for example `{compat: strict}` for `databus`."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
     """Template of topic names with `{name}` (of the pipeline), `{schema}` and `{table}`."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"

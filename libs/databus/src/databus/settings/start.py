@@ -39,7 +39,7 @@ class StartAt(msgspec.Struct, frozen=True):
 
 
 class StartAfterGtids(msgspec.Struct, frozen=True):
-    """After these transactions. The text is a valid GTID set of MySQL or MariaDB."""
+    """After the transactions of `gtid_set`, which is a valid GTID set of MySQL or MariaDB."""
 
     gtid_set: str
 

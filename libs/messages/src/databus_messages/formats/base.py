@@ -6,10 +6,10 @@ files, or the rows of one dump. For each source transaction of which the rule pu
 transactions, `statement` (DDL, without `begin` and `end`) and `heartbeat` are called. For a dump only `snapshot` is
 called.
 
-If some rows of a change cannot be encoded, or if the topic does not accept its record, `change` may be called again
-with one half of the rows and then with the other. A format may keep state until the end of a transaction. State that
-it keeps longer must depend only on configuration and events, because after a crash all events since the last committed
-progress are encoded again.
+If some rows of a change cannot be encoded, or if the topic does not accept the change's record, `change` may be called
+again with one half of the rows and then with the other. A format may keep state until the end of a transaction. State
+that it keeps longer must depend only on configuration and events, because after a crash all events since the last
+committed progress are encoded again.
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records without headers for the topic of the route, as two lists, because making a `Record` of each takes time.
+    """Records without headers for the topic of the route, as two lists, because making `Record` objects takes time.
 
     There must be as many keys as values.
     """
@@ -75,7 +75,7 @@ class MessageSource:
 
 
 class ClaimCheck(NamedTuple):
-    """The location, size and checksum of a record's value that is stored elsewhere, because its topic rejects it."""
+    """The location, size and checksum of a value that is stored elsewhere, because the topic rejects its record."""
 
     url: str
     bytes: int
@@ -248,7 +248,7 @@ class Format(ABC, Generic[OptionsT]):
         return ()
 
     def claim_check(self, change: Change | DdlStatement, check: ClaimCheck) -> bytes:
-        """Make the value that is published in place of a value that is stored elsewhere, with its claim check."""
+        """Make the value that is published in place of one that is stored elsewhere; it contains the claim check."""
         table = {"schema": change.table.schema, "table": change.table.name, "action": change.action}
         return msgspec.json.encode(table | {"claim_check": check._asdict()})
 
