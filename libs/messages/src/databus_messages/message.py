@@ -74,5 +74,5 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         content = self.content
         if isinstance(content, Frame):
-            return f"a transaction frame of format {self.output.rule.format}"
+            return f"a begin, end or heartbeat message of format {self.output.rule.format}"
         return f"{content.action} of {content.table.full_name} at {content.begin.file}:{content.start}"

@@ -38,7 +38,8 @@ async def snapshots(manifest: Manifest, tables: Sequence[Table], fetch: Fetch) -
         raise DumpUnusable(f"dump {manifest.id} has no position; request a new dump")
     time_us = (manifest.created - _EPOCH) // timedelta(microseconds=1)
     files_by_table = list(zip(tables, manifest.files_of(tables), strict=True))
-    # The first and the last of these tables get the marks `first` and `last`: empty tables count only if all are empty.
+    # The first and the last table with rows get the marks `first` and `last`; if no table has rows, the first and the
+    # last of all get them.
     marked = [table for table, files in files_by_table if any(file.rows for file in files)] or tables
     for table, files in files_by_table:
         async with aclosing(_lines(files, fetch)) as lines:

@@ -1,4 +1,4 @@
-"""The fast path for JSON documents that are written as JSON strings: at most 64 levels, and no \\u escapes.
+"""Writes JSON documents as JSON strings: the fast path, for documents of at most 64 levels without \\u escapes.
 
 The functions `after_…` return the end of what they are named after, or NULL if it is not at `p`; white space may be
 empty. A zero byte must follow the text.

@@ -9,7 +9,7 @@
 #endif
 
 struct JsonEscapes {
-    uint64_t text[256] = {};  // for each byte, the bytes to write for it; the first one is the lowest
+    uint64_t text[256] = {};  // for each byte, the bytes to write for it, the first one in the lowest bits
     uint8_t size[256] = {};  // for each byte, how many bytes to write for it
 };
 

@@ -1,4 +1,4 @@
-"""Packs the records of Kafka's record batches: compiled, because each row may be a record of its own (ADR 8)."""
+"""Packs the records of Kafka's record batches. The code is compiled, because it may run for each row (ADR 8)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE

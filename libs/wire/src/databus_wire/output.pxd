@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 cdef enum:
     INITIAL_CAPACITY = 4096  # bytes
-    MAX_KEPT_CAPACITY = 64 << 10  # bytes: larger memory is not kept for the next text, because each table has a writer
+    MAX_KEPT_CAPACITY = 64 << 10  # bytes: larger memory is freed after a text: there are as many writers as tables
 
 
 cdef struct Output:  # zeroed memory is an empty text

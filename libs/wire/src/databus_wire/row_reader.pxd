@@ -31,7 +31,7 @@ cdef int require_width(Py_ssize_t count, Py_ssize_t width) except -1
 
 
 cdef inline bytes bytes_of(Value* value):
-    """Return the text of a value that is not NULL as bytes: unlike packed text, they are followed by a zero byte."""
+    """Return the text of a value (not NULL) as bytes, which are followed by a zero byte, unlike packed text."""
     return <bytes> value.object if value.object != NULL else PyBytes_FromStringAndSize(value.text, value.size)
 
 

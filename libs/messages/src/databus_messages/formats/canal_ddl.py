@@ -97,7 +97,7 @@ def describe(statement: DdlStatement) -> CanalDdl:
 
 
 def _words(sql: str) -> Iterator[str]:
-    """Yield punctuation characters and words, the words in upper case; `?` for anything quoted.
+    """Yield words in upper case, punctuation characters, and `?` for anything quoted.
 
     Comments are skipped; of executable comments (`/*! … */`, `/*M! … */`) only the delimiters are skipped.
     """

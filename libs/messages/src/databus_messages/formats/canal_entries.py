@@ -11,7 +11,7 @@ from databus_messages.formats.columns import invalid_value
 
 
 class RowDataEncoder:
-    """Encodes the rows of one table. Fields that are the same in all rows are set once, in columns that are copied."""
+    """Encodes the rows of one table. Fields that all rows share are set once, in columns that each row copies."""
 
     def __init__(self, table: Table, time_zone: str) -> None:
         self._table = table

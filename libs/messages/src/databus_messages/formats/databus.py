@@ -1,11 +1,11 @@
 r"""The `databus` format: the format of the original Go server, with exact values.
 
-Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}`. END is the end offset of the rows or query event itself: a
-consumer that skips all keys up to a snapshot's position does not skip the first change after the snapshot. Value: a
-`RowsEvent` (`Table`, `Action`, and `Rows` of cells in base64 or null) or a `QueryEvent` (`Table`, `Action`, and `Query`
-in base64). Members are in the original's order, without white space; strings are escaped as Go escapes them (`<`, `>`,
-`&`, U+2028 and U+2029 as `\u….`). With `compat: strict` values are written as the original writes them, which loses
-information (`databus_strict`).
+Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}`. END is the offset at which the rows or query event ends.
+The first change after a snapshot has a key above the snapshot's position: a consumer that skips all keys up to this
+position does not skip the change. Value: a `RowsEvent` (`Table`, `Action`, and `Rows` of cells in base64 or null) or a
+`QueryEvent` (`Table`, `Action`, and `Query` in base64). Members are in the original's order, without white space;
+strings are escaped as Go escapes them (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict` values are
+written as the original writes them, which loses information (`databus_strict`).
 """
 
 import re

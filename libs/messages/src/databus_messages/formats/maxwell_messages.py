@@ -9,7 +9,7 @@ from databus_messages.formats.maxwell_values import encode, row_writer
 
 
 class MaxwellTableEncoder:
-    """Encodes the parts of a message: `head`, then the caller's members, `data`, and the row with `rows`."""
+    """Encodes the parts of a message: `head`, then the caller's members, `data`, and the row, which `rows` encodes."""
 
     def __init__(self, table: Table, options: MaxwellOptions) -> None:
         self.rows = row_writer(table, null_zerodates=options.output_null_zerodates)

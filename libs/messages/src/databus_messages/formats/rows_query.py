@@ -28,7 +28,7 @@ class RowsQueries:
     def query_of(self, change: Change) -> str | None:
         """Return the statement; None if it was not logged, or if a rule hides it.
 
-        It is also None if the rule leaves out any earlier event of the statement.
+        It is also None if the rule that publishes the change leaves out an earlier event of the statement.
 
         In a compressed transaction, where all events have the same offsets, it is None after a statement's first event.
         """

@@ -9,7 +9,7 @@ Derived = TypeVar("Derived")
 
 
 class TableCache(Generic[Derived]):
-    """Derives a value from each version of a table on first use; an ALTER changes the table's fingerprint."""
+    """Derives a value from each version of a table on first use. Versions differ in their fingerprint."""
 
     def __init__(self, derive: Callable[[Table], Derived]) -> None:
         self._derive = derive

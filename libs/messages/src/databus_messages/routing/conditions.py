@@ -44,7 +44,7 @@ def _text(column: Column, value: Value) -> bytes:
         if column.type == "decimal":
             return _decimal(column, value)
     except (ValueError, InvalidOperation):
-        raise InvalidSettings(f"{value!r} is not a value of column {column.name}, {column.raw_type}") from None
+        raise InvalidSettings(f"{value!r} is not a value of column {column.name}, which is {column.raw_type}") from None
     text, labels = str(value), column.values
     if column.type == "enum":
         return b"%d" % (labels.index(text) + 1) if text in labels else _UNKNOWN_LABEL

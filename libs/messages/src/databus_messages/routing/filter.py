@@ -67,7 +67,7 @@ def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
 
 
 def _filtered(passes: RowTest, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:
-    """Yield for each change the action to publish and the images that meet the conditions, which may be none."""
+    """Yield for each change the action to publish, and the images, if any, that meet the conditions."""
     if action is not Action.UPDATE:
         for row in rows:
             yield action, [row] if passes(row) else ()

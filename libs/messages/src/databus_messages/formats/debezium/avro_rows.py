@@ -1,4 +1,4 @@
-"""Rows in Avro, encoded column by column: a column that no update of an event changes is encoded once."""
+"""Encodes rows in Avro, by column: a column that no update of an event changes is encoded once for both images."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""Connect schemas as Avro schemas, converted as Confluent's AvroConverter does."""
+"""Converts Kafka Connect's schemas to Avro schemas, as Confluent's AvroConverter does."""
 
 import re
 from typing import Any
@@ -18,7 +18,7 @@ _LOGICAL = {
 
 
 def avro_schema(schema: Schema) -> Any:
-    """Return the Avro schema as JSON data. Where a record is used again, it is only named, as Avro requires."""
+    """Return the Avro schema as JSON data. A record type that occurs again is only named, as Avro requires."""
     return _AvroSchemaWriter().write(schema)
 
 

@@ -104,7 +104,7 @@ class Debezium(Format[OptionsT]):
         return [self._metadata.transactions.record({"id": transaction.id}, transaction.begin_message()), *records]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode the schema change, if enabled. A TRUNCATE is also a record of the table, unless it is skipped."""
+        """Encode the schema change, if enabled. A TRUNCATE also has a record in the table's topic, unless skipped."""
         table, begin = statement.table, statement.begin
         if statement.action is Action.TRUNCATE and "t" not in self.options.skipped_operations:
             context = self._context(self._tables[table], table, begin, statement.start)

@@ -76,7 +76,7 @@ class JsonCodec(Codec):
         return [b"{" + names[0], *(b"," + name for name in names[1:]), b"}"]
 
     def row_encoder(self, schema: Schema, columns: Sequence[ColumnType]) -> RowEncoder:
-        """Encode rows with the compiled writer."""
+        """Return an encoder that uses the compiled writer."""
         return JsonRows(RowWriter([name for name, _ in schema.fields], map(_cell_converter, columns)))
 
     def encoder(self, schema: Schema) -> Callable[[Any], bytes]:

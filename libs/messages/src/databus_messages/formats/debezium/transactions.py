@@ -26,7 +26,7 @@ class _Collection:
 
     #: ordinal of the first row of the table's latest event
     event: int = -1
-    #: number of rows of the latest event, up to the last one that was encoded
+    #: number of rows of the latest event, up to the last row that was encoded
     rows: int = 0
     #: number of the table's rows before the latest event
     rows_before: int = 0
