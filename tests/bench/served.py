@@ -42,7 +42,7 @@ class Log:
 @contextmanager
 def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log, int]]:
     """Start a workload's server; if its binlog lacks the workload, write that; yield server, log and process id."""
-    # `own`: a server that the environment names must neither be filled nor pinned to a processor.
+    # `own`: a server that an environment variable names must neither be filled nor pinned to a processor.
     stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)
     server = stack.start(kind)
     try:

@@ -32,7 +32,7 @@ class Column:
 
     @property
     def blob(self) -> bool:
-        """Whether binlog_row_image=NOBLOB may leave the column out; it keeps VECTOR, geometries and MySQL's JSON."""
+        """Whether binlog_row_image=NOBLOB may leave the column out; VECTOR, geometries and MySQL's JSON are kept."""
         return "TEXT" in self.type or "BLOB" in self.type
 
     def value(self, row: int) -> str:

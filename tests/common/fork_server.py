@@ -70,7 +70,7 @@ def _main_of(program: str) -> Callable[[], None]:
 
 
 def _reap() -> None:
-    """Remove ended services. This is done only before a fork, so that `Process.of` finds one that ends at once."""
+    """Remove ended services. Called only before a fork, so that `Process.of` finds a service that ends at once."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -21,8 +21,8 @@ the Kafka offsets from which to consume the changes after it.
 1. `POST /v1/dumps` requests a dump; `GET` its `Location` until `state` is `complete` or `failed`.
 2. Take a lease and renew it within `expires_in` seconds: a dump is never deleted while it has a lease. (A download has
    a lease of its own until it ends.)
-3. Download the files of the manifest and compare their SHA-256. They are JSON lines in the `databus` message format,
-   compressed with zstd.
+3. Download the files of the manifest and compare their SHA-256 with the manifest's. The files are JSON lines in the
+   `databus` message format, compressed with zstd.
 4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`.
 
 Errors are problem documents (RFC 9457).
@@ -89,7 +89,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         | {200: {"content": {"application/zstd": {}}, "description": "The file; `ETag` is its SHA-256"}},
     )
     async def download(dump: DumpId, name: str) -> Response:
-        """Stream a file of a complete dump, or a `Range` of it, under its own lease."""
+        """Stream a file of a complete dump, or a `Range` of it. The download has a lease of its own."""
         path, file = dumps.file(dump, name)
         return Download(dumps, dump, path, file, lease_ttl)
 
@@ -100,7 +100,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         responses=_responses({201: DumpLease}, 404, 409, 503),
     )
     async def take_lease(dump: DumpId) -> Response:
-        """Take a lease: for `expires_in` seconds, the complete dump is not deleted."""
+        """Take a lease of a complete dump: it is not deleted for `expires_in` seconds."""
         lease = await dumps.lease(dump)
         location = f"/v1/dumps/{dump}/leases/{lease}"
         return _json(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})

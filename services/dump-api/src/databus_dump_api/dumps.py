@@ -3,7 +3,7 @@
 A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
 first and then checks whether the dump is being deleted; deleting marks the dump first and then looks for leases.
 Whichever comes second sees the other. The mark is in memory, because only one process owns a storage. A crash does not
-undo a deletion: the manifest is marked `deleted` before the first file is removed.
+undo a deletion: the manifest has the state `deleted` before the first file is removed.
 """
 
 import asyncio

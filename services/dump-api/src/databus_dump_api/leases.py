@@ -1,4 +1,4 @@
-"""Leases: each reader of a dump has a key in Redis that expires unless it is renewed."""
+"""Leases: each client that reads a dump has a key in Redis that expires unless it is renewed."""
 
 import secrets
 from types import TracebackType

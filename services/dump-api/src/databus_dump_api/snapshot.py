@@ -1,6 +1,6 @@
 """Take one dump: Kafka offsets → host → table definitions → view with its position → rows of each table.
 
-The view is opened after Kafka's end offsets were read, and contains everything that was in the binlog when it was
+The view is opened after Kafka's end offsets were read. It contains everything that was in the binlog when the view was
 opened. So every change is in the dump, or in Kafka from these offsets on, or in both; consumers drop the changes that
 are in both, by comparing positions. With `exactly_once`, only committed records precede the offsets. So the progress,
 which is read next, covers all these records, and the server that the progress names has their changes. Any error fails

@@ -95,7 +95,7 @@ class DumpStore:
             return
         if manifest.state in (State.PENDING, State.RUNNING):
             self._remove_files(manifest.id)
-            manifest = _failed(manifest, "interrupted: dump-api stopped while the dump was taken; request a new dump")
+            manifest = _failed(manifest, "dump-api stopped before the dump was complete; request a new dump")
             self._write(manifest)
         self._manifests[manifest.id] = manifest
 

@@ -2,8 +2,8 @@
 
 MariaDB reports the binlog position that a read view belongs to. A read view contains the transactions that the engine
 has committed. The binlog, and with it Kafka, may already be ahead, so a view that is behind the end of the binlog is
-replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position;
-acquiring it means waiting for running commits.
+replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position.
+The server grants this lock after running commits have ended, so the view is not behind the binlog.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ async def open_view(source: Source, host: str, session: Session) -> AsyncIterato
             position = await (_start_mariadb(connection, session) if mariadb else _start_mysql(connection, session))
         yield View(position, connection, source.user)
     finally:
-        # Without COM_QUIT: asyncmy would first read the rest of the table.
+        # This sends no COM_QUIT: a server that is still sending rows reads no command.
         connection.close()
 
 
@@ -133,7 +133,7 @@ async def _start_mariadb(connection: Any, session: Session) -> Position:
 
 
 async def _start_mariadb_once(connection: Any) -> Position:
-    """Open a view in place of the connection's last one, and return its position."""
+    """Open a view in place of the connection's previous one, and return its position."""
     await execute(connection, _START)
     status = dict(await execute(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     file, offset = status.get(b"Binlog_snapshot_file", b"").decode(), int(status.get(b"Binlog_snapshot_position", 0))

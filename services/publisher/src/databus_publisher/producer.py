@@ -113,7 +113,7 @@ class ExactlyOnce(Producer):
             await self._end(self._kafka.abort_transaction)
 
     async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
-        self._open = False  # whatever happens now, it can no longer be committed or aborted
+        self._open = False  # even if `end` fails, the transaction can no longer be committed or aborted
         with confirmed_in_time():
             async with asyncio.timeout(CONFIRM_SECONDS):
                 await end()

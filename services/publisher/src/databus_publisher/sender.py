@@ -91,7 +91,8 @@ class Sender:
                 return
         limit = self._producer.limit(partition.topic)
         size = len(record.value or b"")
-        error = f"{message} takes {size} bytes, topic {partition.topic} accepts batches of {limit.record} bytes"
+        accepted = f"topic {partition.topic} accepts batches of {limit.record} bytes"
+        error = f"{message} takes {size} bytes plus overhead, {accepted}"
         await self._refuse(Undelivered(message, partition, "too_large", error, size, record, index, len(records)))
 
     async def _refuse_unread(self, message: Message, size: int) -> None:
@@ -132,7 +133,7 @@ class Sender:
 
 
 def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
-    """Return the ordinal, within its transaction, of the record's first row.
+    """Return the ordinal of the record's first row in its transaction.
 
     It is an estimate if the message's rows have different numbers of records.
     """

@@ -56,7 +56,7 @@ class Topics:
         policy = (await topic_settings(self._admin, topic))["cleanup.policy"]
         if policy != "compact" or partitions != 1:
             raise FatalError(
-                f"topic {topic} must have 1 partition and cleanup.policy=compact, it has {partitions} and {policy}: "
+                f"topic {topic} must have 1 partition and cleanup.policy=compact, but has {partitions} and {policy}: "
                 "alter it, or delete it if this pipeline may start over"
             )
 
@@ -92,7 +92,7 @@ class Topics:
         return await self.limit(topic)
 
     async def lower_limit(self, refused: RecordTooLarge) -> None:
-        """Lower a topic's limit after Kafka rejected a batch: the limit was changed, or could not be looked up.
+        """Lower a topic's limit after Kafka rejected a batch, because the limit was changed or could not be looked up.
 
         Raises FatalError for the topics of progress and schema history, whose records cannot be left out.
         """

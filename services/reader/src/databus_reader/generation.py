@@ -28,7 +28,7 @@ from databus_reader.source.switching import Switching
 
 log = get_logger(__name__)
 
-#: after this time without events to send, a heartbeat with the new position is sent, if there is one
+#: after this time without events to send, a heartbeat is sent if the position has changed
 _POSITION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 1.0
 

@@ -62,6 +62,6 @@ class Switching:
 
 
 async def start_switching(redis: Redis, pipeline: str, hosts: Hosts) -> Switching:
-    """Make `hosts` try first the host that the pipeline's reader read last, and return this reader's `Switching`."""
+    """Prefer the host that the pipeline's reader read most recently, and return this reader's `Switching`."""
     hosts.prefer(await switch.stored_host(redis, pipeline) or hosts.current)
     return Switching(redis, pipeline, hosts)
