@@ -51,7 +51,7 @@ CODES = {
     "gb18030": [HIGH_BYTES, PAIRS, QUADRUPLES],
 }
 
-#: text in the script of each set, if possible with a character that Python's codec converts differently
+#: text in the script of each set, if possible with a character that Python's codec converts differently than the server
 SAMPLES = {
     "armscii8": "Հայաստան, Երեւան",
     "ascii": "plain",

@@ -54,7 +54,7 @@ def source(own: Server) -> Server:
 
 @pytest.fixture
 async def execute(own: Server, execute: Execute) -> Execute:
-    """Run statements in the test's schema, which has a table `t` of an engine that is fast with huge rows."""
+    """Run statements in the test's schema, which has a table `t` of a storage engine that is fast with huge rows."""
     engine = "MyISAM" if own.kind == "mariadb" else "BLACKHOLE"
     await execute(f"CREATE TABLE t (id INT, b LONGBLOB) ENGINE={engine}")
     return execute

@@ -60,7 +60,7 @@ class Image(NamedTuple):
     """A row image that the log must have."""
 
     values: list[bytes | None]  #: the primary key and then the other columns
-    absent: set[int]  #: numbers of the columns that the image lacks; 0 is c0, after the key
+    absent: set[int]  #: numbers of the columns that the image lacks; 0 is c0, the first after the key
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ async def test_every_commit_is_acknowledged_in_time(login, admin, schema, execut
         )
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(until(stream, b"7"))
-            await execute("INSERT INTO t (id) VALUES (1)")  # commits wait from the first acknowledgement on
+            await execute("INSERT INTO t (id) VALUES (1)")  # commits wait only after the first acknowledgement
 
             async def is_on() -> bool:
                 return (await status(admin, semi_sync)).status == "ON"

@@ -1,6 +1,6 @@
 """Traps for a reader of binlogs, such as settings that change while it reads, and events that few servers write.
 
-A number like t19 in the name of a test, here or elsewhere, is that of a trap: a case that readers of binlogs often get
+A number like t19 in the name of a test, here or elsewhere, stands for a trap: a case that readers of binlogs often get
 wrong. The trap is described at its tests.
 """
 

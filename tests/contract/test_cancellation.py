@@ -22,7 +22,7 @@ RENEW = 0.8
 
 
 class Swallowing:
-    """Waits until its task is cancelled, and swallows that."""
+    """Waits until its task is cancelled, and swallows the cancellation."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

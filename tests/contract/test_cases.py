@@ -1,4 +1,4 @@
-"""The statements of each file in tests/cases lead to the messages in it, on each kind of server that it is for."""
+"""The statements of each file in tests/cases lead to the file's messages, on each kind of server that it is for."""
 
 from collections.abc import Callable
 from difflib import unified_diff

@@ -307,7 +307,7 @@ async def test_a_lease_that_was_acquired_too_late_is_released_before_work_begins
 
 
 async def test_a_fatal_error_of_a_deposed_replica_is_a_lost_leadership(storage: Storage) -> None:
-    """Its successor causes the error: Kafka fences the old producer, and the database closes the old connection."""
+    """The successor causes the error: Kafka fences the old producer, and the database closes the old connection."""
     with pytest.raises(LeadershipLost, match="another replica may be active now"):
         async with holding(storage.lease("first"), "publisher", RENEW, Health()):
             await storage.forget()

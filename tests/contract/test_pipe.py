@@ -169,7 +169,7 @@ async def test_a_reader_can_end_a_generation_of_which_redis_lost_writes(
     await reader.append(b"one")
     assert len(await publisher.take(count=9, block_ms=None)) == 1
     await redis.delete(names.stream_key(pipeline))
-    await redis.hset(names.generation_key(pipeline), "next", "0")  # as before the entry that the publisher has taken
+    await redis.hset(names.generation_key(pipeline), "next", "0")  # its value before the entry was appended
     with pytest.raises(GenerationLost):
         await reader.append(b"two")
     assert await reader.claim() is None  # its own earlier claim blocks the generation

@@ -20,7 +20,7 @@ _decode = msgspec.json.Decoder().decode
 class Violation(AssertionError):
     """A change is lost, repeated, out of order or wrong, its transaction was split, or a key's position does not grow.
 
-    `Checker.compare` also raises it if a table differs from the database's.
+    `Checker.compare` also raises it if a table that results from the messages differs from the database's.
     """
 
 
@@ -49,7 +49,7 @@ class Checker:
     async def follow(self, kafka: Server, partitions: Sequence[TopicPartition]) -> None:
         """Check all messages until cancelled. Raises Violation."""
         self.partitions = partitions
-        # Without a reset policy: a missing offset is an error, not a reason to start at another one.
+        # There is no reset policy: a missing offset is an error, not a reason to start at another one.
         consumer = AIOKafkaConsumer(
             bootstrap_servers=kafka.url, isolation_level="read_committed", auto_offset_reset="none", group_id=None
         )
@@ -65,7 +65,7 @@ class Checker:
                 async with self._step:
                     self._step.notify_all()
         finally:
-            with suppress(asyncio.CancelledError):  # a cancelled task of the consumer must not hide the error
+            with suppress(asyncio.CancelledError):  # a cancelled task of the consumer must not hide a Violation
                 await consumer.stop()
 
     async def progress(self, transactions: int, seconds: float) -> None:
@@ -131,7 +131,7 @@ class Checker:
             self.transactions += 1
 
     def _check_whole(self, partition: TopicPartition, offset: int, change: Change, where: str) -> None:
-        """Verify that Kafka did not commit inside a source transaction; a commit takes an offset.
+        """Verify that Kafka did not commit inside a source transaction: a commit would take an offset between messages.
 
         With a single partition, also verify that the transaction is complete before the next one begins.
         """
@@ -149,7 +149,8 @@ class Checker:
             coming, left = transaction, int(change.images[0]["text"])
         if coming != transaction or not left:
             raise Violation(
-                f"{where}: changes are missing before this one of {transaction}: {left} of {coming} were still to come"
+                f"{where}: changes are missing before this one of transaction {transaction}: "
+                f"{left} changes of transaction {coming} were still to come"
             )
         self._coming = coming, left - 1
 
@@ -158,7 +159,7 @@ class Checker:
         now = int(number), place["Pos"]
         before = self._places.get((partition, base), (0, 0))
         if now <= before:
-            raise Violation(f"{where}: the key's position does not grow: {before} {now}")
+            raise Violation(f"{where}: the key's position does not grow: {before}, then {now}")
         self._places[partition, base] = now
 
 
@@ -176,7 +177,7 @@ def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
 
 
 def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
-    """Remove and return the next expected change. Raises Violation unless it is this change."""
+    """Remove and return the table's next expected change. Raises Violation unless the message contains that change."""
     if not book.expected:
         raise Violation(f"{where}: {book.name}: {action} {_told(images)} came, which was not written, or came before")
     change = book.expected.popleft()
@@ -186,7 +187,7 @@ def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None
     kind = "lost" if theirs > ours else "doubled" if theirs < ours else "wrong"
     raise Violation(
         f"{where}: {book.name}: {kind}: {change.action} {_told(change.images)} of transaction {change.transaction} "
-        f"had to come, {action} {_told(images)} came"
+        f"should have come, but {action} {_told(images)} came"
     )
 
 

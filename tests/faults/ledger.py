@@ -96,7 +96,7 @@ def checksum(table: str, row: Row) -> str:
 
 
 class Ledger:
-    """The books of one writer, and the transactions that a seed draws for them."""
+    """The books of one writer, and random transactions for them. The same seed gives the same transactions."""
 
     def __init__(self, writer: int, seed: int) -> None:
         self._random = random.Random(f"{seed}.{writer}")

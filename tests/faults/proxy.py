@@ -37,7 +37,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen; without a port, on a free one."""
+        """Listen on `port`, or on a free port if it is 0."""
         self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 

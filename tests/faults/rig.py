@@ -57,7 +57,7 @@ class Rig:
         self._home = home
         self.writers = [Writer(Ledger(n, seed), self.schema, lambda: pair.primary) for n in range(_WRITERS)]
         self.checker = Checker(self.writers)
-        #: how often services ended by themselves, by the last line of their log
+        #: last log line of a service that ended by itself → how often this happened
         self.ends: Counter[str] = Counter()
         self._killed: set[int] = set()
 
@@ -240,6 +240,6 @@ class Rig:
 
 
 def _last_words(log: Path) -> str:
-    """Return the last line that the service wrote itself, without its time."""
+    """Return the service's last log line without its time. Lines that do not begin with a time are skipped."""
     lines = [line.split(maxsplit=1)[-1] for line in tail(log, 100).splitlines() if line[:2] == "20"]
     return lines[-1] if lines else "nothing"

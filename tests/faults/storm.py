@@ -1,4 +1,4 @@
-"""`make faults`: injects faults into a pipeline, and reports the result. A seed draws the faults."""
+"""`make faults`: injects random faults into a pipeline, and reports the result. The same seed gives the same faults."""
 
 import argparse
 import asyncio
@@ -96,7 +96,7 @@ def show(done: Storm, console: Console, seconds: float) -> None:
         f"{done.lost_answers} commits whose answer was lost"
     )
     for words, often in done.ends.items():
-        console.print(f"ended by itself, {often} times: {words}", highlight=False, markup=False)
+        console.print(f"a service ended by itself, {often} times: {words}", highlight=False, markup=False)
     if done.failure:
         console.print(f"[red]FAILED[/]: {done.failure}", soft_wrap=True)
     else:

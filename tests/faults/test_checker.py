@@ -82,7 +82,7 @@ def test_a_transaction_in_two_transactions_of_kafka_is_noticed() -> None:
     tape.play(tape.changes, gap_at=21)  # after the first transaction, a commit marker takes an offset
     tape = Tape()
     with pytest.raises(Violation, match="torn"):
-        tape.play(tape.changes, gap_at=10)  # inside it
+        tape.play(tape.changes, gap_at=10)  # inside the first transaction
 
 
 def test_a_position_that_does_not_grow_is_noticed() -> None:

@@ -51,7 +51,7 @@ async def nothing_left(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     """Fail if a task of aiokafka's is left, or an error that was never retrieved."""
     loop, library = asyncio.get_running_loop(), logging.getLogger("aiokafka")
     loop.set_exception_handler(report_background_error)
-    library.setLevel(logging.CRITICAL)  # pytest keeps log records, and these would keep the objects alive
+    library.setLevel(logging.CRITICAL)  # pytest keeps log records, which would keep futures and errors alive
     try:
         yield
         tasks = [task.get_coro() for task in asyncio.all_tasks()]

@@ -45,7 +45,7 @@ async def partition(pipeline: Pipeline, schema: str) -> TopicPartition:
 
 @pytest.fixture
 async def uncommitted(pipeline: Pipeline, partition: TopicPartition) -> AsyncIterator[AIOKafkaConsumer]:
-    """Reads uncommitted records, too."""
+    """A consumer that reads uncommitted records, too."""
     async with AIOKafkaConsumer(bootstrap_servers=pipeline.kafka.url, group_id=None) as consumer:
         consumer.assign([partition])
         consumer.seek(partition, 0)

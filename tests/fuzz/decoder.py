@@ -15,8 +15,8 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from fuzz import damage
 
 BATCH = 2000
-#: limit for the growth of a process: an input has at most 20 KB, which can expand to 20 MB with deflate, and to 16 MiB
-#: at once with zstd
+#: limit for the growth of a process: an input has at most 20 KB, which deflate can expand to 20 MB; with zstd, at most
+#: 16 MiB are decompressed at a time
 MEMORY_MIB = 96
 #: time after which a batch counts as hanging
 HANG_SECONDS = 60

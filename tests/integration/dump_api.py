@@ -59,7 +59,7 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
 
 
 class StartedHealth(Health):
-    """Sets `event` when the service is up. Tests cancel the service only then: before, aiokafka may be connecting."""
+    """Sets `event` when the service is up. Tests wait for it, so that they never cancel aiokafka while it connects."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,7 @@
-"""A third party's format: a record per row; records of begin and end, in the route's topic and in one of its own."""
+"""A third party's format, with a record for each row, and records that begin and end a transaction.
+
+The latter go to the route's topic and to a topic of the format's own.
+"""
 
 from collections.abc import Iterable
 
@@ -9,7 +12,7 @@ from databus_messages.formats.base import Change, Format, Options, Record, Snaps
 
 
 class Rowwise(Format[Options]):
-    """Writes for each row: table, action, first cell, ordinal in the transaction, whether it is the last, statement."""
+    """Writes for each row: table, action, first cell, ordinal, whether it is the transaction's last row, statement."""
 
     needs_transaction_end = True
 

@@ -109,7 +109,7 @@ class DumpServer:
         self.folder = folder
         self.pipeline = pipeline
         self.manifests: list[Manifest] = []
-        #: responses when a dump is requested: the first to the request itself, the others to requests for its state
+        #: responses when a dump is requested: the first to that request, the others to requests for the dump's state
         self.on_request: list[Manifest] = []
         #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []

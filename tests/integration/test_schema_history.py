@@ -74,7 +74,7 @@ def rows(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
 async def test_rows_with_every_kind_of_column_are_published_exactly(
     pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """In a table created before the pipeline starts, and in one created afterwards."""
+    """One table is created before the pipeline starts, the other afterwards."""
     columns = (
         "id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED, t TINYINT, d DECIMAL(9,3), e ENUM('a','é') NOT NULL,"
         " s SET('x','y') CHARACTER SET latin1, c CHAR(70), l VARCHAR(9) CHARACTER SET latin1, b BINARY(3), x TEXT,"
@@ -105,7 +105,7 @@ async def test_rows_with_every_kind_of_column_are_published_exactly(
 async def test_columns_that_only_mariadb_has_are_read_with_the_history(
     pipeline: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """Among them: the temporal types of MariaDB before 10.1, whose precision is not logged; a hidden hash column."""
+    """One is a hidden hash; some have temporal types from before MariaDB 10.1, whose precision is not logged."""
     start(pipeline)
     async with connected(source) as run:
         await run("SET GLOBAL mysql56_temporal_format = OFF")
@@ -189,7 +189,7 @@ async def test_t9_ddl_on_tables_that_are_not_captured_has_no_effect(
 async def test_t10_rows_have_the_new_columns_after_a_swap_with_a_table_that_is_not_captured(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
-    """As gh-ost and pt-online-schema-change do it."""
+    """gh-ost and pt-online-schema-change change tables in this way."""
     pipeline = make_pipeline(source, schema, tables="t")
     await execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
     start(pipeline)

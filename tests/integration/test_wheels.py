@@ -44,7 +44,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reuse_compiled(member: Path) -> None:
-    """Move the modules that `make setup` compiled to where setuptools expects them: compiling takes minutes."""
+    """Save minutes of compiling: move the modules from `make setup` to where setuptools expects them."""
     built = member / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     for module in (member / "src").rglob("*.so"):
         target = built / module.relative_to(member / "src")
@@ -73,7 +73,7 @@ def install(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Install:
         )
         try:
             uv(*locked, "--offline")
-        except subprocess.CalledProcessError:  # not all of it is in uv's cache
+        except subprocess.CalledProcessError:  # not all locked packages are in uv's cache
             uv(*locked)
         uv("pip", "install", "--python", python, "--no-index", "--find-links", wheels, distribution)
         uv("pip", "check", "--python", python)

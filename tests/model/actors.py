@@ -1,4 +1,4 @@
-"""The actors' programs: the main paths of reader and publisher, on the real `databus.pipe`, without connections."""
+"""The programs that the actors of `model.turns` run: the main paths of reader and publisher, on the real pipe."""
 
 from contextlib import suppress
 from itertools import islice
@@ -20,7 +20,7 @@ from model.turns import request
 _SETTINGS = Settings(name="model")
 #: number of entries that the publisher takes at once
 _ENTRIES = 3
-#: assumed size of an entry: two are enough for a commit at the next end of a source transaction
+#: assumed size of an entry: two entries are enough for a commit at the next end of a source transaction
 _ENTRY_BYTES = COMMIT_BYTES // 2
 
 

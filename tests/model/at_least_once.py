@@ -48,7 +48,7 @@ class AtLeastOnceWorld(World):
         skipped = {n for n in reached if not self._sent.issuperset(self.source.rows_of(n))}
         if self._skipped is None:
             if self._sent or skipped not in [self.source.captured(start) for start in self.source.starts]:
-                raise Violated(f"the first position was committed after rows, or no reader starts there: {progress}")
+                raise Violated(f"the first position was committed after rows, or no reader started there: {progress}")
             self._skipped = skipped
         if not skipped <= self._skipped:
             raise Violated(f"lost: rows of {skipped - self._skipped} were not sent before {progress}")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from model.at_least_once import AtLeastOnceWorld
 from model.world import World
 
-#: Four transactions of one row. With four events in an entry, the first entry after the Start contains the table's
-#: definition and one complete transaction.
+#: Four transactions with one row each. With four events in an entry, the first entry after the Start contains the
+#: table's definition and one complete transaction.
 _SINGLE = [1, 1, 1, 1]
 
 
@@ -99,7 +99,7 @@ def a_publisher_wakes_up_late() -> World:
     return world
 
 
-#: Stories with the rules that prevent their violation. Each of a story's rules is enough by itself.
+#: Stories, each with the rules that keep it from going wrong. Any one of a story's rules is enough.
 STORIES: list[tuple[Callable[[], World], tuple[str, ...]]] = [
     (the_stream_of_an_older_generation_comes_back, ("token", "ordinal")),
     (two_readers_claim_one_generation, ("claim",)),

@@ -1,4 +1,4 @@
-"""The hand-over under every fault, with its rules and without them (docs/reference/protocol.md).
+"""The hand-over under every fault, with the rules of docs/reference/protocol.md and without them.
 
 The searches here are short; `make model` searches for longer.
 """

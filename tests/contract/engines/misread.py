@@ -1,4 +1,4 @@
-"""What version 1.0.17 of the library mysql-replication misreads, and the errors with which its engine refuses that."""
+"""What version 1.0.17 of the library mysql-replication misreads, and the errors that the engine of that name raises."""
 
 import re
 from typing import NamedTuple
@@ -40,7 +40,7 @@ TYPES = [
     MisreadType(r".*SET (big5|cp932|eucjpms|euckr|gb18030|greek|hebrew|sjis|ujis)", "text in"),
     # Python has no codec for the character set, or the library uses a codec of the wrong byte order.
     MisreadType(r".*SET (swe7|ucs2|utf16|utf16le|utf32)", "text in"),
-    # It does not know the type, so it misreads the table map.
+    # The library does not know these types, so it misreads the table map.
     MisreadType(r"VECTOR\(\d\)", "the type VECTOR"),
     MisreadType(r".* COMPRESSED.*", "the type (BLOB|VARCHAR)_COMPRESSED"),
 ]

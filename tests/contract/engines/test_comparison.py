@@ -1,4 +1,4 @@
-"""Both engines return the same events from the same log; the library's implementation is independent of ours."""
+"""Two independent implementations, our decoder and the library mysql-replication, return the same events of a log."""
 
 import pytest
 
@@ -83,7 +83,7 @@ async def test_both_engines_return_the_statements_that_caused_rows(own, execute,
 
 
 async def test_both_engines_return_rows_of_several_packets_and_reach_the_end_of_the_log(execute, queries, read):
-    """MariaDB would reset the connection at the end, because the library's dump command has a byte too many.
+    """MariaDB would reset the connection at the end of the log, because the library's dump command has a byte too many.
 
     `Gate` removes this byte.
     """

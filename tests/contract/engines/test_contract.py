@@ -1,4 +1,4 @@
-"""Both engines keep the contract of a dump, on each kind of server."""
+"""`Session.dump` keeps the same promises with both engines, on each kind of server."""
 
 import asyncio
 from itertools import pairwise

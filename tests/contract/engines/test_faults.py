@@ -1,4 +1,4 @@
-"""Before reading, the engine mysql-replication reports what prevents it: settings, columns, a missing package."""
+"""The engine mysql-replication reports in advance what prevents reading: settings, columns, a missing package."""
 
 import re
 import sys

@@ -11,7 +11,7 @@ REPLACE, INSERT, REMOVE = range(3)
 
 
 def string(text: str) -> bytes:
-    """Return text after its length, a lenenc integer."""
+    """Return a text with its length, a lenenc integer, before it."""
     raw = text.encode()
     return (bytes([len(raw)]) if len(raw) < 251 else b"\xfc" + len(raw).to_bytes(2, "little")) + raw
 
