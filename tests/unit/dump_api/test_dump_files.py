@@ -117,7 +117,7 @@ async def test_an_interrupted_dump_is_marked_failed_and_its_files_are_removed(tm
     assert found
     assert found.state is State.FAILED
     assert found.error
-    assert found.error.startswith("interrupted")
+    assert found.error.startswith("dump-api stopped before the dump was complete")
     assert names_in(tmp_path / DUMP) == ["manifest.json"]
     assert reopen(tmp_path).get(DUMP) == found
 
