@@ -222,7 +222,7 @@ async def test_a_statement_that_could_reveal_other_tables_is_not_published(
     [
         ({"mask": ["txet"]}, "there is no column txet"),
         ({"mask": ["id"]}, "column id is part of the primary key"),
-        ({"columns": {"exclude": ["id"]}}, "columns: id is part of the primary key: keep it, or hash it"),
+        ({"columns": {"exclude": ["id"]}}, "columns: id is part of the primary key: publish it (`hash` hides values)"),
         ({"where": [{"column": "id", "equals": "many"}]}, "'many' is not a value of column id, which is int"),
         ({"key": ["nowhere"]}, "key: there is no column nowhere"),
         ({"rename": {"text": "ID"}}, "rename: two columns would have the same name"),

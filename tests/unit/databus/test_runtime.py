@@ -120,7 +120,7 @@ async def test_an_unknown_error_of_the_last_step_is_logged_without_its_message(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert caplog.messages == ["the last step failed while stopping: ValueError"]
+    assert caplog.messages == ["the current step failed while stopping: ValueError"]
 
 
 async def test_a_cancelled_task_ends_even_if_its_last_step_fails(caplog: pytest.LogCaptureFixture) -> None:
@@ -138,7 +138,7 @@ async def test_a_cancelled_task_ends_even_if_its_last_step_fails(caplog: pytest.
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert "the last step failed while stopping: no" in caplog.text
+    assert "the current step failed while stopping: no" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every format writes its golden files from the binlogs in tests/golden (`make golden` renews binlogs and files)."""
+"""From the binlogs in tests/golden, every format makes the records of its golden files (`make golden` renews both)."""
 
 from itertools import product
 

@@ -160,7 +160,10 @@ def test_an_update_is_an_insert_if_only_its_after_image_passes_and_a_delete_if_o
         ({"mask": ["emial"]}, "there is no column emial"),
         ({"truncate": {"total": 3}}, "truncate: column total is decimal(10,2), neither text nor bytes"),
         ({"truncate": {"id": 3}}, "column id is part of the primary key"),
-        ({"columns": {"include": ["email"]}}, "columns: id is part of the primary key: keep it, or hash it"),
+        (
+            {"columns": {"include": ["email"]}},
+            "columns: id is part of the primary key: publish it (`hash` hides values)",
+        ),
         (
             {"where": [{"column": "total", "equals": "5.001"}]},
             "'5.001' is not a value of column total, which is decimal(10,2)",

@@ -8,7 +8,7 @@ cdef enum:
     KEPT = 4 << 20  # bytes of memory that a buffer keeps at most for the next events
 
 
-cdef struct Buffer:  # a struct of zero bytes is an empty buffer
+cdef struct Buffer:  # with all its bytes zero, it is an empty buffer
     char* data
     size_t size
     size_t capacity

@@ -25,7 +25,7 @@ class LogEvent(StrEnum):
     FAILED = "failed", "The service exits because of this error; several errors are one line each."
     CRASHED = "crashed", "The service exits because of an unknown error: a bug, please report it."
     BACKGROUND_ERROR = "background_error", "A task failed and nothing waited for it: a bug, please report it."
-    STEP_FAILED = "step_failed", "The last step failed while the service was being stopped; it is repeated later."
+    STEP_FAILED = "step_failed", "The service was stopped during a step, and the step failed; it is repeated later."
     DEPENDENCY_LOST = "dependency_lost", "A dependency is unavailable. The service retries until it is back."
     DEPENDENCY_RETRIED = "dependency_retried", "The dependency is still unavailable (level debug, for each retry)."
     DEPENDENCY_BACK = "dependency_back", "A dependency is available again; `seconds` is the length of the outage."

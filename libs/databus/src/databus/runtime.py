@@ -213,7 +213,7 @@ async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({task})
         if not task.cancelled() and (error := task.exception()):
-            log.warning(LogEvent.STEP_FAILED, f"the last step failed while stopping: {_reason(error)}")
+            log.warning(LogEvent.STEP_FAILED, f"the current step failed while stopping: {_reason(error)}")
         raise
     finally:
         if task.cancel():

@@ -146,7 +146,7 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, the storage of the lease, Kafka and the services that formats need.
+    """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to the services that formats need.
 
     Create or verify the topics of progress and schema history.
     """

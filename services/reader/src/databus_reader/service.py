@@ -102,7 +102,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Connect to Redis, the storage of the lease, Kafka and every host of the database.
+    """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to every host of the database.
 
     Verify the schema history, and the settings and grants of the hosts.
     """

@@ -25,7 +25,8 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: how many numbers a batch has for its commits to one mirror: far more than it needs
+#: Each commit to a mirror has a number (see `lake.idempotent`). Of these, a batch may use this many, far more than it
+#: needs.
 _MAX_STEPS = 1000
 
 

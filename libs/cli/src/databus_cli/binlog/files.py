@@ -56,9 +56,11 @@ def read_files(
     """Decode files one after the other; yield each event with the tables it may refer to.
 
     A file's FormatDescription is yielded before the rest is decoded. With `start`, the offset of a later event in the
-    first file, that file's FormatDescription is passed to `skip_head` instead. `count` is called with the size in bytes
-    of each piece that is read, except for what `start` skips, and `warn` with one line if a file continues in a file
-    that is not the next one. Raises OSError, and BinlogError after all events before the failure were yielded.
+    first file, that file's FormatDescription is passed to `skip_head` instead.
+
+    `count` is called with the size in bytes of each piece that is read, except for what `start` skips. `warn` is called
+    with one line if the file that a file names as its successor is not the next of `paths`. Raises OSError, and
+    BinlogError after all events before the failure were yielded.
     """
     for path, following in zip_longest(paths, paths[1:]):
         next_file = None

@@ -89,7 +89,7 @@ def _published(rule: Rule, table: Table) -> list[int]:
     for index in table.primary_key:
         if index not in published:
             raise InvalidSettings(
-                f"columns: {table.columns[index].name} is part of the primary key: keep it, or hash it"
+                f"columns: {table.columns[index].name} is part of the primary key: publish it (`hash` hides values)"
             )
     if not published:
         raise InvalidSettings("columns: every column is left out")
