@@ -24,7 +24,7 @@ ROLLBACK TO s;
 
 COMMIT;
 -- !! ROLLBACK after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
---    AFRESH
+--    OVER
 
 INSERT INTO t VALUES (3);
 -- -> {"Action": "insert", "Rows": [["3"]]}

@@ -21,6 +21,6 @@ XA END 'b';
 
 XA PREPARE 'b';
 -- !! XA PREPARE after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
---    AFRESH
+--    OVER
 
 XA COMMIT 'b';
