@@ -18,7 +18,7 @@ def steps(page: Path) -> list[tuple[Path, str]]:
 
 
 def definitions(path: Path) -> set[str]:
-    """Return the qualified names of a module's classes and functions, except those inside `if`, `try` or `with`."""
+    """Return the qualified names of a module's classes, functions and variables, except in `if`, `try` or `with`."""
     found: set[str] = set()
 
     def visit(node: ast.AST, prefix: str) -> None:
@@ -26,6 +26,8 @@ def definitions(path: Path) -> set[str]:
             if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 found.add(f"{prefix}{child.name}")
                 visit(child, f"{prefix}{child.name}.")
+            elif isinstance(child, ast.Assign):
+                found.update(f"{prefix}{ast.unparse(target)}" for target in child.targets)
 
     visit(ast.parse(path.read_text()), "")
     return found

@@ -79,6 +79,11 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     hidden: int = 0
     fingerprint: str  #: equal for equal definitions, independent of the table's number
 
+    @property
+    def full_name(self) -> str:
+        """The name `schema.table`."""
+        return f"{self.schema}.{self.name}"
+
     def described_as(self, complete: TableMap) -> TableMap:
         """Return `complete`, a copy of this description with additions, under a fingerprint that covers them."""
         if complete == self:

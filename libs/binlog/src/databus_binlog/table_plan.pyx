@@ -44,7 +44,7 @@ cdef class TablePlan:
         plan.layout = layout
         plan.table = table
         plan.fingerprint = table.fingerprint.encode()
-        plan.name = f"{table.schema}.{table.name}"
+        plan.name = table.full_name
         plan.count, plan.hidden = len(table.columns), table.hidden
         plan.columns = <Column*> calloc(max(plan.count, 1), sizeof(Column))
         if plan.columns == NULL:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
 from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat
+from databus.events import full_name
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.tables import TableName
@@ -74,7 +75,7 @@ class Doubt:
         error.fields = Fields(position=f"{self.file}:{self.offset}")
         if len(self.tables) == 1:
             [table] = self.tables
-            error.fields["table"] = ".".join(table)
+            error.fields["table"] = full_name(*table)
         return error
 
 
@@ -98,7 +99,7 @@ def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> D
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
     """`event` has rows while no transaction is open."""
-    text = f"rows of {'.'.join(table)} outside a transaction at {_position(event)}: {START_OVER}"
+    text = f"rows of {full_name(*table)} outside a transaction at {_position(event)}: {START_OVER}"
     return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
 
 
@@ -129,7 +130,7 @@ _NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (and in sessions tha
 def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
     """Columns are absent from the rows of `event`."""
     text = (
-        f"rows of {'.'.join(table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
+        f"rows of {full_name(*table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
         f"(and in sessions that set it themselves); {START_OVER}"
     )
     return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
@@ -138,7 +139,7 @@ def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
 def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
     """The table map of these rows names no columns, and the table is not known."""
     text = (
-        f"rows of {'.'.join(table)} at {_position(event)}: the binlog does not name their columns, and the table is "
+        f"rows of {full_name(*table)} at {_position(event)}: the binlog does not name their columns, and the table is "
         f"not known: {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.UNKNOWN_TABLE, event, text, [table])
@@ -147,8 +148,8 @@ def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
 def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
     """The table map of these rows names no columns, and does not fit the known table."""
     text = (
-        f"rows of {'.'.join(table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and the "
-        f"binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
+        f"rows of {full_name(*table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and "
+        f"the binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.COLUMN_MISMATCH, event, text, [table])
 
@@ -165,7 +166,7 @@ def statement_format(event: BinlogEvent, schemas: Iterable[str]) -> Doubt:
 
 def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
     """A statement has filled the table that it creates, without logging the rows."""
-    return _doubt(Reason.CREATE_FROM_QUERY, event, _rows_not_logged(".".join(table), event), [table])
+    return _doubt(Reason.CREATE_FROM_QUERY, event, _rows_not_logged(full_name(*table), event), [table])
 
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:
@@ -179,7 +180,7 @@ def unreadable_statement(event: BinlogEvent) -> Doubt:
 
 def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
     """The effect of a statement on a table is not known, and there is no server to read the table from."""
-    text = f"a statement at {_position(event)} changes {'.'.join(table)}, which the files do not describe"
+    text = f"a statement at {_position(event)} changes {full_name(*table)}, which the files do not describe"
     return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
 
 

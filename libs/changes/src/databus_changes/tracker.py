@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from databus import metrics
 from databus.errors import CannotApply
-from databus.events import SchemaDefinition, Table
+from databus.events import SchemaDefinition, Table, full_name
 from databus.kafka_history import SchemaHistory
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -132,7 +132,7 @@ class TableTracker:
                 self._forget(name)
                 continue
             if name in self._tables:
-                table = ".".join(name)
+                table = full_name(*name)
                 text = f"reading {table} from information_schema, because a statement on it cannot be applied: {reason}"
                 log.warning(LogEvent.TABLE_READ_AGAIN, text, table=table)
             metrics.TABLES_READ_AGAIN.inc()

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from databus.errors import PoisonError
+from databus.events import full_name
 
 Reason: TypeAlias = Literal["too_large", "unencodable", "unread"]
 
@@ -51,14 +52,19 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     time: int
 
     @property
+    def table_name(self) -> str:
+        """The name `schema.table`."""
+        return full_name(self.schema, self.table)
+
+    @property
     def origin(self) -> str:
         """The table and binlog position of the change, for messages."""
-        return f"{self.schema}.{self.table} at {self.file}:{self.start}"
+        return f"{self.table_name} at {self.file}:{self.start}"
 
     @property
     def id(self) -> bytes:
         """Key of the dead letter. When the same change fails again, its dead letter has the same key."""
-        change = (self.transaction, self.start, self.row, self.action, f"{self.schema}.{self.table}")
+        change = (self.transaction, self.start, self.row, self.action, self.table_name)
         return msgspec.json.encode((*change, self.partition, self.topic, self.record))
 
     def headers(self) -> list[tuple[str, bytes]]:

@@ -61,6 +61,11 @@ class Index(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
 
 
+def full_name(schema: str, table: str) -> str:
+    """Return a table's name as `schema.table`."""
+    return f"{schema}.{table}"
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A table's schema at one point of its history."""
 
@@ -76,7 +81,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def full_name(self) -> str:
         """The name `schema.table`."""
-        return f"{self.schema}.{self.name}"
+        return full_name(self.schema, self.name)
 
     @cached_property
     def fingerprint(self) -> str:

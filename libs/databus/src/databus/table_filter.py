@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from databus.events import full_name
+
 TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$"), Field(title="`schema.table` pattern")]
 
 
@@ -18,7 +20,7 @@ class TableFilter:
 
     def matches(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""
-        name = f"{schema}.{table}"
+        name = full_name(schema, table)
         return any(fnmatchcase(name, p) for p in self._include) and not any(fnmatchcase(name, p) for p in self._exclude)
 
     def may_match_in(self, schema: str) -> bool:
@@ -32,7 +34,7 @@ class TableFilter:
 
     def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:
         """List the patterns of `include` that match none of the tables, given as (schema, name)."""
-        names = [f"{schema}.{table}" for schema, table in tables]
+        names = [full_name(schema, table) for schema, table in tables]
         return [p for p in self._include if not any(fnmatchcase(name, p) for name in names)]
 
 

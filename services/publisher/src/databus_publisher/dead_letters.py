@@ -41,14 +41,13 @@ class DeadLetters:
                     "raise the topic's max.message.bytes"
                 )
         metrics.DEAD_LETTERS.labels(letter.reason).inc()
-        table = f"{letter.schema}.{letter.table}"
-        if table not in self._logged:
-            self._logged.add(table)
+        if letter.table_name not in self._logged:
+            self._logged.add(letter.table_name)
             log.warning(
                 LogEvent.DEAD_LETTER,
                 f"{letter.error} (the first dead letter of this table in this generation)",
                 topic=letter.topic,
-                table=table,
+                table=letter.table_name,
                 position=f"{letter.file}:{letter.start}",
                 gtid=letter.gtid,
             )

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus.errors import DatabusError, SchemaMismatch
-from databus.events import Action, Table
+from databus.events import Action, Table, full_name
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS
@@ -50,7 +50,7 @@ class LakeWriter:
         try:
             for (schema, name), versions in decode.schema_versions(parsed).items():
                 if lake.belongs(self._settings, schema, name):
-                    with bound(table=f"{schema}.{name}"):
+                    with bound(table=full_name(schema, name)):
                         self._apply_table(parsed, batch, versions)
             SINK_BATCHES.inc()
         except DatabusError as error:

@@ -100,9 +100,8 @@ def _load(spark: SparkSession, layout: LakeLayout, manifest: Manifest, tables: S
         if table.primary_key:
             _load_mirror(spark, layout, table, manifest, folder)
         else:
-            name = f"{table.schema}.{table.name}"
-            text = f"{name} gets a change log and no mirror: it has no primary key"
-            log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=name)
+            text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
+            log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
 
 
 def _create_change_log(spark: SparkSession, layout: LakeLayout, table: Table) -> None:

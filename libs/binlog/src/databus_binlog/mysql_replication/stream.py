@@ -219,7 +219,7 @@ class Reader:
         what = f"mysql-replication fails with {type(error).__name__}; choose the engine native"
         if self._converter and self._converter.gate.in_table:
             gate = self._converter.gate
-            return UnsupportedColumn(f"table {gate.table.schema}.{gate.table.name} at {gate.where}: {what}")
+            return UnsupportedColumn(f"table {gate.table.full_name} at {gate.where}: {what}")
         return UnknownEvent(f"event at {self._converter.gate.where}: {what}" if self._converter else what)
 
 

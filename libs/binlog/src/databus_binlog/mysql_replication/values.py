@@ -39,7 +39,7 @@ class ImageBuilder:
     """Makes row images of a table's rows. `columns` are the table's columns as the library describes them."""
 
     def __init__(self, table: TableMap, columns: Sequence[Any]) -> None:
-        self._name = f"{table.schema}.{table.name}"
+        self._name = table.full_name
         self._columns = table.columns
         visible = columns[: len(columns) - table.hidden]
         if not table.has_names or [column.name for column in visible] != [column.name for column in table.columns]:
@@ -80,7 +80,7 @@ def require_known_types(table: TableMap) -> None:
     """Raise UnsupportedColumn for a type that the library can't read: it may misread the rest of the table map, too."""
     for column in table.columns:
         if column.type not in _TEXTS:
-            raise _refusal(f"{table.schema}.{table.name}", column, f"the type {_T(column.type).name}")
+            raise _refusal(table.full_name, column, f"the type {_T(column.type).name}")
 
 
 def _refusal(table: str, column: ColumnMap, what: object) -> UnsupportedColumn:

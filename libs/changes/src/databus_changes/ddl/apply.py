@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from databus.errors import CannotApply
-from databus.events import Table
+from databus.events import Table, full_name
 from databus_changes.ddl.alter_table import alter_table
 from databus_changes.ddl.charset_clause import CharsetClause
 from databus_changes.ddl.create_table import create_table
@@ -80,7 +80,7 @@ class _Grammar:
     def _table(self, name: TableName) -> Table:
         table = self._find(name)
         if table is None:
-            raise CannotApply(f"it needs the definition of {'.'.join(name)}, which is not known")
+            raise CannotApply(f"it needs the definition of {full_name(*name)}, which is not known")
         return table
 
     def _draft(self, name: TableName) -> TableDraft:

@@ -32,7 +32,7 @@ class Summary:
                 rows = event.count // 2 if event.action == "update" else event.count
                 table = tables[event.table]
                 self._rows[event.action] += rows
-                self._tables[f"{table.schema}.{table.name}"] += rows
+                self._tables[table.full_name] += rows
             case Query() if event.query == b"BEGIN":
                 self._begins += 1
 

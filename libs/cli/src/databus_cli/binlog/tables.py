@@ -26,7 +26,7 @@ class Completion:
         if columns != table.columns and (table.schema, table.name) not in self._warned:
             self._warned.add((table.schema, table.name))
             self._warn(
-                f"{table.schema}.{table.name}: signs and character sets are not logged (binlog_row_metadata); "
+                f"{table.full_name}: signs and character sets are not logged (binlog_row_metadata); "
                 "integers are assumed to be signed, strings to be UTF-8"
             )
         return msgspec.structs.replace(table, columns=tuple(map(_named, columns, range(1, len(columns) + 1))))

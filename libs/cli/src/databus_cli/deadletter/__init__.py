@@ -43,8 +43,10 @@ def _table(found: list[Letter]) -> Table:
     for letter in found:
         about = letter.about
         value = "kept" if letter.has_value else "not kept"
-        name, position = f"{about.schema}.{about.table}", f"{about.file}:{about.start}"
-        table.add_row(letter.time, name, about.action, position, f"{about.row}", f"{about.size:,}", value, about.error)
+        position = f"{about.file}:{about.start}"
+        table.add_row(
+            letter.time, about.table_name, about.action, position, f"{about.row}", f"{about.size:,}", value, about.error
+        )
     return table
 
 

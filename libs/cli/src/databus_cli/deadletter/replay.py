@@ -41,7 +41,7 @@ class Replay:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
             return (
                 "the record's value was not kept; the binlog has it: "
-                f"databus binlog {about.file} {limit_option} --tables {about.schema}.{about.table} "
+                f"databus binlog {about.file} {limit_option} --tables {about.table_name} "
                 f"--format {about.format}"
             )
         topic = self._to or about.topic

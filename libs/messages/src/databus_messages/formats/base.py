@@ -140,8 +140,7 @@ class DdlStatement:
         try:
             return self.query.decode()
         except UnicodeDecodeError as error:
-            name = f"{self.table.schema}.{self.table.name}"
-            raise PoisonError(f"a statement on {name} is not in UTF-8") from error
+            raise PoisonError(f"a statement on {self.table.full_name} is not in UTF-8") from error
 
 
 @dataclass(frozen=True, slots=True)
