@@ -23,8 +23,7 @@ INSERT INTO m VALUES (1);
 ROLLBACK TO s;
 
 COMMIT;
--- !! ROLLBACK after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
---    OVER
+-- !! ROLLBACK after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START OVER
 
 INSERT INTO t VALUES (3);
 -- -> {"Action": "insert", "Rows": [["3"]]}

@@ -149,8 +149,8 @@ class Checker:
             coming, left = transaction, int(change.images[0]["text"])
         if coming != transaction or not left:
             raise Violation(
-                f"{where}: changes are missing before this one of transaction {transaction}: "
-                f"{left} changes of transaction {coming} were still to come"
+                f"{where}: changes are missing or too many: this one is of transaction {transaction}, "
+                f"but {left} changes of transaction {coming} were still to come"
             )
         self._coming = coming, left - 1
 
@@ -179,19 +179,19 @@ def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
 def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
     """Remove and return the table's next expected change. Raises Violation unless the message contains that change."""
     if not book.expected:
-        raise Violation(f"{where}: {book.name}: {action} {_told(images)} came, which was not written, or came before")
+        raise Violation(f"{where}: {book.name}: {action} {_shown(images)} came, which was not written, or came before")
     change = book.expected.popleft()
     if (change.action, change.images) == (action, images) and (change.column in b64decode(query or "").decode()):
         return change
     ours, theirs = (int(i[-1]["number"]) if i else 0 for i in (change.images, images))
     kind = "lost" if theirs > ours else "doubled" if theirs < ours else "wrong"
     raise Violation(
-        f"{where}: {book.name}: {kind}: {change.action} {_told(change.images)} of transaction {change.transaction} "
-        f"should have come, but {action} {_told(images)} came"
+        f"{where}: {book.name}: {kind}: {change.action} {_shown(change.images)} of transaction {change.transaction} "
+        f"should have come, but {action} {_shown(images)} came"
     )
 
 
-def _told(images: tuple[Row, ...]) -> str:
+def _shown(images: tuple[Row, ...]) -> str:
     return " -> ".join(f"number {row['number']} (transaction {row['tx']})" for row in images)
 
 

@@ -1,4 +1,4 @@
-"""For tests of dump-api: a client, a `Health` that tells when dump-api has started, and helpers that prepare Kafka."""
+"""For tests of dump-api: a client, a `Health` that shows when dump-api has started, and helpers that prepare Kafka."""
 
 import asyncio
 import json

@@ -143,8 +143,8 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
-    # With the second server's progress the first server is refused, too. It writes more than the second server did:
-    # otherwise it would only count as behind on MariaDB, whose GTID position has only the last GTID of each domain.
+    # With the second server's progress the first server is refused, too. It writes as many as the second server did:
+    # with fewer it would only count as behind on MariaDB, whose GTID position has only the last GTID of each domain.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
     assert (await refusal(await published(second), first))[0] is Refusal.OTHER_HISTORY
 

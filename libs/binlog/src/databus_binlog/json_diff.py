@@ -45,7 +45,8 @@ def apply_diffs(before: bytes, diffs: bytes, text_of: Callable[[bytes], bytes]) 
 
     `diffs` does not include the total length that precedes it in the log. `text_of` turns MySQL's binary JSON into the
     server's text.
-    Raise ValueError if a diff can't be read or does not fit the document.
+
+    Raises ValueError if a diff can't be read or does not fit the document.
     """
     if not diffs:  # the column did not change
         return before

@@ -65,7 +65,8 @@ class Doubt:
     tables: frozenset[TableName] = frozenset()
     #: schemas of which any table may be in doubt; if `tables` and `schemas` are empty, any captured table may be
     schemas: frozenset[str] = frozenset()
-    #: whether the outcome of the open transaction is in doubt, so that the whole transaction is left out
+    #: whether the outcome of the open transaction is in doubt: the translation emits nothing more of it, and the
+    #: callback has to drop what was emitted
     whole_transaction: bool = False
 
     @property

@@ -52,9 +52,9 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
         known_shape, logged_shape = _shape(_with_nullability(known, logged)), _shape(logged)
         for attribute, value in logged_shape.items():
             if value != known_shape[attribute]:
-                expected = _shown(known_shape[attribute])
+                known_value = _shown(known_shape[attribute])
                 raise ColumnsDiffer(
-                    f"column {known.name}: {attribute} is {_shown(value)} in the rows, {expected} in the known table"
+                    f"column {known.name}: {attribute} is {_shown(value)} in the rows, {known_value} in the known table"
                 )
         if not _fits_labels(known, column_map):
             raise ColumnsDiffer(

@@ -66,7 +66,7 @@ class Translator:
         on_doubt: OnDoubt = stop,
     ) -> None:
         self._tracker = tracker
-        self._statements = StatementReader(captured, tracker, on_doubt)
+        self._statements = StatementReader(captured, tracker, self._report)
         self._on_doubt = on_doubt
         self._flavor = flavor
         self._gtids = gtids
@@ -153,16 +153,16 @@ class Translator:
             return None
         name = table_map.schema, table_map.name
         if not self._in_transaction:
-            self._on_doubt(doubts.rows_outside_transaction(event, name))
+            self._report(doubts.rows_outside_transaction(event, name))
         elif mismatch := self._tracker.mismatch(table_map):
-            self._on_doubt(doubts.column_mismatch(event, name, mismatch))
+            self._report(doubts.column_mismatch(event, name, mismatch))
         else:
-            self._on_doubt(doubts.unknown_table(event, name))
+            self._report(doubts.unknown_table(event, name))
         return None
 
     def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
         if not event.complete and self._in_transaction and not self._abandoned:
-            self._on_doubt(doubts.incomplete_row_image(event, _name(table)))
+            self._report(doubts.incomplete_row_image(event, _name(table)))
             return
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
@@ -180,7 +180,7 @@ class Translator:
     def _begin_rows(self, event: AnyRows, table: Table, out: list[Event]) -> bool:
         """Emit the Begin and the table's definition that rows need; return False if the rows are left out."""
         if not self._in_transaction:
-            self._on_doubt(doubts.rows_outside_transaction(event, _name(table)))
+            self._report(doubts.rows_outside_transaction(event, _name(table)))
             return False
         if self._abandoned:
             return False
@@ -230,7 +230,7 @@ class Translator:
     def _table_change(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
         table = self._tracker.last_known(change.table)
         if table is None:
-            self._on_doubt(doubts.undescribed_table(event, change.table))
+            self._report(doubts.undescribed_table(event, change.table))
             return
         self._begin(event, out)
         self._changed.add(change.table)
@@ -283,20 +283,19 @@ class Translator:
     def _unfinished(self, event: BinlogEvent) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""
         if not self._abandoned:
-            self._on_doubt(doubts.unfinished_transaction(event, self._changed))
+            self._report(doubts.unfinished_transaction(event, self._changed))
         self._reset()
 
     def _require_no_changes(
         self, event: BinlogEvent, make_doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
-        """If the open transaction has captured changes, report a doubt, and leave out the rest of the transaction.
-
-        The event does not show the outcome of the changes.
-        """
+        """If the open transaction has captured changes, report a doubt: the event does not show their outcome."""
         if self._begun and not self._abandoned:
-            doubt = make_doubt(event, self._changed)
-            self._on_doubt(doubt)
-            self._abandoned = doubt.whole_transaction
+            self._report(make_doubt(event, self._changed))
+
+    def _report(self, doubt: Doubt) -> None:
+        self._on_doubt(doubt)
+        self._abandoned |= doubt.whole_transaction
 
     def _reset(self) -> None:
         self._gtid = self._query = None

@@ -44,8 +44,8 @@ async def verify(session: Session, login: Login, progress: Progress, *, server_i
         if position.gtid_set and not progress.in_order:
             log.warning(
                 LogEvent.READING_BY_FILE,
-                "GTIDs are off now, so reading continues by file and offset: transactions whose order differs "
-                "between this server's log and the previous host's may be published twice",
+                "GTIDs are off now, so reading continues by file and offset: transactions that this server's log "
+                "has in another order than they were published in may be published twice",
                 **position_fields(position),
             )
         return await _with_gtid_set(session, login, position, server_id)
