@@ -1,4 +1,4 @@
-"""Database servers for the benches: one for each workload and scale, whose binlog is written once and kept."""
+"""Database servers for the benches: one for each workload, scale and kind. Their binlogs are written once and kept."""
 
 import json
 import os
@@ -35,14 +35,15 @@ class Log:
     rows: int
     #: row images; an update has two
     images: int
-    #: offset at which the first tenth of the rows ends; python-mysql-replication reads only these, because it is slow
+    #: offset at which the first tenth of the rows ends, unless all are in one transaction.
+    #: python-mysql-replication reads only these rows, because it is slow.
     tenth: int
 
 
 @contextmanager
 def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[tuple[Server, Log, int]]:
     """Start a workload's server; if its binlog lacks the workload, write that; yield server, log and process id."""
-    # `own`: a server that an environment variable names must neither be filled nor pinned to a processor.
+    # `own=True` ignores servers that environment variables name: we must not fill them or pin them to a processor.
     stack = Stack(Path(".devstack/bench") / f"{name}-{scale:g}", own=True)
     server = stack.start(kind)
     try:

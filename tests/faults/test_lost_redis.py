@@ -9,7 +9,7 @@ from faults.storm import storm
 
 
 async def test_no_row_is_lost_or_repeated_when_redis_forgets(mariadb_pair: Pair, own: Stack, tmp_path: Path) -> None:
-    """Four faults in random order: Redis is restarted, flushed, back empty, back with an old state."""
+    """Four faults in the order given by the seed: Redis is restarted, flushed, back empty, back with an old state."""
     kinds = [fault for fault in FAULTS if fault.name.startswith("Redis: ") and "SIGSTOP" not in fault.name]
     done = await storm(tmp_path, mariadb_pair, own, 1, len(kinds), kinds)
     assert not done.failure

@@ -10,8 +10,9 @@ from model.rules import LEFT_OUT, without
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--stories", type=int, default=2000, help="number of stories (2000)")
-    parser.add_argument("--steps", type=int, default=50, help="limit for the steps of a story, faults included (50)")
+    parser.add_argument("--stories", type=int, default=2000, help="number of stories (default: %(default)s)")
+    steps = "limit for the steps of a story, including faults (default: %(default)s)"
+    parser.add_argument("--steps", type=int, default=50, help=steps)
     parser.add_argument("--without", nargs="+", default=[], choices=LEFT_OUT, help="rules to leave out", metavar="RULE")
     parser.add_argument("--at-least-once", action="store_true", help="search without Kafka's transactions")
     options = parser.parse_args()

@@ -118,7 +118,7 @@ async def test_a_silent_connection_is_lost_but_a_part_of_an_event_ends_the_silen
     assert not socket.open
 
 
-async def test_an_exception_in_describe_is_raised_unchanged_by_every_call(wire):
+async def test_an_exception_in_describe_is_raised_unchanged_by_each_later_anext(wire):
     def describe(_: object) -> None:
         json.loads("{")
 

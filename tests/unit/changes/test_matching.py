@@ -92,6 +92,7 @@ def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMa
         ),
         (column("datetime"), logged(T.DATETIME2, 3), "size is (3) in the rows, none in the known table"),
         (column("text", **LATIN), logged(T.BLOB, 3), "type is mediumtext in the rows, text in the known table"),
+        (column("text", **UTF8), logged(T.JSON, 4), "type is json in the rows, text in the known table"),
         (column("date"), logged(T.TIME2), "type is time in the rows, date in the known table"),
     ],
 )

@@ -18,7 +18,8 @@ cdef enum Kind:
     TIME
     DATETIME
     TIMESTAMP
-    OLD_TIME  # the layouts before MySQL 5.6
+    # the layouts before MySQL 5.6, and MariaDB's with mysql56_temporal_format=OFF
+    OLD_TIME
     OLD_DATETIME
     OLD_TIMESTAMP
     # values that follow their length

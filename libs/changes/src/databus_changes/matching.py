@@ -11,10 +11,10 @@ from databus_changes.charsets import charset_name
 from databus_changes.table_maps import table_of
 
 #: MariaDB's type → the type in the binlog: a UUID is logged as a BINARY(16)
-_ALIASES = {"json": "longtext", "uuid": "binary", "inet6": "binary", "inet4": "binary"}
+_ALIASES = {"uuid": "binary", "inet6": "binary", "inet4": "binary"}
 _SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
 _SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
-#: types whose length, precision or fraction has the same form in information_schema and in a table map
+#: types whose sizes in `raw_type` are compared; not `binary`, because a known UUID, compared as `binary`, has no size
 _SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "varbinary"}
 _SIZES = re.compile(r"\([\d,]+\)")
 _CHARACTER = {
@@ -111,7 +111,7 @@ def _fits_labels(known: Column, logged: ColumnMap) -> bool:
 
 
 def _shape(column: Column) -> dict[str, object]:
-    """Return the attributes by which columns are compared: information_schema, DDL and table maps all have them."""
+    """Return the attributes by which columns are compared. A table map has all of them once it is completed."""
     kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
     sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
     charset = "" if column.type in _ALIASES else charset_name(column.charset)
