@@ -20,13 +20,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="session")
 def start_own(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Kind], Server]]:
-    """Start a database of a kind; it is started once and stopped at the end of the session."""
+    """Start a database of a kind; it is started once and killed at the end of the session."""
     certificate = authority.issue("server")
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     tls = (f"--ssl-ca={authority.ca}", f"--ssl-cert={certificate}", f"--ssl-key={certificate}")
     yield lambda kind: stack.start(kind, *tls, "--max-allowed-packet=128M")
-    for kind in ("mariadb", "mysql"):
-        stack.stop(kind)
+    stack.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

@@ -35,7 +35,7 @@ async def source(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """A database that takes large rows."""
     stack = Stack(tmp_path / "own", own=True)
     yield await asyncio.to_thread(stack.start, request.param, "--max-allowed-packet=1G", *_REDO[request.param])
-    await asyncio.to_thread(stack.stop, request.param)
+    await asyncio.to_thread(stack.discard)
 
 
 @pytest.fixture

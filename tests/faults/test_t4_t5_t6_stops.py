@@ -3,8 +3,7 @@
 import asyncio
 import struct
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -23,12 +22,12 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return request.param
 
 
-@pytest.fixture
-def stack(tmp_path: Path, kind: Kind) -> Iterator[Stack]:
-    """A stack of the test's own: the test may write into the binlog of its database."""
-    stack = Stack(tmp_path / "own", own=True)
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of this module's own: its tests write into the binlogs of its databases."""
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     yield stack
-    stack.stop(kind)
+    stack.discard()
 
 
 @pytest.fixture
@@ -37,19 +36,24 @@ def source(stack: Stack, kind: Kind) -> Server:
 
 
 @pytest.fixture
-async def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
-    """A pipeline that publishes row 1 first."""
+async def pipeline(make_pipeline: MakePipeline, source: Server) -> AsyncIterator[Pipeline]:
+    """A pipeline that publishes row 1 first. The next test's pipeline starts after what this test has written."""
     async with connected(source) as execute:
         await execute("CREATE DATABASE shop")
         await execute("CREATE TABLE shop.t (id INT PRIMARY KEY)")
         pipeline = make_pipeline(source, "shop")
         pipeline.start_all("publisher", "reader")
         await execute("INSERT INTO shop.t VALUES (1)")
-    return pipeline
+    yield pipeline
+    async with connected(source) as execute:
+        await execute("DROP DATABASE shop")
+        await execute("FLUSH BINARY LOGS")
 
 
-async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, flags: int = 0) -> str:
-    """Stop the server, append an event to its binlog, and start it again; return the event's position."""
+async def write_event(stack: Stack, pipeline: Pipeline, event_type: int, body: bytes, flags: int = 0) -> str:
+    """Append an event to the binlog while server and reader do not run, and start both; return the event's position."""
+    kind = pipeline.source.kind
+    await asyncio.to_thread(pipeline.stop, "reader")  # MySQL waits 10 s for a connected reader before it stops
     await asyncio.to_thread(stack.stop, kind)
     data = stack.home / kind / "data"
     log = data / (data / "binlog.index").read_text().split()[-1]
@@ -58,6 +62,7 @@ async def write_event(stack: Stack, kind: Kind, event_type: int, body: bytes, fl
     with log.open("ab") as file:
         file.write(event + struct.pack("<I", zlib.crc32(event)))
     await asyncio.to_thread(stack.start, kind)
+    pipeline.spawn("reader")
     return f"{log.name}:{start}"
 
 
@@ -70,21 +75,21 @@ async def stops(pipeline: Pipeline) -> str:
 
 
 async def test_t4_an_event_of_an_unknown_type_stops_the_reader(
-    pipeline: Pipeline, stack: Stack, kind: Kind, changes: Consume
+    pipeline: Pipeline, stack: Stack, changes: Consume
 ) -> None:
     consumer = await changes(f"{pipeline.name}.shop.t")
     await consumer.until(1)
-    place = await write_event(stack, kind, _UNKNOWN, b"?")
+    place = await write_event(stack, pipeline, _UNKNOWN, b"?")
     said = await stops(pipeline)
     assert said.count(f"{_UNKNOWN} (unknown) at {place}") >= 2
 
 
 async def test_t4_an_unknown_event_marked_as_ignorable_does_not_stop_the_reader(
-    pipeline: Pipeline, stack: Stack, source: Server, kind: Kind, changes: Consume
+    pipeline: Pipeline, stack: Stack, source: Server, changes: Consume
 ) -> None:
     consumer = await changes(f"{pipeline.name}.shop.t")
     await consumer.until(1)
-    await write_event(stack, kind, _UNKNOWN, b"?", _IGNORABLE)
+    await write_event(stack, pipeline, _UNKNOWN, b"?", _IGNORABLE)
     async with connected(source) as execute:
         await execute("INSERT INTO shop.t VALUES (2)")
     assert (await consumer.until(1))[0]["Rows"] == [[b"2"]]
@@ -102,9 +107,9 @@ async def test_t5_a_change_that_is_logged_as_a_statement_stops_the_reader(
     assert "binlog_format=ROW" in said
 
 
-async def test_t6_an_incident_stops_the_reader(pipeline: Pipeline, stack: Stack, kind: Kind, changes: Consume) -> None:
+async def test_t6_an_incident_stops_the_reader(pipeline: Pipeline, stack: Stack, changes: Consume) -> None:
     await (await changes(f"{pipeline.name}.shop.t")).until(1)
-    place = await write_event(stack, kind, _INCIDENT, _LOST_EVENTS)
+    place = await write_event(stack, pipeline, _INCIDENT, _LOST_EVENTS)
     said = await stops(pipeline)
     assert said.count(place) >= 2
     assert "the server lost events" in said

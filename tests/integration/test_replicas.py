@@ -29,7 +29,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack of the module's own, for a Redis that may be killed."""
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     yield stack
-    stack.stop("redis")
+    stack.discard()
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Databases of the module's own, whose global settings may be changed."""
     stack = Stack(tmp_path_factory.mktemp("own"), own=True)
     yield stack
-    for kind in ("mariadb", "mysql"):
-        stack.stop(kind)
+    stack.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

@@ -45,6 +45,10 @@ class MySQL:
             *sql.options(instance, server_id=2),
             *_OPTIONS,
             "--mysqlx=OFF",
+            "--performance-schema=OFF",
+            # As for the options of `sql.options`: what is not flushed to disk survives the kill of a process.
+            "--innodb-doublewrite=OFF",
+            "--innodb-flush-method=nosync",
             "--gtid-mode=ON",
             "--enforce-gtid-consistency=ON",
         ]
