@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: charset → numbers of its collations on both servers (those from 576 on are MariaDB's); some are not assigned yet
+#: charset → numbers of its collations in MySQL and in MariaDB, which alone uses those from 576; some are unassigned
 COLLATIONS: dict[str, tuple[int, ...]] = {
     "armscii8": (32, 64, 1056, 1088),
     "ascii": (11, 65, 1035, 1089),

@@ -20,7 +20,8 @@ from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch is sent when the previous one is confirmed, so with larger batches the publisher waits less
-#: often. Brokers accept 1 MiB by default. A request with one such batch still fits into a 1 MiB region of their heap.
+#: often. Brokers accept 1 MiB by default. The rest of this MiB is for the request around the batch: a broker's heap
+#: has regions of 1 MiB.
 BATCH_BYTES = 960 * 1024
 #: limit for the total size of the batches that are being filled
 _FILLING_BYTES = 16 * 2**20
@@ -40,8 +41,8 @@ class Limit(NamedTuple):
     batch: int = BATCH_BYTES
 
 
-#: For the topics of progress and schema history, whose records cannot be left out: the topic's limit is not looked up,
-#: and Kafka rejects a record that is too large.
+#: For the topics of progress and schema history. There is no alternative for their records, such as a dead letter, so
+#: their size is not checked first: Kafka rejects one that is too large. Only batches of several records are limited.
 UNLIMITED = Limit(2**31, 2**18)
 
 
@@ -73,7 +74,7 @@ class Batches:
         return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
 
     async def send(self, partition: Partition, record: Record) -> bool:
-        """Add a record to its partition's batch, and send the batch if it is full.
+        """Add a record to its partition's batch. If it does not fit, send that batch and begin a new one with it.
 
         Returns False, and sends nothing, if the record is larger than its topic accepts.
         """
@@ -160,7 +161,7 @@ class Batches:
         await self.wait_until_delivered(_IN_FLIGHT_BYTES)
 
     async def _hand_over(self, batch: RecordBatch, topic: str, number: int) -> "asyncio.Future[object]":
-        """Give a batch to aiokafka. If the transaction has failed, raises the error of the batch that made it fail."""
+        """Give a batch to aiokafka. If the transaction has failed, raises the first error of a batch."""
         try:
             delivery: asyncio.Future[object] = await self._kafka.send_batch(batch, topic, partition=number)
         except IllegalOperation as error:

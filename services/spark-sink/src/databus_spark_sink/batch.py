@@ -25,8 +25,8 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: Each commit to a mirror has a number (see `lake.idempotent`). Of these, a batch may use this many, far more than it
-#: needs.
+#: Commits to a mirror are numbered (see `lake.idempotent`): batch N has the numbers from N × 1000 on. A batch needs far
+#: fewer than 1000.
 _MAX_STEPS = 1000
 
 
@@ -94,8 +94,8 @@ class LakeWriter:
 def _is_absent(spark: SparkSession, changes: Path, versions: Sequence[SchemaVersion], ddl: Sequence[DdlRecord]) -> bool:
     """Return whether the batch creates the table and the table did not exist before.
 
-    The change log shows whether the table existed. If there is no change log, the table did not exist if CREATE is its
-    first message.
+    The change log shows whether the table existed. Without one, the table's first message in the batch shows it: the
+    table did not exist if this is CREATE.
     """
     if not any(record.action is Action.CREATE for record in ddl):
         return False

@@ -7,9 +7,9 @@ transactions, `statement` (DDL, without `begin` and `end`) and `heartbeat` are c
 called.
 
 If some rows of a change cannot be encoded, or if the topic does not accept the change's record, `change` may be called
-again with one half of the rows and then with the other. A format may keep state until the end of a transaction. State
-that it keeps longer must depend only on configuration and events, because after a crash all events since the last
-committed progress are encoded again.
+again with one half of the rows and then with the other. A format may keep state until the end of a transaction. After
+a crash, a new instance encodes all events since the last committed progress again. So state that is kept longer must
+depend only on configuration and events.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,8 @@ class Record(NamedTuple):
     #: None: the record is a tombstone
     value: bytes | None
     headers: Headers = ()
-    #: one of the format's own topics (`Format.topics`), or None for the topic of the route, in one or more partitions
+    #: one of the format's own topics (`Format.topics`). None: the topic of the route; the record is then written to
+    #: each partition of its message
     topic: str | None = None
 
 
@@ -121,7 +122,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
 class DdlStatement:
     """A DDL statement."""
 
-    #: the table after the statement
+    #: the table after the statement; if that drops or renames the table, as it was before
     table: Table
     begin: Begin
     action: Action
@@ -231,7 +232,8 @@ class Format(ABC, Generic[OptionsT]):
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Make the records of a statement.
 
-        Those for the topic of the route are written to each partition that may have rows of the table, also older rows.
+        Those for the topic of the route are written to each partition that may have rows of the table, including rows
+        that were published when the table had another key.
         """
         return ()
 
