@@ -98,7 +98,9 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     folder = tmp_path_factory.mktemp("spark")
     layout = LakeLayout((folder / "lake").as_uri())
     (folder / "spark-defaults.conf").write_text(
-        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.sql.codegen.wholeStage false\n"
+        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
+        "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(folder))

@@ -20,8 +20,8 @@ from databus_messages.routing.partitions import Partition
 from databus_publisher.record_batch import RecordBatch
 
 #: A partition's next batch is sent when the previous one is confirmed, so with larger batches the publisher waits less
-#: often. Brokers accept 1 MiB by default. The rest of this MiB is for the request around the batch: a broker's heap
-#: has regions of 1 MiB.
+#: often. Brokers accept 1 MiB by default. With 960 KiB, the request around the batch fits into a region of 1 MiB in the
+#: broker's G1 heap, too (ADR 8).
 BATCH_BYTES = 960 * 1024
 #: limit for the total size of the batches that are being filled
 _FILLING_BYTES = 16 * 2**20
@@ -74,7 +74,7 @@ class Batches:
         return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
 
     async def send(self, partition: Partition, record: Record) -> bool:
-        """Add a record to its partition's batch. If it does not fit, send that batch and begin a new one with it.
+        """Add a record to its partition's batch. If that has no room, send it, and begin a new batch with the record.
 
         Returns False, and sends nothing, if the record is larger than its topic accepts.
         """
@@ -161,7 +161,7 @@ class Batches:
         await self.wait_until_delivered(_IN_FLIGHT_BYTES)
 
     async def _hand_over(self, batch: RecordBatch, topic: str, number: int) -> "asyncio.Future[object]":
-        """Give a batch to aiokafka. If the transaction has failed, raises the first error of a batch."""
+        """Give a batch to aiokafka. After a failed transaction, raises a batch's first error, or KafkaUnavailable."""
         try:
             delivery: asyncio.Future[object] = await self._kafka.send_batch(batch, topic, partition=number)
         except IllegalOperation as error:

@@ -25,8 +25,8 @@ from databus_spark_sink.offsets import StartingDump
 
 log = get_logger(__name__)
 
-#: Commits to a mirror are numbered (see `lake.idempotent`): batch N has the numbers from N × 1000 on. A batch needs far
-#: fewer than 1000.
+#: Commits to a mirror are numbered (see `lake.idempotent`): batch N has this many numbers, from N × `_MAX_STEPS` on.
+#: It needs far fewer.
 _MAX_STEPS = 1000
 
 
