@@ -15,6 +15,7 @@ from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_binlog import Position
+from databus_cli.__main__ import main
 from devstack import Server
 
 _GOOD = encode_progress(Progress(Position("", "binlog.000001", 4), 7))
@@ -69,4 +70,6 @@ async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePip
     log = pipeline.log("publisher").read_text()
     assert " generation_opened: " not in log
     assert "Traceback" not in log
-    assert "delete the pipeline's progress topic" in log.splitlines()[-1]
+    assert "run `databus pipeline reset`" in log.splitlines()[-1]
+    assert await asyncio.to_thread(main, ["pipeline", "reset", "--yes", "--config", str(pipeline.config)]) == 0
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")

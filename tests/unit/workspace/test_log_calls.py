@@ -19,7 +19,7 @@ SOURCES = [
 LOGGING = {
     f"{CORE}/logs.py",
     f"{CORE}/log_lines.py",
-    "libs/cli/src/databus_cli/deadletter/__init__.py",
+    "libs/cli/src/databus_cli/__main__.py",
     "libs/devstack/src/devstack/__main__.py",
 }
 LEVELS = {"debug", "info", "warning", "error"}

@@ -1,6 +1,7 @@
 """`databus COMMAND`. Exit codes: 0 done, 1 failed and standard error says why, 2 wrong usage, 130 interrupted."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ _COMMANDS = {
     "binlog": "decode binlog files without a server",
     "dump": "read dumps",
     "deadletter": "show and replay changes that could not be published",
+    "pipeline": "make the pipeline start over",
     "source": "choose the host that the reader reads from",
 }
 
@@ -25,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments).parse_args(arguments)
     run = import_module(f"databus_cli.{options.command}").run
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     from databus_binlog import BinlogError  # not at the top: `--help` and `--version` do not need it
 
     try:

@@ -15,20 +15,17 @@ but the newest.
 """
 
 import asyncio
-import os
-import secrets
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Literal, Protocol, cast
+from typing import cast
 
 from redis.asyncio import Redis
 
-from databus import metrics, names
+from databus import metrics
 from databus.cancellation import raise_if_cancelled
 from databus.errors import DatabusError, FatalError, LeadershipLost
-from databus.leases.redis import RedisLease
+from databus.leases import LeaderLease, Role, open_lease
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import Health
@@ -36,10 +33,6 @@ from databus.settings import Election
 
 log = get_logger(__name__)
 
-Role = Literal["reader", "publisher"]
-
-#: how long a lease is valid, in units of `renew`
-_DURATION = 2.5
 #: time without a renewal after which the work is cancelled, in units of `renew`
 _DEADLINE = 2.0
 #: timeout of one renewal, in units of `renew`
@@ -56,25 +49,6 @@ _LEAVE_SECONDS = 8.0
 _SUSPENDED = "this process was suspended or blocked"
 
 
-class LeaderLease(Protocol):
-    """A lock that expires. Every method raises a RetryableError while its storage cannot be reached."""
-
-    #: name of this candidate, by which operators can find its process
-    me: str
-
-    async def take(self) -> str:
-        """Acquire or renew the lease, unless another candidate holds it. Returns the holder."""
-        ...
-
-    async def holder(self) -> str | None:
-        """Return the holder that is stored, in Kubernetes also that of an expired lease; None if there is none."""
-        ...
-
-    async def release(self) -> None:
-        """Release the lease if we hold it."""
-        ...
-
-
 @asynccontextmanager
 async def leading(election: Election, pipeline: str, role: Role, redis: Redis, health: Health) -> AsyncIterator[None]:
     """Stand by until no other replica is active, then run the block.
@@ -84,21 +58,6 @@ async def leading(election: Election, pipeline: str, role: Role, redis: Redis, h
     """
     async with open_lease(election, pipeline, role, redis) as lease, holding(lease, role, election.renew, health):
         yield
-
-
-@asynccontextmanager
-async def open_lease(election: Election, pipeline: str, role: Role, redis: Redis) -> AsyncIterator[LeaderLease]:
-    """Open a role's lease, in Redis or in Kubernetes."""
-    me = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
-    duration = _DURATION * election.renew
-    if election.by == "redis":
-        yield RedisLease(redis, names.leader_key(pipeline, role), me, duration)
-    else:
-        # Importing httpx, which this needs, takes a sixth of a service's start.
-        from databus.leases.kubernetes import KubernetesLease, connect_kubernetes  # noqa: PLC0415
-
-        async with connect_kubernetes() as api:
-            yield KubernetesLease(api, names.leader_lease(pipeline, role), me, duration)
 
 
 @asynccontextmanager

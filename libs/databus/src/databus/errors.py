@@ -36,8 +36,8 @@ from databus.log_events import Fields
 
 #: advice to an operator when the pipeline cannot continue from its progress without missing changes
 START_OVER = (
-    "to start over at the end of the binlog, stop reader and publisher, delete the pipeline's progress topic "
-    "(databus.progress.NAME), start them with reader.start=latest and take a new dump"
+    "to start over at the end of the binlog, stop reader and publisher, run `databus pipeline reset`, start them with "
+    "reader.start=latest and take a new dump"
 )
 
 

@@ -14,7 +14,7 @@ import msgspec
 from aiokafka import TopicPartition
 
 from databus import names
-from databus.errors import SchemaHistoryCorrupt
+from databus.errors import START_OVER, SchemaHistoryCorrupt
 from databus.events import Table
 from databus.kafka_client import consumer, records
 from databus.kafka_topics import offsets_of
@@ -48,15 +48,23 @@ async def read_history(settings: Settings) -> SchemaHistory:
     Raises KafkaUnavailable, FatalError if Kafka refuses access, and SchemaHistoryCorrupt for a record that cannot be
     read.
     """
+    return decode_history((await read_history_records(settings)).items())
+
+
+async def read_history_records(settings: Settings) -> dict[bytes, bytes]:
+    """Read the latest committed value of each key that is not deleted; none if the topic does not exist.
+
+    Raises KafkaUnavailable, and FatalError if Kafka refuses access.
+    """
     partition = TopicPartition(names.schema_topic(settings.name), 0)
     found: dict[bytes, bytes | None] = {}
     async with consumer(settings.kafka) as reading:
         if (bounds := await offsets_of(reading, partition)) is None:
-            return SchemaHistory()
+            return {}
         reading.assign([partition])
         async for record in records(reading, partition, *bounds):
             found[record.key] = record.value
-    return decode_history((key, value) for key, value in found.items() if value is not None)
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
@@ -72,7 +80,13 @@ def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
                 case ():
                     history.complete = value == HEAD
                 case _:
-                    raise SchemaHistoryCorrupt("the schema history in Kafka has a key that cannot be read")
-    except msgspec.DecodeError as error:
-        raise SchemaHistoryCorrupt(f"the schema history in Kafka cannot be read: {error}") from error
+                    raise SchemaHistoryCorrupt(
+                        f"the schema history in Kafka has a key that cannot be read; {START_OVER}"
+                    )
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _corrupt(str(error)) from error
     return history
+
+
+def _corrupt(reason: str) -> SchemaHistoryCorrupt:
+    return SchemaHistoryCorrupt(f"the schema history in Kafka cannot be read: {reason}; {START_OVER}")

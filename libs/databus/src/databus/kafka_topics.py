@@ -1,22 +1,28 @@
-"""Which topics exist, their offsets and their settings."""
+"""Which topics exist, their offsets and their settings; and how topics are created."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
+    TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 
+from databus.errors import FatalError
+
 #: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 #: how many times the settings of a topic are requested at most, every 0.1 s, until the broker knows the topic
 _TRIES = 20
+#: bytes of a segment of a topic with a pipeline's state; small, because Kafka never compacts the active segment, and
+#: the reader reads the whole schema history
+_STATE_SEGMENT = 8 * 2**20
 
 
 async def partition_counts(admin: AIOKafkaAdminClient) -> dict[str, int]:
@@ -70,3 +76,40 @@ async def max_batch_bytes(admin: AIOKafkaAdminClient, topic: str) -> int:
         return DEFAULT_MAX_MESSAGE_BYTES
     limits = (settings.get(name, "") for name in ("max.message.bytes", "segment.bytes"))
     return min((int(limit) for limit in limits if limit.isdecimal()), default=DEFAULT_MAX_MESSAGE_BYTES)
+
+
+async def create_topic(
+    admin: AIOKafkaAdminClient, topic: str, partitions: int, settings: Mapping[str, str], replication_factor: int
+) -> None:
+    """Create a topic unless it exists. A replication factor of -1 is the broker's default.
+
+    Raises FatalError if Kafka refuses to create it.
+    """
+    # aiokafka accepts -1 only together with an explicit (here: empty) assignment.
+    assignment: dict[int, list[int]] | None = {} if replication_factor == -1 else None
+    answer = await admin.create_topics([NewTopic(topic, partitions, replication_factor, assignment, dict(settings))])
+    for name, code, *details in answer.topic_errors:
+        error = for_code(code)
+        if error.retriable:
+            raise error(f"while topic {name} was created")
+        if code and error is not TopicAlreadyExistsError:
+            raise FatalError(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
+
+
+async def ensure_compacted(admin: AIOKafkaAdminClient, topic: str, replication_factor: int) -> None:
+    """Create a topic for a pipeline's state, or verify it: one partition, compacted.
+
+    Raises FatalError if Kafka refuses to create the topic, or if it exists but differs: a topic with retention would
+    lose the state.
+    """
+    partitions = (await partition_counts(admin)).get(topic)
+    if partitions is None:
+        settings = {"cleanup.policy": "compact", "segment.bytes": str(_STATE_SEGMENT)}
+        await create_topic(admin, topic, 1, settings, replication_factor)
+        return
+    policy = (await topic_settings(admin, topic))["cleanup.policy"]
+    if policy != "compact" or partitions != 1:
+        raise FatalError(
+            f"topic {topic} must have 1 partition and cleanup.policy=compact, but has {partitions} and {policy}: "
+            "alter it, or delete it and run `databus pipeline reset` to start over"
+        )

@@ -4,15 +4,19 @@ import asyncio
 import math
 import time
 
+from redis.asyncio import Redis
+
 from databus import metrics
 from databus.cancellation import raise_if_cancelled
-from databus.election import leading, open_lease
+from databus.election import leading
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_progress import read_progress
+from databus.leases import open_lease
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger, position_fields
 from databus.pipe import Entry, PublisherEnd
+from databus.pipeline_state import require_new
 from databus.progress import Progress
 from databus.redis_connection import connect_redis
 from databus.runtime import Health, uninterrupted
@@ -37,25 +41,25 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     async with (
         connect_redis(settings.redis) as redis,
         leading(settings.publisher.election, settings.name, "publisher", redis, health),
+        open_topics(settings) as topics,
     ):
-        pipe = PublisherEnd(redis, settings.name)
-        async with open_topics(settings) as topics:
-            while True:
-                try:
-                    async with open_producer(settings) as producer:
-                        return await _serve(settings, health, pipe, topics, producer, until_idle=until_idle)
-                except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
-                    await topics.lower_limit(refused)
+        while True:
+            try:
+                async with open_producer(settings) as producer:
+                    return await _serve(settings, health, redis, topics, producer, until_idle=until_idle)
+            except RecordTooLarge as refused:  # aiokafka's producer cannot be used afterwards
+                await topics.lower_limit(refused)
 
 
 async def _serve(
-    settings: Settings, health: Health, pipe: PublisherEnd, topics: Topics, producer: Producer, *, until_idle: bool
+    settings: Settings, health: Health, redis: Redis, topics: Topics, producer: Producer, *, until_idle: bool
 ) -> None:
     """Publish from the progress in Kafka, one generation after the other."""
-    await topics.ensure_progress()
-    await topics.ensure_history()
     await _check_outputs(settings)  # before opening a generation, which ends the reader's current one
-    progress = await read_progress(settings, to_end=True) or Progress()
+    pipe, progress = PublisherEnd(redis, settings.name), await read_progress(settings, to_end=True)
+    if progress is None:
+        await require_new(settings, redis)
+        progress = Progress()
     while True:
         publication = Publication(settings, producer, topics, progress)
         await _open(pipe, producer, progress)
@@ -154,9 +158,9 @@ async def check(settings: Settings, _: Health) -> None:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:
             await lease.holder()
-        async with open_topics(settings) as topics:
-            await topics.ensure_progress()
-            await topics.ensure_history()
+        async with open_topics(settings):
+            if await read_progress(settings) is None:
+                await require_new(settings, redis)
     await _check_outputs(settings)
 
 

@@ -3,22 +3,19 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import kafka_client, names
 from databus.errors import FatalError, RecordTooLarge
-from databus.kafka_topics import max_batch_bytes, partition_counts, topic_settings
+from databus.kafka_topics import create_topic, max_batch_bytes, partition_counts
 from databus.log_events import LogEvent
 from databus.logs import get_logger
+from databus.pipeline_state import ensure_state_topics
 from databus.settings import Settings
 from databus_publisher.batches import BATCH_BYTES, Limit
 
 log = get_logger(__name__)
 
-#: bytes of a segment of the topics of progress and schema history; small, because Kafka never compacts the active
-#: segment, and the reader reads the whole schema history
-_PROGRESS_SEGMENT = 8 * 2**20
 #: max.message.bytes of the dead-letter topic; it overrides the broker's. The only limit for a request is the broker's
 #: socket.request.max.bytes, by default 100 MiB.
 _DEAD_LETTER_BYTES = 32 * 2**20
@@ -34,31 +31,6 @@ class Topics:
         self._limits: dict[str, Limit] = {}
         #: topic → bytes that a batch could have when `limit` last asked Kafka
         self._max_bytes: dict[str, int] = {}
-
-    async def ensure_progress(self) -> None:
-        """Create the pipeline's progress topic, or verify it: one partition, compacted.
-
-        Raises FatalError if Kafka refuses to create the topic, or if it exists but differs: a topic with
-        retention would lose the pipeline's progress.
-        """
-        await self._ensure_compacted(names.progress_topic(self._settings.name))
-
-    async def ensure_history(self) -> None:
-        """Create the pipeline's schema history topic, or verify it like the progress topic."""
-        await self._ensure_compacted(names.schema_topic(self._settings.name))
-
-    async def _ensure_compacted(self, topic: str) -> None:
-        partitions = (await partition_counts(self._admin)).get(topic)
-        if partitions is None:
-            config = {"cleanup.policy": "compact", "segment.bytes": str(_PROGRESS_SEGMENT)}
-            await self._create(topic, 1, config)
-            return
-        policy = (await topic_settings(self._admin, topic))["cleanup.policy"]
-        if policy != "compact" or partitions != 1:
-            raise FatalError(
-                f"topic {topic} must have 1 partition and cleanup.policy=compact, but has {partitions} and {policy}: "
-                "alter it, or delete it if this pipeline may start over"
-            )
 
     async def ensure_dead_letters(self) -> str:
         """Create the pipeline's dead-letter topic unless it exists, and return its name."""
@@ -114,22 +86,14 @@ class Topics:
         return topic in self._existing
 
     async def _create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        factor = self._settings.publisher.replication_factor
-        # aiokafka accepts -1, the broker's default, only together with an explicit (here: empty) assignment.
-        wanted = NewTopic(topic, partitions, factor, {} if factor == -1 else None, dict(config))
-        answer = await self._admin.create_topics([wanted])
-        for name, code, *details in answer.topic_errors:
-            error = for_code(code)
-            if error.retriable:
-                raise error(f"while topic {name} was created")
-            if code and error is not TopicAlreadyExistsError:
-                raise FatalError(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
+        await create_topic(self._admin, topic, partitions, config, self._settings.publisher.replication_factor)
         if self._existing is not None:
             self._existing.add(topic)
 
 
 @asynccontextmanager
 async def open_topics(settings: Settings) -> AsyncIterator[Topics]:
-    """Connect to Kafka's admin API."""
+    """Connect to Kafka's admin API, and create or verify the topics of the pipeline's state."""
     async with kafka_client.admin(settings.kafka) as admin:
+        await ensure_state_topics(admin, settings)
         yield Topics(settings, admin)

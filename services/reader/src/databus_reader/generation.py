@@ -59,6 +59,7 @@ async def read_generation(
         if progress.position is None:
             # Until the first position is committed, a restart resolves `latest` anew, so the reader is not ready.
             await entries.wait_until_published()
+        await switching.report_host(connection.host)
         log.info(LogEvent.READING, f"reading {connection.host}", **position_fields(start))
         tracker = TableTracker(
             history,

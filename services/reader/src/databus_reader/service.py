@@ -2,9 +2,10 @@
 
 import asyncio
 
-from databus.election import leading, open_lease
+from databus.election import leading
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
 from databus.kafka_history import read_history
+from databus.leases import open_lease
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.pipe import ReaderEnd
@@ -65,7 +66,6 @@ async def _serve(
     try:
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):
-                await switching.report_host(connection.host)
                 await read_generation(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
         return True
     except GenerationLost as lost:

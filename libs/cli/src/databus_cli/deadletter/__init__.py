@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import sys
 
 import msgspec
@@ -22,7 +21,6 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     settings = load(options.config)
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its errors reach us as exceptions
     return await _ACTIONS[options.action](settings, options)
 
 

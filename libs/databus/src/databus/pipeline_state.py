@@ -1,0 +1,136 @@
+"""The state of a pipeline in Kafka and Redis: where it resumes, how a lost progress is noticed, and how it is reset.
+
+Progress and schema history are in Kafka. Redis has nothing that could not be lost, but what it has, like the topics of
+tables, shows that the pipeline has published before.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from redis.asyncio import Redis
+
+from databus import kafka_client, names
+from databus.errors import FatalError, ProgressCorrupt
+from databus.kafka_history import read_history_records
+from databus.kafka_progress import read_progress
+from databus.kafka_topics import ensure_compacted, partitions_of
+from databus.leases import DURATION, LeaderLease, Role, open_lease
+from databus.progress import Progress, encode_progress
+from databus.settings import Election, Settings
+from databus.switch import stored_host
+
+_PAUSE_SECONDS = 0.2
+
+
+async def ensure_state_topics(admin: AIOKafkaAdminClient, settings: Settings) -> None:
+    """Create or verify the topics of progress and schema history. Raises FatalError (see `ensure_compacted`)."""
+    for topic in (names.progress_topic(settings.name), names.schema_topic(settings.name)):
+        await ensure_compacted(admin, topic, settings.publisher.replication_factor)
+
+
+async def require_new(settings: Settings, redis: Redis) -> None:
+    """Raise ProgressCorrupt if a pipeline without progress has published before.
+
+    To begin anew would silently leave out the changes between the lost progress and `reader.start`.
+    """
+    if traces := await _traces(settings, redis):
+        raise ProgressCorrupt(
+            f"topic {names.progress_topic(settings.name)} has no progress, but pipeline {settings.name} is not new: "
+            f"{', '.join(traces)}. Restore the topic; or run `databus pipeline reset` to begin again at reader.start, "
+            "and take a new dump, because the changes in between are not published"
+        )
+
+
+async def _traces(settings: Settings, redis: Redis) -> list[str]:
+    """List what shows that the pipeline has published: none of it exists before the first commit of a progress.
+
+    Exception: with `at_least_once` the schema history is written immediately before the first progress.
+    """
+    found = []
+    if await read_history_records(settings):
+        found.append(f"topic {names.schema_topic(settings.name)} has its schema history")
+    async with kafka_client.admin(settings.kafka) as admin:
+        pattern = re.compile(_own_topics(settings))
+        own = await partitions_of(admin, lambda topic: bool(pattern.fullmatch(topic)))
+    async with kafka_client.consumer(settings.kafka) as reading:
+        ends = await reading.end_offsets(own) if own else {}
+    if topics := sorted({each.topic for each, end in ends.items() if end}):
+        found.append(f"{len(topics)} of its topics have records (for example {topics[0]})")
+    if host := await stored_host(redis, settings.name):
+        found.append(f"Redis has {host} as the host that it reads")
+    return found
+
+
+def _own_topics(settings: Settings) -> str:
+    """Return a regular expression of the topics that only this pipeline writes: their names contain its name."""
+    templates = [rule.topic for rule in settings.publisher.rules if "{name}" in rule.topic]
+    topics = [re.escape(names.dead_letter_topic(settings.name))]
+    if templates:
+        topics.append(names.table_topics(templates, settings.name, settings.source.include))
+    return "|".join(topics)
+
+
+async def reset(settings: Settings, redis: Redis) -> None:
+    """Make the pipeline begin again at `reader.start`: in one Kafka transaction, if `delivery` is `exactly_once`.
+
+    Only its progress, its schema history and its keys in Redis are reset; records and dead letters stay. Transaction
+    ordinals continue. Raises FatalError if a reader or publisher is active.
+    """
+    async with _services_stopped(settings, redis):
+        async with kafka_client.admin(settings.kafka) as admin:
+            await ensure_state_topics(admin, settings)
+        exactly_once = settings.publisher.delivery == "exactly_once"
+        identity = names.transactional_id(settings.name) if exactly_once else None
+        async with kafka_client.producer(settings.kafka, identity) as producer:
+            if exactly_once:
+                async with producer.transaction():
+                    await _write_reset(settings, producer)
+            else:
+                await _write_reset(settings, producer)
+        keys = (names.generation_key, names.stream_key, names.host_key, names.switch_key)
+        await redis.delete(*(key(settings.name) for key in keys))
+
+
+async def _write_reset(settings: Settings, producer: AIOKafkaProducer) -> None:
+    """Delete the schema history, then write a progress without a position."""
+    try:
+        published = await read_progress(settings) or Progress()
+    except ProgressCorrupt:
+        published = Progress()
+    history = names.schema_topic(settings.name)
+    deletions = [await producer.send(history, None, key, partition=0) for key in await read_history_records(settings)]
+    await asyncio.gather(*deletions)
+    begin = encode_progress(Progress(transaction=published.transaction))
+    await producer.send_and_wait(names.progress_topic(settings.name), begin, settings.name.encode(), partition=0)
+
+
+@asynccontextmanager
+async def _services_stopped(settings: Settings, redis: Redis) -> AsyncIterator[None]:
+    """Hold the leases of reader and publisher during the block. Raises FatalError if another process holds one."""
+    elections: tuple[tuple[Role, Election], ...] = (
+        ("reader", settings.reader.election),
+        ("publisher", settings.publisher.election),
+    )
+    async with AsyncExitStack() as held:
+        for role, election in elections:
+            lease = await held.enter_async_context(open_lease(election, settings.name, role, redis))
+            holder = await _take(lease, DURATION * election.renew)
+            if holder != lease.me:
+                raise FatalError(f"{holder} is the active {role}: stop reader and publisher first")
+            held.push_async_callback(lease.release)
+        yield
+
+
+async def _take(lease: LeaderLease, seconds: float) -> str:
+    """Acquire a lease, which a process that was killed may still hold for `seconds`. Returns the holder."""
+    deadline = time.monotonic() + seconds
+    while True:
+        holder = await lease.take()
+        if holder == lease.me or time.monotonic() > deadline:
+            return holder
+        await asyncio.sleep(_PAUSE_SECONDS)
