@@ -1,6 +1,7 @@
 """Rows get the column names of their time, from the binlog or from the schema history."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -236,6 +237,45 @@ async def test_t11_rows_keep_the_columns_of_their_time_if_ddl_adds_moves_and_dro
         {"b": "1", "id": "3", "c": "4", "d": "5", "a": "6"},
         {"a": "6", "b": "1", "id": "4", "d": "5"},
     ]
+
+
+@pytest.fixture
+async def later(pipeline: Pipeline, schema: str, execute: Execute) -> str:
+    """A schema that is included only after the pipeline's first start."""
+    name = f"{schema}_later"
+    await execute(f"CREATE DATABASE {name}")
+    await execute(f"CREATE TABLE {name}.t (a INT, b INT UNSIGNED)")
+    await run_until_idle(pipeline)
+    config = json.loads(pipeline.config.read_text())
+    config["source"]["include"].append(f"{name}.*")
+    pipeline.config.write_text(json.dumps(config))
+    return name
+
+
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_tables_of_a_schema_that_is_included_later_are_read_from_the_server(
+    pipeline: Pipeline, source: Server, later: str, execute: Execute, changes: Consume
+) -> None:
+    await execute(f"INSERT INTO {later}.t VALUES (1, 4294967295)")
+    await execute(f"CREATE TABLE {later}.created (id INT)")
+    await execute(f"INSERT INTO {later}.created VALUES (2)")
+    await log_columns(source, "FULL")  # does not name the columns of rows that are logged already
+    await run_until_idle(pipeline)
+    for table, messages, row in (("t", 1, {"a": "1", "b": "4294967295"}), ("created", 2, {"id": "2"})):
+        assert rows(await (await changes(f"{pipeline.name}.{later}.{table}")).until(messages)) == [row]
+
+
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_a_table_that_was_altered_before_it_could_be_read_stops_the_reader(
+    pipeline: Pipeline, later: str, execute: Execute
+) -> None:
+    await execute(f"INSERT INTO {later}.t VALUES (1, 2)")
+    await execute(f"ALTER TABLE {later}.t CHANGE a b INT, CHANGE b a INT UNSIGNED")
+    start(pipeline)
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    *_, last = pipeline.log("reader").read_text().splitlines()
+    assert f"rows of {later}.t at " in last
+    assert "if it was altered since, set binlog_row_metadata=FULL" in last
 
 
 @pytest.mark.parametrize("metadata", ["FULL"], indirect=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
 
-from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat
+from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable
 from databus.events import full_name
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
@@ -44,7 +44,7 @@ class Reason(StrEnum):
 
 
 _ERRORS: dict[Reason, type[FatalError]] = {
-    Reason.UNKNOWN_TABLE: SchemaMismatch,
+    Reason.UNKNOWN_TABLE: UnknownTable,
     Reason.COLUMN_MISMATCH: SchemaMismatch,
     Reason.STATEMENT_FORMAT: StatementFormat,
     Reason.CREATE_FROM_QUERY: StatementFormat,
@@ -141,7 +141,8 @@ def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
     """The table map of these rows names no columns, and the table is not known."""
     text = (
         f"rows of {full_name(*table)} at {_position(event)}: the binlog does not name their columns, and the table is "
-        f"not known: {_NAME_COLUMNS}; {START_OVER}"
+        "not known: if information_schema does not show it to the account, grant SELECT on it and start the reader "
+        f"again; if it was altered since, {_NAME_COLUMNS}; {START_OVER}"
     )
     return _doubt(Reason.UNKNOWN_TABLE, event, text, [table])
 

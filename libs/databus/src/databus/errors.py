@@ -20,6 +20,7 @@ DatabusError
 │   │   └── SourceRefused         the reader cannot continue at a host
 │   ├── StatementFormat         a statement may have changed captured rows that the binlog does not contain
 │   ├── SchemaMismatch          a row, a table or a message does not fit the schema that is expected
+│   │   └── UnknownTable          a row's columns are named neither in the binlog nor in the schema history
 │   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── SchemaRefused           the schema registry rejects a schema
@@ -158,6 +159,10 @@ class StatementFormat(FatalError):
 
 class SchemaMismatch(FatalError):
     """A row, a table or a message does not fit the schema that is expected."""
+
+
+class UnknownTable(SchemaMismatch):
+    """The columns of a row are named neither in the binlog nor in the schema history."""
 
 
 class ProgressCorrupt(FatalError):

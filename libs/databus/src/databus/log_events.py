@@ -44,7 +44,10 @@ class LogEvent(StrEnum):
     SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host given to `databus source switch`."
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
-    TABLE_READ_AGAIN = "table_read_again", "A DDL statement's effect is not clear; the table's schema is read again."
+    TABLE_READ_AGAIN = (
+        "table_read_again",
+        "A DDL statement's effect is not clear, or a table is not known; its schema is read.",
+    )
 
     # --- publisher
     GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."

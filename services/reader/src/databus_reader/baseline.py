@@ -1,13 +1,22 @@
-"""The tables at the reader's position: from the schema history or, at a pipeline's first start, from the database."""
+"""The tables at the reader's position: from the schema history or, where it does not have them, from the database.
 
-from databus import names
-from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable
+The database shows tables as they are now. They are used for the binlog after an earlier position only if no statement
+after that position may have altered them.
+"""
+
+import re
+from collections.abc import AsyncIterator
+
+from databus import metrics, names
+from databus.errors import START_OVER, SchemaHistoryCorrupt, SourceNotReady, SourceUnavailable, UnknownTable
 from databus.events import SchemaDefinition, Table, TableDefinition
 from databus.kafka_history import SchemaHistory, read_history
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.progress import Progress
 from databus.readiness import names_columns
 from databus.runtime import Health
-from databus.settings import Settings, Source, StartLatest
+from databus.settings import Settings, StartLatest
 from databus.source_connection import connect_source
 from databus_binlog import Query
 from databus_binlog.session import Session
@@ -16,81 +25,127 @@ from databus_changes.charsets import charset_of
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import SourceConnection
 
+log = get_logger(__name__)
+
 _DDL = {b"CREATE", b"ALTER", b"DROP", b"RENAME"}
+_WORDS = re.compile(rb"[0-9a-z_$]+")
+_PLAIN_NAME = re.compile(r"[0-9A-Za-z_$]+")
 _CHARSETS = "SELECT schema_name, default_collation_name FROM information_schema.schemata"
 
 
-async def start_history(
-    connection: SourceConnection, settings: Settings, progress: Progress, entries: EntryWriter, health: Health
-) -> SchemaHistory:
-    """Return the known tables at the reader's position. At a pipeline's first start, also write them to the pipe."""
-    history = await read_history(settings)
-    if settings.publisher.delivery == "at_least_once" and not names_columns(connection.session.server):
-        raise SourceNotReady(
-            f"database {connection.host}: the binlog does not name columns, and with publisher.delivery=at_least_once "
-            "the schema history may be ahead of rows that are read again: set binlog_row_metadata=FULL on the server"
-        )
-    if progress.position is not None:
-        if not (history.complete or names_columns(connection.session.server)):
+class Baseline:
+    """Determines the known tables at the start of each generation."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        #: the last row of a table that was not known, as its error describes it; "": none
+        self._unknown = ""
+
+    def read_missing_tables(self, error: UnknownTable) -> None:
+        """From the next generation on, read tables that the history lacks. Raises the error if that did not help."""
+        if str(error) == self._unknown:
+            raise error
+        self._unknown = str(error)
+        text = "the schema history lacks this table: reading it from information_schema"
+        log.warning(LogEvent.TABLE_READ_AGAIN, text, **error.fields)
+
+    async def tables(
+        self, connection: SourceConnection, progress: Progress, entries: EntryWriter, health: Health
+    ) -> SchemaHistory:
+        """Return the known tables at the connection's position. Write those that the history lacks to the pipe."""
+        settings = self._settings
+        history = await read_history(settings)
+        named = names_columns(connection.session.server)
+        if settings.publisher.delivery == "at_least_once" and not named:
+            raise SourceNotReady(
+                f"database {connection.host}: the binlog does not name columns, and with "
+                "publisher.delivery=at_least_once the schema history may be ahead of rows that are read again: set "
+                "binlog_row_metadata=FULL on the server"
+            )
+        if progress.position is None:
+            added = await self._read_first(connection, health)
+            dropped = history.tables.keys() - added.tables.keys()
+            definitions = [*added.tables.values(), *(Table(schema=s, name=n, columns=()) for s, n in dropped)]
+            history = added
+        elif not (history.complete or named):
             raise SchemaHistoryCorrupt(
                 f"the schema history in Kafka (topic {names.schema_topic(settings.name)}) is missing or incomplete, "
                 f"and the binlog does not name columns: set binlog_row_metadata=FULL on the server; {START_OVER}"
             )
+        elif self._unknown:
+            added = await self._read_missing(connection, history, health)
+            definitions = list(added.tables.values())
+            history.tables |= added.tables
+            history.charsets |= added.charsets
+        else:
+            return history
+        await entries.write([TableDefinition(table) for table in definitions])
+        await entries.write([SchemaDefinition(*schema) for schema in added.charsets.items()])
         return history
-    first = await _read_first(connection, settings, health)
-    dropped = [
-        Table(schema=schema, name=name, columns=()) for schema, name in history.tables.keys() - first.tables.keys()
-    ]
-    await entries.write([TableDefinition(table) for table in (*first.tables.values(), *dropped)])
-    await entries.write([SchemaDefinition(*schema) for schema in first.charsets.items()])
-    return first
 
+    async def _read_first(self, connection: SourceConnection, health: Health) -> SchemaHistory:
+        """Read the tables as they were at the connection's position, where the pipeline starts.
 
-async def _read_first(connection: SourceConnection, settings: Settings, health: Health) -> SchemaHistory:
-    """Read the tables as they were at the connection's position.
-
-    No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL may have changed the
-    tables since that position, raises SourceUnavailable with `latest`, because a retry starts at a later position, and
-    SourceNotReady otherwise.
-    """
-    latest = settings.reader.start == StartLatest()
-    if not latest and names_columns(connection.session.server):
-        return SchemaHistory()
-    history = await _read(connection.session, settings.source)
-    if not await _has_ddl(connection, settings, health):
+        No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL may have changed
+        the tables since that position, raises SourceUnavailable with `latest`, because a retry starts at a later
+        position, and SourceNotReady otherwise.
+        """
+        latest = self._settings.reader.start == StartLatest()
+        if not latest and names_columns(connection.session.server):
+            return SchemaHistory()
+        history = await self._read(connection.session)
+        async for ddl in self._ddl_since(connection, health):
+            if not self._concerns_captured(ddl):
+                continue
+            if latest:
+                raise SourceUnavailable(f"database {connection.host}: tables were altered while they were read")
+            raise SourceNotReady(
+                "the binlog does not name columns, and tables were altered since reader.start: set "
+                "reader.start=latest, or binlog_row_metadata=FULL on the server"
+            )
         return history
-    if latest:
-        raise SourceUnavailable(f"database {connection.host}: tables were altered while they were read")
-    raise SourceNotReady(
-        "the binlog does not name columns, and tables were altered since reader.start: set reader.start=latest, "
-        "or binlog_row_metadata=FULL on the server"
-    )
 
+    async def _read_missing(
+        self, connection: SourceConnection, history: SchemaHistory, health: Health
+    ) -> SchemaHistory:
+        """Read the tables and character sets that the history lacks, but none that DDL may have changed since."""
+        found = await self._read(connection.session)
+        missing = {name: table for name, table in found.tables.items() if name not in history.tables}
+        charsets = {schema: charset for schema, charset in found.charsets.items() if schema not in history.charsets}
+        if missing or charsets:
+            async for ddl in self._ddl_since(connection, health):
+                words = set(_WORDS.findall(ddl.query.lower()))
+                missing = {name: table for name, table in missing.items() if not _may_be_named(name[1], words)}
+                charsets = {schema: each for schema, each in charsets.items() if not _may_be_named(schema, words)}
+        metrics.TABLES_READ_AGAIN.inc(len(missing))
+        return SchemaHistory(missing, charsets)
 
-async def _read(session: Session, source: Source) -> SchemaHistory:
-    tables = await read_tables(session)
-    charsets = {str(schema): charset_of(str(collation)) for schema, collation in await session.query(_CHARSETS)}
-    return SchemaHistory(
-        {(table.schema, table.name): table for table in tables if source.captures_some(table.schema)},
-        {schema: charset for schema, charset in charsets.items() if source.captures_some(schema)},
-        complete=True,
-    )
-
-
-async def _has_ddl(connection: SourceConnection, settings: Settings, health: Health) -> bool:
-    """Return whether the binlog after the connection's position has DDL that may concern captured schemas."""
-    async with connect_source(settings.source, connection.host) as session:
-        stream = await session.dump(
-            connection.position, server_id=settings.server_id, follow=False, wanted=lambda *_: False
+    async def _read(self, session: Session) -> SchemaHistory:
+        source = self._settings.source
+        charsets = {str(schema): charset_of(str(collation)) for schema, collation in await session.query(_CHARSETS)}
+        return SchemaHistory(
+            {(t.schema, t.name): t for t in await read_tables(session) if source.captures_some(t.schema)},
+            {schema: charset for schema, charset in charsets.items() if source.captures_some(schema)},
+            complete=True,
         )
-        async for events in stream:
-            health.beat()
-            if any(isinstance(event, Query) and _concerns(settings.source, event) for event in events):
-                return True
-    return False
+
+    async def _ddl_since(self, connection: SourceConnection, health: Health) -> AsyncIterator[Query]:
+        """Yield the statements after the connection's position, up to the binlog's end, that may be DDL."""
+        async with connect_source(self._settings.source, connection.host) as session:
+            stream = await session.dump(
+                connection.position, server_id=self._settings.server_id, follow=False, wanted=lambda *_: False
+            )
+            async for events in stream:
+                health.beat()
+                for event in events:
+                    if isinstance(event, Query) and any(word in event.query.upper() for word in _DDL):
+                        yield event
+
+    def _concerns_captured(self, ddl: Query) -> bool:
+        source = self._settings.source
+        return source.captures_some(ddl.schema) or source.mentions_some(ddl.query.decode(errors="replace"))
 
 
-def _concerns(source: Source, event: Query) -> bool:
-    if not any(word in event.query.upper() for word in _DDL):
-        return False
-    return source.captures_some(event.schema) or source.mentions_some(event.query.decode(errors="replace"))
+def _may_be_named(name: str, words: set[bytes]) -> bool:
+    """Return whether a name may be among a statement's words; one that needs quotes always may be."""
+    return not _PLAIN_NAME.fullmatch(name) or name.lower().encode() in words

@@ -21,7 +21,7 @@ from databus_changes.catalog import read_table
 from databus_changes.ddl.dialect import dialect_of
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
-from databus_reader.baseline import start_history
+from databus_reader.baseline import Baseline
 from databus_reader.entries import EntryWriter
 from databus_reader.source.hosts import SourceConnection
 from databus_reader.source.switching import Switching
@@ -37,6 +37,7 @@ async def read_generation(
     settings: Settings,
     pipe: ReaderEnd,
     connection: SourceConnection,
+    baseline: Baseline,
     progress: Progress,
     switching: Switching,
     health: Health,
@@ -45,14 +46,14 @@ async def read_generation(
 ) -> None:
     """Send the binlog from the connection's position on; with `until_idle`, up to the binlog's end.
 
-    Raises GenerationLost, and SourceUnavailable if the host closes the connection.
+    Raises GenerationLost, SourceUnavailable if the host closes the connection, and UnknownTable.
     """
     session, server, start = connection.session, connection.session.server, connection.position
     if not names_columns(server):
         advice = "the schema history names them instead; set binlog_row_metadata=FULL on the server"
         log.warning(LogEvent.COLUMN_NAMES_MISSING, f"the binlog does not name columns: {advice}")
     async with EntryWriter(pipe, settings.reader.backlog_limit, health) as entries:
-        history = await start_history(connection, settings, progress, entries, health)
+        history = await baseline.tables(connection, progress, entries, health)
         time_us = progress.time_us or time.time_ns() // 1000
         await entries.write([Start(start, server.identity, server.flavor, time_us, connection.in_order)])
         await entries.flush()

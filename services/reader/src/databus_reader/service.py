@@ -3,7 +3,7 @@
 import asyncio
 
 from databus.election import leading
-from databus.errors import GenerationLost, SourceRefused, SourceUnavailable
+from databus.errors import GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
 from databus.kafka_history import read_history
 from databus.leases import open_lease
 from databus.log_events import LogEvent
@@ -14,6 +14,7 @@ from databus.redis_connection import connect_redis
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.source_connection import connect_source
+from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.source.engine import require_engine, require_readable
 from databus_reader.source.hosts import Hosts
@@ -38,13 +39,13 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
         leading(settings.reader.election, settings.name, "reader", redis, health),
     ):
         pipe = ReaderEnd(redis, settings.name)
-        hosts = Hosts(settings)
+        hosts, baseline = Hosts(settings), Baseline(settings)
         switching = await start_switching(redis, settings.name, hosts)
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
             with bound(generation=pipe.generation):
-                if await _serve(settings, pipe, hosts, progress, switching, health, until_idle=until_idle):
+                if await _serve(settings, pipe, hosts, baseline, progress, switching, health, until_idle=until_idle):
                     return
             await pipe.give_up()
 
@@ -53,6 +54,7 @@ async def _serve(
     settings: Settings,
     pipe: ReaderEnd,
     hosts: Hosts,
+    baseline: Baseline,
     progress: Progress,
     switching: Switching,
     health: Health,
@@ -61,15 +63,20 @@ async def _serve(
 ) -> bool:
     """Read the binlog in a claimed generation. Return True at the binlog's end, with `until_idle`.
 
-    Return False if the generation is lost, or if the host cannot be read any more and there is another.
+    Return False if the generation is lost, if the host cannot be read any more and there is another, or if a table is
+    to be read from information_schema first.
     """
     try:
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):
-                await read_generation(settings, pipe, connection, progress, switching, health, until_idle=until_idle)
+                await read_generation(
+                    settings, pipe, connection, baseline, progress, switching, health, until_idle=until_idle
+                )
         return True
     except GenerationLost as lost:
         log.info(LogEvent.GENERATION_LOST, f"{lost}; waiting for the next generation")
+    except UnknownTable as error:
+        baseline.read_missing_tables(error)
     except asyncio.CancelledError:
         await pipe.give_up()  # otherwise the publisher might go on waiting for the rest of a transaction
         raise
