@@ -46,7 +46,7 @@ class LogEvent(StrEnum):
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
     TABLE_READ_AGAIN = (
         "table_read_again",
-        "A DDL statement's effect is not clear, or a table is not known; its schema is read.",
+        "A statement's effect is unclear, or a table is unknown; its schema is read.",
     )
 
     # --- publisher
