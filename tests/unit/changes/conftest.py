@@ -90,7 +90,7 @@ class Log:
     def rows(self, table: TableMap, action: str = "insert", count: int = 1, *, complete: bool = True) -> Rows:
         cell = b"1" if complete else ABSENT
         return Rows(
-            **self._header(), table=table.fingerprint, action=action, count=count, complete=complete,
+            **self._header(), table=table.fingerprint, table_id=219, action=action, count=count, complete=complete,
             statement_end=True, rows=msgspec.Raw(msgspec.msgpack.encode([[cell] * len(table.columns)] * count)),
         )  # fmt: skip
 

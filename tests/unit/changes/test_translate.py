@@ -31,7 +31,7 @@ async def test_a_transaction_of_mysql_is_translated_completely(make, log):
     ]
     translation = make(progress=Progress(transaction=6))
     begin, definition, *rows, commit = await translation.of(*events, table_maps=[table])
-    assert begin == Begin(7, f"{log.uuid}:1", "binlog.7", 1, 42, 1_700_000_000_000_007)
+    assert begin == Begin(7, f"{log.uuid}:1", "binlog.7", 1, 42, 1_700_000_000_000_007, 14, 24)
     assert isinstance(definition, TableDefinition)
     assert definition.table.full_name == "shop.t"
     assert [(event.action, event.row, event.start, event.end, event.query) for event in rows] == [
@@ -41,7 +41,8 @@ async def test_a_transaction_of_mysql_is_translated_completely(make, log):
     ]
     assert {event.table for event in rows} == {definition.table.fingerprint}
     assert [event.rows for event in rows] == [event.rows for event in events[3:6]]
-    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 74, 77)
+    assert {event.table_id for event in rows} == {events[3].table_id} != {0}
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 74, 77, start=64)
     assert (translation.translator.rows, translation.translator.transactions) == (7, 1)
     assert translation.translator.time_us == begin.time_us
 
@@ -50,9 +51,9 @@ async def test_a_transaction_of_mariadb_needs_no_begin_and_may_end_with_commit(m
     table = log.table()
     events = log.gtid("5-1-9"), log.rows(table), log.query("COMMIT", thread=3, xid=None)
     begin, _, row, commit = await make(flavor="mariadb").of(*events, table_maps=[table])
-    assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, 1_700_000_000_000_000)
+    assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, 1_700_000_000_000_000, 4, 14)
     assert (row.row, row.query) == (0, None)
-    assert commit == Commit("5-1-9", "binlog.7", 34, None)
+    assert commit == Commit("5-1-9", "binlog.7", 34, None, start=24)
 
 
 async def test_without_gtids_a_transaction_starts_at_its_begin(make, log):
@@ -77,7 +78,9 @@ async def test_a_transaction_inherits_nothing_from_the_previous_one(make, log):
     )
     assert (begin.gtid, begin.thread_id, row.row, row.query, commit.executed) == ("", 0, 0, None, "")
     begin, row, commit = await translation.of(log.query("BEGIN", thread=7), log.rows(table), log.xid())
-    assert (begin.gtid, begin.thread_id, row.row, commit.executed) == ("", 7, 0, "")
+    assert (begin.gtid, begin.thread_id, begin.start, row.row, commit.executed) == ("", 7, 94, 0, "")
+    begin, *_ = await translation.of(log.query("CREATE TABLE u (id INT)", thread=3))
+    assert (begin.thread_id, begin.start, begin.end) == (3, 124, 134)
 
 
 async def test_a_transaction_without_a_begin_does_not_inherit_the_previous_thread(make, log):
@@ -106,7 +109,7 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase_is_published(mak
     begin, _, _ = await translation.of(*events, table_maps=[table])
     assert begin.thread_id == 8
     [commit] = await translation.of(log.xa_prepare(one_phase=True))
-    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 54, None)
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 54, None, start=44)
 
 
 async def test_transactions_without_captured_changes_advance_the_position(make, log):
@@ -152,11 +155,11 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
     translation = make()
     create = log.gtid(), log.query("CREATE TABLE t (id INT)", xid=3)
     begin, definition, query, commit = await translation.of(*create)
-    assert begin == Begin(1, f"{log.uuid}:1", "binlog.7", 1, 9, 1_700_000_000_000_000)
+    assert begin == Begin(1, f"{log.uuid}:1", "binlog.7", 1, 9, 1_700_000_000_000_000, 14, 24)
     created = definition.table
     text = b"CREATE TABLE `shop`.t (id INT)"
     assert query == QueryEvent(created.fingerprint, Action.CREATE, text, 14, 24, "")
-    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 24, 3)
+    assert commit == Commit(f"{log.uuid}:1", "binlog.7", 24, 3, start=14)
     text = b"ALTER TABLE shop.t ADD c INT COMMENT '\xff'"
     _, definition, query, _ = await translation.of(log.gtid(), log.query(text))
     assert [column.name for column in definition.table.columns] == ["id", "c"]

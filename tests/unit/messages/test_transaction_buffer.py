@@ -20,7 +20,7 @@ OUTPUT = Mock(spec_set=Output)
 
 def message(number: int, query: bytes = b"", output: Output = OUTPUT) -> Message:
     ordinals = range(number, number + 1)
-    change = Change(TABLE, BEGIN, Action.INSERT, 4, 99, number, ordinals, [[b"%d" % number]], query)
+    change = Change(TABLE, BEGIN, Action.INSERT, 4, 99, number, ordinals, [[b"%d" % number]], query, table_id=number)
     return Message(output, (Partition("items", number % 3),), change)
 
 
@@ -28,7 +28,8 @@ def fields(message: Message) -> tuple[Any, ...]:
     """Return the fields to compare; `ordinals` as a list, because buffering may change the type of the sequence."""
     change = message.content
     assert isinstance(change, Change)
-    return message.output, message.partitions, change.table, list(change.ordinals), change.rows, change.query
+    parts = change.table, list(change.ordinals), change.rows, change.query, change.table_id
+    return message.output, message.partitions, *parts
 
 
 def test_changes_are_released_in_order_from_the_file_and_from_memory() -> None:

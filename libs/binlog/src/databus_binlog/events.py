@@ -92,6 +92,7 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
     """Changed rows of one table."""
 
     table: str  #: fingerprint of the table's TableMap, the key in `Events.tables`
+    table_id: int  #: number of the table in the log, which changes when the server opens the table again
     action: Action
     count: int  #: number of row images; an update has two per row: before, after
     complete: bool  #: no column is absent from any image (binlog_row_image=FULL)

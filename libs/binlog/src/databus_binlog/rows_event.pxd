@@ -33,7 +33,8 @@ cdef class RowsDecoder:
         self, EventWriter to, int kind, const uint8_t* p, const uint8_t* end, bint* statement_end
     )
     cdef int write(
-        self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
+        self, EventWriter to, TablePlan plan, uint64_t number, int kind, const uint8_t* p, const uint8_t* end,
+        bint statement_end,
     ) except -1
     cdef int write_oversized(
         self, EventWriter to, TablePlan plan, int kind, size_t size, bint statement_end

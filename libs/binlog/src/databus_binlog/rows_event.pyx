@@ -82,9 +82,11 @@ cdef class RowsDecoder:
         """Read table number u48, flags u16, [version 2: size u16, extra data], column count, bitmaps, images."""
         cdef bint statement_end
         cdef uint32_t columns
+        cdef uint64_t number
         cdef TablePlan plan = self.plan_of(to, kind, p, end, &statement_end)
         if plan is None:
             return 0
+        number = le(p, 6)
         p += 8
         if kind < FIRST_COMPRESSED and kind > DELETE_ROWS_V1 or kind >= FIRST_COMPRESSED_V2:  # version 2
             to.need(end - p, 2, kind)
@@ -100,7 +102,7 @@ cdef class RowsDecoder:
                 f" {plan.count + plan.hidden}"
             )
         to.need(end - p, (columns + 7) // 8 * (2 if rows_action(kind) == UPDATE else 1), kind)
-        return self.write(to, plan, kind, p, end, statement_end)
+        return self.write(to, plan, number, kind, p, end, statement_end)
 
     cdef int decode_part(self, EventWriter to, bytes body, size_t size) except -1:
         """Add a part of a rows event (MariaDB ≥ 12.3); decode the rows event when it is complete.
@@ -150,9 +152,10 @@ cdef class RowsDecoder:
         return plan
 
     cdef int write(
-        self, EventWriter to, TablePlan plan, int kind, const uint8_t* p, const uint8_t* end, bint statement_end
+        self, EventWriter to, TablePlan plan, uint64_t number, int kind, const uint8_t* p, const uint8_t* end,
+        bint statement_end,
     ) except -1:
-        """Write Rows: the common fields, then `table`, `action`, `count`, `complete`, `statement_end`, `rows`.
+        """Write Rows: the common fields, then those of the class `Rows`, in the same order.
 
         Write OversizedRows instead if the rows inflate to more than the limit.
         """
@@ -170,8 +173,9 @@ cdef class RowsDecoder:
                 raise to.corrupt(kind, error) from error
             p = <const uint8_t*> self.inflated.data
             end = p + self.inflated.size
-        o = to.begin(ROWS_TAG, 6, 64)
+        o = to.begin(ROWS_TAG, 7, 80)
         o = put_str(o, PyBytes_AS_STRING(plan.fingerprint), PyBytes_GET_SIZE(plan.fingerprint))
+        o = put_uint(o, number)
         o = put_str(o, PyBytes_AS_STRING(ACTIONS[rows_action(kind)]), 6)
         count_at = o - to.out.data  # the number of images is only known after they are written
         o = put_bool(put_bool(o + 5, rows.images[0].present == NULL and rows.images[1].present == NULL), statement_end)

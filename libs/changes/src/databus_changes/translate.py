@@ -79,8 +79,8 @@ class Translator:
         self._gtid: binlog.Gtid | None = None
         #: whether a transaction is open; only then may rows follow
         self._in_transaction = False
-        #: thread id from the open transaction's BEGIN; 0 in MariaDB, which logs no BEGIN
-        self._thread = 0
+        #: the event that began the open transaction: BEGIN or XA START, or MariaDB's GTID event
+        self._opening: binlog.Query | binlog.Gtid | None = None
         #: whether the open group's Begin was emitted
         self._begun = False
         #: whether the outcome of the open transaction is in doubt; the rest of the transaction is then left out
@@ -120,6 +120,7 @@ class Translator:
                         self._unfinished(event)
                     self._gtid = event
                     self._in_transaction = self._flavor == "mariadb" and not event.standalone
+                    self._opening = event if self._in_transaction else None
                 case binlog.Xid():
                     self._end(event, event.xid, out)
                 case binlog.Query():
@@ -166,7 +167,8 @@ class Translator:
             return
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint
-            out.append(RowsEvent(fingerprint, action, self._row, event.start, event.end, event.rows, self._query))
+            head = fingerprint, action, self._row, event.start, event.end
+            out.append(RowsEvent(*head, event.rows, self._query, event.table_id))
             self.rows += event.count
             self._row += event.count // 2 if action is Action.UPDATE else event.count
 
@@ -198,7 +200,7 @@ class Translator:
             if self._begun:
                 self._unfinished(event)
             self._in_transaction = True
-            self._thread = event.thread_id
+            self._opening = event
             return
         if words[:1] == [b"ROLLBACK"]:
             self._require_no_changes(event, doubts.rollback)
@@ -260,8 +262,11 @@ class Translator:
         self._transaction += 1
         gtid, committed = (self._gtid.gtid, self._gtid.commit_time_us) if self._gtid else ("", 0)
         self.time_us = committed or event.time * 1_000_000
-        thread = event.thread_id if isinstance(event, binlog.Query) else self._thread
-        out.append(Begin(self._transaction, gtid, event.file, event.server_id, thread, self.time_us))
+        opening = self._opening or event
+        # MariaDB logs no BEGIN, which would name the thread, but a DDL statement names its own
+        thread = next((each.thread_id for each in (event, opening) if isinstance(each, binlog.Query)), 0)
+        origin = self._transaction, gtid, event.file, event.server_id, thread, self.time_us
+        out.append(Begin(*origin, opening.start, opening.end))
 
     def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
         """End an XA transaction. Unless it is committed in one phase, a later event decides its outcome."""
@@ -273,7 +278,7 @@ class Translator:
         """End the open group: emit its Commit, or keep its end for the next Commit or Heartbeat."""
         gtid = self._gtid.gtid if self._gtid and self._gtids else ""
         if self._begun and not self._abandoned:
-            out.append(Commit(self._executed.take(gtid), event.file, event.end, xid))
+            out.append(Commit(self._executed.take(gtid), event.file, event.end, xid, event.start))
             self.transactions += 1
         else:
             self._executed.add(gtid)
@@ -301,7 +306,7 @@ class Translator:
         self._gtid = self._query = None
         self._in_transaction = self._begun = self._abandoned = False
         self._changed.clear()
-        self._thread = 0
+        self._opening = None
 
 
 def _name(table: Table) -> TableName:

@@ -113,6 +113,11 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     thread_id: int
     #: commit time in µs since the epoch, in the precision that the server logs
     time_us: int
+    #: offset at which the event that begins the transaction starts in the file: BEGIN or XA START, in MariaDB the GTID
+    #: event; for a statement outside of a transaction, the statement itself
+    start: int = 0
+    #: offset at which that event ends
+    end: int = 0
 
 
 class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
@@ -131,6 +136,8 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     rows: msgspec.Raw
     #: the SQL statement, if the server logs it and this is the first event of the statement
     query: bytes | None = None
+    #: number of the table in the binlog
+    table_id: int = 0
 
 
 class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
@@ -160,6 +167,8 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     end: int
     #: the transaction's id in the storage engine, if it is logged
     xid: int | None
+    #: offset at which the transaction's last event starts in the file: XID, COMMIT, or a statement by itself
+    start: int = 0
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):

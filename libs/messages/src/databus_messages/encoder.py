@@ -165,7 +165,10 @@ class EventEncoder:
         return self._end(begin, event)
 
     def _end(self, begin: Begin, event: Commit) -> Iterator[Message]:
-        ends = {output: TransactionEnd(event.xid, event.end, output.row_count) for output in self._framed_outputs}
+        ends = {
+            output: TransactionEnd(event.xid, event.end, output.row_count, event.start)
+            for output in self._framed_outputs
+        }
         buffered = self._buffer.release(begin)
         yield from _framed((message.with_transaction_end(ends[message.output]) for message in buffered), begin)
         for output, end in ends.items():

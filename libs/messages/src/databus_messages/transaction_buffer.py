@@ -42,6 +42,7 @@ class _Entry(msgspec.Struct, array_like=True):
     ordinals: list[int]
     rows: list[Row]
     query: bytes | None
+    table_id: int
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=list).encode  # for ordinals that are a range, and for PackedRows
@@ -94,7 +95,7 @@ class TransactionBuffer:
             if not isinstance(change, Change):
                 raise TypeError("only changes can be buffered")
             head = (self._target(message, change.table), change.action, change.start, change.end, change.first)
-            entry = _encode((*head, change.ordinals, change.rows, change.query))
+            entry = _encode((*head, change.ordinals, change.rows, change.query, change.table_id))
             self._file.write(_LENGTH.pack(len(entry)))
             self._file.write(entry)
         self._in_memory.clear()
@@ -114,5 +115,5 @@ class TransactionBuffer:
             entry = _decode(file.read(*_LENGTH.unpack(length)))
             target = self._targets[entry.target]
             event = (entry.action, entry.start, entry.end, entry.first)
-            change = Change(target.table, begin, *event, entry.ordinals, entry.rows, entry.query)
+            change = Change(target.table, begin, *event, entry.ordinals, entry.rows, entry.query, None, entry.table_id)
             yield Message(target.output, target.partitions, change)

@@ -19,7 +19,8 @@ COLUMNS = (
     Column(name="u", type="bigint", raw_type="bigint unsigned", unsigned=True),
 )
 TABLE = Table(schema="test", name="t1", columns=COLUMNS, primary_key=(0,))
-BEGIN = Begin(7, "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "mysql-bin.000005", 1, 236, 1_700_000_000_123_456)
+GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
+BEGIN = Begin(7, GTID, "mysql-bin.000005", 1, 236, 1_700_000_000_123_456, start=1920, end=1992)
 
 
 def canal(flavor: Flavor = "mysql") -> CanalProtobuf:
@@ -27,7 +28,9 @@ def canal(flavor: Flavor = "mysql") -> CanalProtobuf:
 
 
 def change(action: Action, *rows: Row) -> Change:
-    return Change(TABLE, BEGIN, action, start=2040, end=2080, first=0, ordinals=range(len(rows)), rows=rows)
+    return Change(
+        TABLE, BEGIN, action, start=2040, end=2080, first=0, ordinals=range(len(rows)), rows=rows, table_id=219
+    )
 
 
 def entries(records: Iterable[Record]) -> list[pb.Entry]:
@@ -58,10 +61,12 @@ def test_bytes_from_canals_own_writer_can_be_decoded() -> None:
 @pytest.mark.parametrize("flavor", ["mysql", "mariadb"])
 def test_a_transaction_of_either_server_has_a_begin_and_an_end_entry(flavor: Flavor) -> None:
     (begin,) = entries(canal(flavor).begin(BEGIN))
-    (end,) = entries(canal(flavor).end(BEGIN, TransactionEnd(184, 2111, 1)))
+    (end,) = entries(canal(flavor).end(BEGIN, TransactionEnd(184, 2111, 1, start=2080)))
     assert (begin.entryType, end.entryType) == (pb.TRANSACTIONBEGIN, pb.TRANSACTIONEND)
     assert (begin.storeValue.hex(), end.storeValue.hex()) == ("20ec01", "1203313834")
-    assert (end.header.logfileName, end.header.logfileOffset) == ("mysql-bin.000005", 2111)
+    headers = begin.header, end.header
+    assert {header.logfileName for header in headers} == {"mysql-bin.000005"}
+    assert [(header.logfileOffset, header.eventLength) for header in headers] == [(1920, 72), (2080, 31)]
     assert not begin.header.HasField("eventType")
     assert not end.header.HasField("eventType")
 
@@ -78,7 +83,8 @@ def test_an_insert_marks_every_column_as_updated() -> None:
     assert (header.schemaName, header.tableName, header.eventType) == ("test", "t1", pb.INSERT)
     assert (header.executeTime, header.gtid) == (1_700_000_000_123, BEGIN.gtid)
     assert [(pair.key, pair.value) for pair in header.props] == [("curtGtid", BEGIN.gtid), ("rowsCount", "1")]
-    assert (inserted.eventType, inserted.isDdl, inserted.HasField("isDdl")) == (pb.INSERT, False, True)
+    assert (inserted.tableId, inserted.eventType, inserted.isDdl) == (219, pb.INSERT, False)
+    assert inserted.HasField("isDdl")
     (row,) = inserted.rowDatas
     assert not row.beforeColumns
     number, name, large = row.afterColumns

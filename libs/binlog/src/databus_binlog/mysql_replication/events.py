@@ -136,6 +136,7 @@ class Converter:
         return Rows(
             *self.gate.head,
             table=self.table.fingerprint,
+            table_id=event.table_id,
             action=_ACTIONS[type(event)],
             count=len(images),
             complete=not any(ABSENT is value for image in images for value in image),

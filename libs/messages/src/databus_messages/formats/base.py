@@ -92,6 +92,8 @@ class TransactionEnd(NamedTuple):
     end: int
     #: number of the transaction's row changes that the rule publishes; an update counts once
     rows: int
+    #: offset in the binlog file at which the transaction's last event starts
+    start: int = 0
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is made for each rows event
@@ -116,6 +118,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     query: bytes | None = None
     #: set if the format has `needs_transaction_end`
     transaction_end: TransactionEnd | None = None
+    #: number of the table in the binlog event
+    table_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

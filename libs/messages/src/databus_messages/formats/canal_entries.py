@@ -30,10 +30,10 @@ class RowDataEncoder:
             for index, column in enumerate(table.columns)
         ]
 
-    def encode(self, header: pb.Header, action: Action, rows: Sequence[Row]) -> bytes:
+    def encode(self, header: pb.Header, action: Action, rows: Sequence[Row], table_id: int = 0) -> bytes:
         """Encode a ROWDATA entry, and complete its header. Raises PoisonError if a value does not fit its column."""
         kind = EVENT_TYPES[action]
-        change = pb.RowChange(eventType=kind, isDdl=False)
+        change = pb.RowChange(tableId=table_id, eventType=kind, isDdl=False)
         try:
             self._fill(change, action, rows)
         except ValueError as error:

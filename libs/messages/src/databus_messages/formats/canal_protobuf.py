@@ -8,9 +8,9 @@ entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
 Choices that canal leaves open, and fields whose values are not known here:
 
 * `batch_id` is the `id` of `canal-json`, `gtid` its `gtid`, and `executeTime` its `es`.
-* TRANSACTIONBEGIN has no offset; TRANSACTIONEND has the offset of the transaction's end. In a dump, all entries have
-  the dump's position.
-* `tableId` is omitted. `ddlSchemaName` is the table's schema. Of the `props` in canal's headers, only `curtGtid` (for
+* TRANSACTIONBEGIN has the offset and length of MySQL's BEGIN, or of MariaDB's GTID event. In a compressed transaction
+  all entries have those of the compressed event. In a dump, all entries have the dump's position.
+* `ddlSchemaName` is the table's schema. Of the `props` in canal's headers, only `curtGtid` (for
   MySQL) and `rowsCount` are set.
 * Logged DML statements (`binlog_rows_query_log_events`) have no entry.
 
@@ -55,12 +55,13 @@ class CanalProtobuf(Format[CanalOptions]):
 
     def begin(self, begin: Begin) -> Iterable[Record]:
         """Encode a TRANSACTIONBEGIN entry."""
-        return (packet(begin.transaction, transaction_begin(self._header(begin), begin.thread_id)),)
+        header = self._header(begin, begin.start, begin.end)
+        return (packet(begin.transaction, transaction_begin(header, begin.thread_id)),)
 
     def change(self, change: Change) -> Iterable[Record]:
         """Encode the rows as a ROWDATA entry."""
         header = self._header(change.begin, change.start, change.end)
-        rows = self._encoders[change.table].encode(header, change.action, change.rows)
+        rows = self._encoders[change.table].encode(header, change.action, change.rows, change.table_id)
         return (packet(change.begin.transaction, rows),)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
@@ -73,7 +74,8 @@ class CanalProtobuf(Format[CanalOptions]):
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Encode a TRANSACTIONEND entry."""
-        return (packet(begin.transaction, transaction_end(self._header(begin, end.end, end.end), end.xid)),)
+        header = self._header(begin, end.start, end.end)
+        return (packet(begin.transaction, transaction_end(header, end.xid)),)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Encode the rows as a transaction of INSERTs, in one packet."""
@@ -85,7 +87,7 @@ class CanalProtobuf(Format[CanalOptions]):
         rows = self._encoders[snapshot.table].encode(header, Action.INSERT, snapshot.rows)
         return (packet(0, begin, rows, end),)
 
-    def _header(self, begin: Begin, start: int = 0, end: int = 0) -> pb.Header:
+    def _header(self, begin: Begin, start: int, end: int) -> pb.Header:
         header = new_header(begin.file, start, begin.time_us, begin.gtid)
         header.serverId, header.eventLength = begin.server_id, end - start
         if begin.gtid and self.source.flavor == "mysql":

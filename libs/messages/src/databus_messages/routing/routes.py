@@ -63,7 +63,8 @@ class Route:
         messages: list[Message] = []
         for action, ordinals, rows in runs:
             numbers = output.number_rows(len(ordinals)) if output.is_framed else ordinals
-            change = Change(self.table, begin, action, event.start, event.end, first, numbers, rows, query)
+            head = self.table, begin, action, event.start, event.end, first, numbers, rows, query
+            change = Change(*head, table_id=event.table_id)
             if self.key:
                 messages += self._spread(change)
             else:
