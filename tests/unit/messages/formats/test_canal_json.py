@@ -69,12 +69,13 @@ def test_sql_type_is_the_type_of_the_last_rows_values() -> None:
     columns = (
         Column(name="u", type="int", raw_type="int(10) unsigned", unsigned=True),
         Column(name="j", type="json", raw_type="json", nullable=True),
+        Column(name="s", type="set", raw_type="set('a')", nullable=True, values=("a",)),
     )
     table = Table(schema="s", name="t", columns=columns)
-    small, large = [b"1", b"{}"], [b"4294967295", None]
-    assert json.loads(change(Action.INSERT, large, small, table=table))["sqlType"] == {"u": 4, "j": 12}
+    small, large = [b"1", b"{}", b"1"], [b"4294967295", None, None]
+    assert json.loads(change(Action.INSERT, large, small, table=table))["sqlType"] == {"u": 4, "j": 12, "s": -7}
     message = json.loads(change(Action.INSERT, small, large, table=table))
-    assert message["sqlType"] == {"u": -5, "j": 1111}
+    assert message["sqlType"] == {"u": -5, "j": 1111, "s": 2004}
     assert message["pkNames"] is None
 
 

@@ -18,8 +18,8 @@ _SQL_TYPES = {
     **dict.fromkeys(TEXT, 2005), "char": 1, "varchar": 12, "json": 12,
 }  # fmt: skip
 _BLOB = 2004
-#: OTHER, the `sqlType` of NULL in a JSON column
-_JSON_NULL = 1111
+#: column type → `sqlType` of NULL, if it differs from that of values: OTHER for a JSON column, BLOB for a SET
+_NULL_TYPES = {"json": 1111, "set": _BLOB}
 #: unsigned type → `SqlType.limit` and `SqlType.widened`
 _WIDENED = {"tinyint": (2**7, 5), "smallint": (2**15, 4), "int": (2**31, -5), "bigint": (2**63, 3)}
 
@@ -68,7 +68,7 @@ def sql_type(column: Column) -> SqlType:
     default = _SQL_TYPES.get(column.type, _BLOB)
     if column.unsigned and column.type in _WIDENED:
         return SqlType(default, default, *_WIDENED[column.type])
-    return SqlType(default, _JSON_NULL if column.type == "json" else default)
+    return SqlType(default, _NULL_TYPES.get(column.type, default))
 
 
 def is_binary(column: Column) -> bool:

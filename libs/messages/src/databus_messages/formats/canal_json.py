@@ -7,7 +7,7 @@ Every message has all members, in alphabetical order; records have no key. Choic
 * `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was requested.
   `ts` is the time of encoding, and the only member that differs when a message is encoded again.
 * `sqlType` has the types of the last row's values. They may differ from those of other rows: unsigned values above the
-  signed range, and NULL in a JSON column, have other types than the column's other values.
+  signed range, and NULL in a JSON or SET column, have other types than the column's other values.
 * `old` of a row has the columns that were changed in this row (canal itself adds those of the preceding rows).
 * Rows of a dump are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
