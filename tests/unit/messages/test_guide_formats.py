@@ -1,7 +1,11 @@
-"""The examples in docs/guide/formats.md are what the formats write, and the custom format in the guide works."""
+"""The examples in docs/guide/formats.md are what the formats write, and the custom format in the guide works.
+
+The reference describes every option.
+"""
 
 import json
 import re
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -9,9 +13,18 @@ from databus_cli.__main__ import main
 from golden.cases import FOLDER
 from golden.guide import GUIDE, with_examples
 
+REFERENCE = GUIDE.parents[1] / "reference"
+
 
 def test_the_examples_are_what_the_formats_write():
     assert with_examples(GUIDE.read_text()) == GUIDE.read_text()
+
+
+@pytest.mark.parametrize("entry", entry_points(group="databus.formats"), ids=lambda entry: entry.name)
+def test_the_reference_describes_every_option_of_a_format(entry):
+    page = REFERENCE / ("debezium.md" if entry.name.startswith("debezium") else "formats.md")
+    text = page.read_text()
+    assert [name for name in entry.load().options_type.model_fields if f"`{name}`" not in text] == []
 
 
 @pytest.fixture
