@@ -180,13 +180,14 @@ async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_forma
         routes=[
             {"match": ["*.*"], "topic": "{name}.{schema}.{table}"},
             {"match": ["*.*"], "output": "copy", "topic": "{name}.copy"},
-            {"match": ["*.*"], "output": "rows", "topic": "{name}.rows", "format": "rowwise"},
+            {"match": ["*.*"], "output": "rows", "topic": "{name}.rows", "format": "rowwise",
+             "where": [{"column": "id", "not_in": [1]}]},
         ],
-    )
+    )  # fmt: skip
     _, source = await run(settings)
     unread = OversizedRow(ITEMS.fingerprint, Action.INSERT, 2, 4, 104, 200_000_000)
     await source.commit(source.insert((1, 30_000), (2, 9)), unread)
-    await read(f"{settings.name}.rows", 4)
+    await read(f"{settings.name}.rows", 3)
     _, letters, _ = await dead_letters("list", "--json")
     found = {(letter["topic"].removeprefix(settings.name), letter["format"], letter["reason"]) for letter in letters}
     large = {(".shop.items", "databus", "too_large"), (".copy", "databus", "too_large")}
@@ -196,6 +197,9 @@ async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_forma
     }
     assert found == large | lost
     assert len(letters) == len(found)
+    # a format with transactions counts only the rows of its route
+    rows = {letter["format"]: letter["row"] for letter in letters if letter["reason"] == "unread"}
+    assert rows == {"databus": 2, "rowwise": 1}
 
 
 @pytest.mark.parametrize(

@@ -150,9 +150,8 @@ class EventEncoder:
         if (begin := self._begin) is None:
             raise _outside_transaction()
         for route in self._find(event.table):
-            change = Change(
-                route.table, begin, event.action, event.start, event.end, event.row, ordinals=(event.row,), rows=()
-            )
+            row = route.output.next_ordinal(event.row)
+            change = Change(route.table, begin, event.action, event.start, event.end, row, ordinals=(row,), rows=())
             yield Message(route.output, (route.unread_partition,), change, event)
 
     def commit(self, event: Commit) -> Iterable[Message]:

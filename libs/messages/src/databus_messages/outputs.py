@@ -58,6 +58,10 @@ class Output:
         self.partitions[partition] = None
         return records
 
+    def next_ordinal(self, row: int) -> int:
+        """Return the ordinal of the next changed row, which is number `row` among all captured rows."""
+        return self.row_count if self.is_framed else row
+
     def number_rows(self, count: int) -> range:
         """Count changed rows; return their ordinals among the transaction's rows that this output publishes."""
         first = self.row_count

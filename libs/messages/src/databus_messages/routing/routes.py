@@ -49,7 +49,7 @@ class Route:
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
         """Make the messages of a rows event: filtered, numbered for the output's format, and split by partition."""
         output, table_filter, action = self.output, self.filter, event.action
-        first = output.row_count if output.is_framed else event.row
+        first = output.next_ordinal(event.row)
         query = None if self.hides_queries else event.query
         packed = PackedRows(event.rows)
         rows: Sequence[Row]
