@@ -91,6 +91,21 @@ async def test_a_format_with_a_message_per_row_leaves_out_only_the_row_that_is_t
     assert (letter["row"], letter["record"], letter["key"]) == (51, 44, '{"id":44}')
 
 
+async def test_a_dead_letter_names_its_row_if_some_rows_have_more_records_than_others(
+    configured: Callable[..., Settings], run: Run, consume: Consume, dead_letters: Any
+) -> None:
+    """Only the third row changes its key, so only it has two records: a delete and an insert."""
+    settings = configured(format="debezium-json", options={"schemas_enable": False, "tombstones_on_delete": False})
+    consumer = await consume(settings)
+    _, source = await run(settings)
+    large = b"x" * LIMIT
+    rows = [b"1", b""], [b"1", b"a"], [b"2", b""], [b"2", b"a"], [b"3", large], [b"4", large]
+    await source.commit(source.rows(Action.UPDATE, *rows))
+    assert [message["Key"]["id"] for message in await consumer.until(2)] == [1, 2]
+    _, letters, _ = await dead_letters("list", "--json")
+    assert [(letter["key"], letter["row"]) for letter in letters] == [('{"id":3}', 2), ('{"id":4}', 2)]
+
+
 async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     configured: Callable[..., Settings], run: Run, consume: Consume, admin: AIOKafkaAdminClient, dead_letters: Any
 ) -> None:

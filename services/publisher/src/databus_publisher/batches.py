@@ -78,7 +78,7 @@ class Batches:
 
         Returns False, and sends nothing, if the record is larger than its topic accepts.
         """
-        key, value, headers, _ = record
+        key, value, headers, *_ = record
         time_ms = time_ns() // _NS_PER_MS
         filling = self._filling.get(partition)
         if filling is not None and filling.append(time_ms, key, value, headers):

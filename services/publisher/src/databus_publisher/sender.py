@@ -133,13 +133,13 @@ class Sender:
 
 
 def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
-    """Return the ordinal of the record's first row in its transaction.
-
-    It is an estimate if the message's rows have different numbers of records.
-    """
-    if isinstance(content, Change):
-        return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
-    return 0
+    """Return the ordinal of the record's first row in its transaction."""
+    if not isinstance(content, Change):
+        return 0
+    record = undelivered.record
+    if record is not None and record.row is not None:
+        return content.ordinals[record.row]
+    return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
 
 
 def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLetter:

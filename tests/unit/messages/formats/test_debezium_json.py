@@ -145,7 +145,7 @@ def test_an_update_of_the_key_is_a_delete_a_tombstone_and_an_insert() -> None:
     old, new = (f'{{"schema":{KEY_SCHEMA},"payload":{{"id":{key}}}}}' for key in (1, 2))
     assert value(updated)["payload"]["op"] == "u"
     assert (deleted.key, deleted.headers) == (old.encode(), [("__debezium.newkey", new.encode())])
-    assert tombstone == Record(old.encode(), None)
+    assert tombstone == Record(old.encode(), None, row=1)
     assert (created.key, created.headers) == (new.encode(), [("__debezium.oldkey", old.encode())])
     payloads = [value(record)["payload"] for record in (deleted, created)]
     assert [payload["op"] for payload in payloads] == ["d", "c"]

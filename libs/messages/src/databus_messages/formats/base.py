@@ -37,6 +37,8 @@ class Record(NamedTuple):
     #: one of the format's own topics (`Format.topics`). None: the topic of the route; the record is then written to
     #: each partition of its message
     topic: str | None = None
+    #: which of the change's rows the record is about, from 0; None if each row has as many records as the others
+    row: int | None = None
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):

@@ -49,7 +49,11 @@ class RowRecords:
                 (rows[2 * index : 2 * index + 2], numbers[index : index + 1], blocks and blocks[index : index + 1])
                 for index in range(len(numbers))
             )
-            return [record for single in singles for record in self._updates(table, context, *single)]
+            return [
+                record._replace(row=index)
+                for index, single in enumerate(singles)
+                for record in self._updates(table, context, *single)
+            ]
         (old_key,), (new_key,) = old_keys, new_keys
         (deleted,) = self._envelope.values(table.images, "d", context, rows[:1], numbers, blocks)
         (created,) = self._envelope.values(table.images, "c", context, rows[1:], numbers, blocks)
