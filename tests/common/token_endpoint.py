@@ -51,7 +51,7 @@ class TokenEndpoint:
         self.requests: list[dict[str, Any]] = []
         self.status = 200
         #: if not empty, what is returned instead of a token
-        self.answer: dict[str, Any] = {}
+        self.answer: dict[str, Any] | bytes = {}
         self._make = make
         self._login = "Basic " + b64encode(f"databus:{secret}".encode()).decode()
 
@@ -63,6 +63,8 @@ class TokenEndpoint:
         self.requests.append(dict(fields))
         if request.headers.get("Authorization") != self._login:
             return JSONResponse({"error": "invalid_client", "error_description": "unknown client"}, 401)
+        if isinstance(self.answer, bytes):
+            return Response(self.answer, self.status)
         token = {"access_token": self._make(), "token_type": "Bearer", "expires_in": self.lifetime}
         return JSONResponse(self.answer or token, self.status)
 

@@ -40,6 +40,8 @@ def test_tables_with_dots_in_their_names_have_different_keys() -> None:
         (names.schema_key("a", "b"), encode_table(TABLE)[:-1]),
         (names.schema_key("a", "b"), b'{"schema": "a"}'),
         (names.schema_key("a"), b"latin1"),
+        (names.schema_key("a"), b'"\xff"'),
+        (b'["\xff"]', b'"latin1"'),
         (b"a.b", encode_table(TABLE)),
         (b'["a", "b", "c"]', encode_table(TABLE)),
     ],

@@ -64,11 +64,16 @@ async def test_a_refused_client_is_reported_as_a_wrong_setting(endpoint: TokenEn
     )
 
 
-async def test_an_answer_without_a_token_is_reported_as_a_wrong_token_url(endpoint: TokenEndpoint) -> None:
-    endpoint.answer = {"hello": "world"}
+@pytest.mark.parametrize(
+    ("status", "answer"), [(200, {"hello": "world"}), (200, b'{"access_token":"\xff"}'), (400, b'{"error":"\xff"}')]
+)
+async def test_an_answer_without_a_token_is_reported_as_a_wrong_setting(
+    endpoint: TokenEndpoint, status: int, answer: dict[str, Any] | bytes
+) -> None:
+    endpoint.status, endpoint.answer = status, answer
     error = await failure(provider(endpoint))
     assert isinstance(error, InvalidSettings)
-    assert "kafka.sasl.oauth.token_url" in str(error)
+    assert "(check kafka.sasl.oauth" in str(error)
 
 
 async def test_an_unavailable_endpoint_is_an_error_that_is_retried(endpoint: TokenEndpoint) -> None:

@@ -135,9 +135,10 @@ async def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: P
     assert names_in(tmp_path) == []
 
 
-async def test_a_damaged_manifest_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b'{"id": ', b'{"id": "\xff"}'])
+async def test_a_damaged_manifest_is_an_error(tmp_path: Path, damaged: bytes) -> None:
     await DumpStore(tmp_path).save(manifest(DUMP, State.COMPLETE))
-    (tmp_path / DUMP / "manifest.json").write_bytes(b'{"id": ')
+    (tmp_path / DUMP / "manifest.json").write_bytes(damaged)
     with pytest.raises(FatalError, match=rf"{DUMP}/manifest\.json: not a manifest"):
         reopen(tmp_path)
 

@@ -122,7 +122,7 @@ class DumpApi:
     def _read(self, answer: httpx.Response, kind: type[_T]) -> _T:
         try:
             return msgspec.json.decode(answer.content, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._unavailable(error) from error
 
     async def _require_success(self, answer: httpx.Response) -> None:
@@ -155,5 +155,5 @@ def _detail(body: bytes) -> str:
     """Read the detail of an RFC 9457 problem document."""
     try:
         return str(msgspec.json.decode(body)["detail"])
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         return "no detail"

@@ -73,14 +73,14 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
             )
         try:
             return msgspec.json.decode(answer.content, type=_Token, strict=False)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InvalidSettings(f"{server} returned no token: {error} (check kafka.sasl.oauth.token_url)") from error
 
 
 def _reason(answer: httpx.Response) -> str:
     try:
         problem = msgspec.json.decode(answer.content, type=_Problem)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         problem = _Problem()
     return problem.error_description or problem.error or f"{answer.status_code} {answer.reason_phrase}"
 

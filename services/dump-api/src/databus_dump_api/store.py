@@ -88,7 +88,7 @@ class DumpStore:
             if not any(folder.iterdir()):  # left by a crash before the first manifest, or during a deletion
                 folder.rmdir()
             return
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise FatalError(f"{path}: not a manifest ({error}): restore it, or remove the folder") from error
         if manifest.state is State.DELETED:
             shutil.rmtree(folder)

@@ -327,6 +327,7 @@ def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
         (500, b'{"error_code":50003,"message":"forward"}', RegistryUnavailable, r"answers 500: forward \(50003\)"),
         (429, b"", RegistryUnavailable, "answers 429"),
         (200, b"<html>", SchemaRefused, "is not a schema registry"),
+        (429, b'{"error_code":1,"message":"\xff"}', RegistryUnavailable, "answers 429: Too Many Requests"),
     ],
 )
 def test_an_error_of_the_registry_is_either_a_refusal_or_retryable(

@@ -80,7 +80,7 @@ class SchemaRegistry:
         """Decode a response's body. Raises SchemaRefused if it does not come from a schema registry."""
         try:
             return msgspec.json.decode(response.content, type=kind)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise SchemaRefused(f"{self._url} is not a schema registry ({error}); check schema_registry_url") from error
 
 
@@ -97,7 +97,7 @@ def _problem(response: httpx.Response) -> _Problem | None:
     """Decode a registry's error document; None if the body is something else."""
     try:
         return msgspec.json.decode(response.content, type=_Problem)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
