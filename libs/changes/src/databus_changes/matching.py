@@ -10,12 +10,12 @@ from databus_binlog.table_map import NOT_LOGGED, FieldType
 from databus_changes.charsets import charset_name
 from databus_changes.table_maps import table_of
 
-#: MariaDB's type → the type in the binlog: a UUID is logged as a BINARY(16)
-_ALIASES = {"uuid": "binary", "inet6": "binary", "inet4": "binary"}
+#: MariaDB's type → the type in the binlog
+_ALIASES = {"uuid": "binary(16)", "inet6": "binary(16)", "inet4": "binary(4)"}
 _SPATIAL = {"point", "linestring", "polygon", "geometrycollection", "geomcollection"}
 _SPATIAL |= {f"multi{kind}" for kind in ("point", "linestring", "polygon")}
-#: types whose sizes in `raw_type` are compared; not `binary`, because a known UUID, compared as `binary`, has no size
-_SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "varbinary"}
+#: types whose sizes in `raw_type` are compared
+_SIZED = {"decimal", "bit", "time", "datetime", "timestamp", "char", "varchar", "binary", "varbinary"}
 _SIZES = re.compile(r"\([\d,]+\)")
 _CHARACTER = {
     FieldType.STRING, FieldType.VAR_STRING, FieldType.VARCHAR, FieldType.VARCHAR_COMPRESSED,
@@ -112,9 +112,10 @@ def _fits_labels(known: Column, logged: ColumnMap) -> bool:
 
 def _shape(column: Column) -> dict[str, object]:
     """Return the attributes by which columns are compared. A table map has all of them once it is completed."""
-    kind = "geometry" if column.type in _SPATIAL else _ALIASES.get(column.type, column.type)
-    sizes = _SIZES.search(column.raw_type) if kind in _SIZED else None
-    charset = "" if column.type in _ALIASES else charset_name(column.charset)
+    alias = _ALIASES.get(column.type)
+    kind = "binary" if alias else "geometry" if column.type in _SPATIAL else column.type
+    sizes = _SIZES.search(alias or column.raw_type) if kind in _SIZED else None
+    charset = "" if alias else charset_name(column.charset)
     return {
         "name": column.name,
         "type": kind,
