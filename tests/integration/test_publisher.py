@@ -117,6 +117,7 @@ async def test_a_dead_letter_is_replayed_once_its_topic_accepts_it(
     code, _, err = await dead_letters("replay")
     assert code == 1
     assert f"topic {topic_of(settings)} accepts {LIMIT} bytes" in err
+    assert "raise its max.message.bytes, and its segment.bytes if that is lower" in err
     await set_limit(admin, topic_of(settings), 10 * LIMIT)
     await source.commit(source.insert((3, 2 * LIMIT)))  # the publisher notices the new limit without a restart
     assert numbers(await consumer.until(1)) == [3]

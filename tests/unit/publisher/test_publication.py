@@ -15,6 +15,7 @@ from databus.events import (
     End,
     Event,
     Heartbeat,
+    OversizedRow,
     RowsEvent,
     Start,
     Table,
@@ -107,6 +108,28 @@ async def test_a_transaction_that_was_not_sent_completely_cannot_be_committed(pu
     with pytest.raises(FatalError, match="accepts batches of 10 bytes"):
         await add(publication, begin(2), ROW, COMMIT)
     assert not publication.committable
+
+
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        (ROW, r"accepts batches of 10 bytes: raise its max\.message\.bytes, and its segment\.bytes if .*, or set"),
+        (
+            OversizedRow(TABLE.fingerprint, Action.INSERT, 0, 10, 20, 9),
+            r"reader\.row_limit: raise reader\.row_limit, or set",
+        ),
+        (
+            msgspec.structs.replace(ROW, rows=msgspec.Raw(msgspec.msgpack.encode([[b"\xff"]]))),
+            r"\(UnicodeDecodeError\): set",
+        ),
+    ],
+)
+async def test_policy_stop_advises_what_helps(publish, event, error):
+    publication, producer = publish("tdsql")
+    await add(publication, *START, begin(1))
+    producer.accepts = False
+    with pytest.raises(FatalError, match=rf"{error} publisher\.oversize to another policy$"):
+        await add(publication, event)
 
 
 async def test_the_first_position_cannot_be_committed_without_the_head_of_the_schema_history(publish):

@@ -193,9 +193,13 @@ class PoisonError(DatabusError):
     """A record that cannot be processed."""
 
 
+#: what to do if a topic does not accept a record; goes after the topic's name
+RAISE_LIMIT = "raise its max.message.bytes, and its segment.bytes if that is lower"
+
+
 class RecordTooLarge(PoisonError):
     """A batch of one or several records is larger than its topic accepts."""
 
     def __init__(self, topic: str, size: int, records: int) -> None:
-        super().__init__(f"topic {topic} does not accept a batch of {size} bytes: raise its max.message.bytes")
+        super().__init__(f"topic {topic} does not accept a batch of {size} bytes: {RAISE_LIMIT}")
         self.topic, self.size, self.records = topic, size, records

@@ -5,7 +5,7 @@ With `exactly_once`, a dead letter is part of the Kafka transaction that would h
 
 from databus import metrics
 from databus.dead_letters import DeadLetter
-from databus.errors import FatalError
+from databus.errors import RAISE_LIMIT, FatalError
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus_messages.formats.base import Record
@@ -37,8 +37,7 @@ class DeadLetters:
             value = b""
             if not await self._producer.send(partition, Record(letter.id, value, headers)):
                 raise FatalError(
-                    f"{letter.error}; its dead letter is larger than topic {partition.topic} accepts: "
-                    "raise the topic's max.message.bytes"
+                    f"{letter.error}; its dead letter is larger than topic {partition.topic} accepts: {RAISE_LIMIT}"
                 )
         metrics.DEAD_LETTERS.labels(letter.reason).inc()
         if letter.table_name not in self._logged:

@@ -1,11 +1,11 @@
 """Encode messages and send them. `publisher.oversize` decides about those that are too large or cannot be encoded."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from databus.dead_letters import DeadLetter, Reason
-from databus.errors import FatalError, PoisonError
+from databus.errors import RAISE_LIMIT, FatalError, PoisonError
 from databus.settings import Publisher
 from databus_messages.formats.base import Change, DdlStatement, KeyValueRecords, Record
 from databus_messages.message import Frame, Message, Records
@@ -14,6 +14,13 @@ from databus_publisher.claim_checks import ClaimChecks
 from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.producer import Producer
 from databus_publisher.topics import Topics
+
+#: what helps besides another policy
+_REMEDIES: Mapping[Reason, str] = {
+    "too_large": f"{RAISE_LIMIT}, or ",
+    "unread": "raise reader.row_limit, or ",
+    "unencodable": "",
+}
 
 
 @dataclass(frozen=True)
@@ -112,11 +119,10 @@ class Sender:
         message, record = undelivered.message, undelivered.record
         content = message.content
         if isinstance(content, Frame):  # without it, consumers cannot see where transactions begin and end
-            raise FatalError(f"{undelivered.error}: raise the topic's max.message.bytes")
+            raise FatalError(f"{undelivered.error}: {RAISE_LIMIT}")
         if self._policy == "stop":
-            raise FatalError(
-                f"{undelivered.error}: set publisher.oversize to another policy, or raise the limit if one is exceeded"
-            )
+            remedy = f"{_REMEDIES[undelivered.reason]}set publisher.oversize to another policy"
+            raise FatalError(f"{undelivered.error}: {remedy}")
         if self._policy == "split" and undelivered.count == 1 and (halves := message.halves()):
             await self.send(halves)
             return

@@ -9,7 +9,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import MessageSizeTooLargeError
 
 from databus import kafka_client, names
-from databus.errors import DatabusError, RecordTooLarge
+from databus.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
 from databus.kafka_topics import max_batch_bytes, partition_counts
 from databus.settings import Settings
 from databus_cli.deadletter.letters import Letter
@@ -53,7 +53,7 @@ class Replay:
         batch.append(timestamp=None, key=about.key, value=value)
         limit = await self._limit(topic)
         if batch.size() > limit:
-            return f"topic {topic} accepts {limit} bytes, the record needs {batch.size()}: raise max.message.bytes"
+            return f"the record needs {batch.size()} bytes, topic {topic} accepts {limit} bytes: {RAISE_LIMIT}"
         if self._transactional:
             async with self._producer.transaction():
                 await self._write(letter, batch, topic, partition)
