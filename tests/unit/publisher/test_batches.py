@@ -38,6 +38,15 @@ class AcceptingKafka:
         return asyncio.Future()
 
 
+class CancellingKafka:
+    """Accepts every batch, and cancels its delivery."""
+
+    async def send_batch(self, *_: Any, **__: Any) -> "asyncio.Future[None]":
+        delivery: asyncio.Future[None] = asyncio.Future()
+        delivery.cancel()
+        return delivery
+
+
 class FencedKafka:
     """Accepts a first batch, which then fails, and refuses the second batch before that failure is reported."""
 
@@ -60,6 +69,15 @@ async def test_a_refused_batch_raises_the_error_of_the_batch_that_failed_before_
         for _ in range(3):
             await batches.send(T0, Record(b"key", b"x" * 800))
     with pytest.raises(ProducerFenced):
+        await batches.flush()
+
+
+async def test_a_cancelled_delivery_is_a_failure() -> None:
+    kafka: Any = CancellingKafka()
+    batches = Batches(kafka, transactional=True)
+    batches.set_limit("t", Limit(1000))
+    await batches.send(T0, Record(b"key", b"value"))
+    with pytest.raises(KafkaUnavailable, match="records for t were not delivered: cancelled"):
         await batches.flush()
 
 

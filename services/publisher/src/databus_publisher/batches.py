@@ -174,7 +174,11 @@ class Batches:
     def _done(self, topic: str, records: int, delivery: "asyncio.Future[object]") -> None:
         size = self._in_flight.pop(delivery)
         self._in_flight_bytes -= size
-        error = None if delivery.cancelled() else delivery.exception()
+        error: BaseException | None
+        if delivery.cancelled():
+            error = KafkaUnavailable(f"records for {topic} were not delivered: cancelled")
+        else:
+            error = delivery.exception()
         if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
             error = RecordTooLarge(topic, size, records)
         self._failure = self._failure or error
