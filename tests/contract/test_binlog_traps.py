@@ -301,7 +301,7 @@ async def test_t12_the_history_of_a_versioned_table_can_be_read_from_its_rows(ow
     history: set[tuple[Value, ...]] = set()
     for table, rows in await read_rows(own, start, schema):
         assert [column.name for column in table.columns] == ["id", "a", "row_start", "row_end"]
-        assert [table.columns[index].name for index in table.primary_key] == ["id", "row_end"]
+        assert [table.columns[index].name for index in table.key] == ["id", "row_end"]
         changed = [tuple(image) for image in rows.images()]
         history.update(changed[1::2] if rows.action == "update" else changed)
         history.difference_update(changed[::2] if rows.action == "update" else [])

@@ -49,7 +49,7 @@ async def test_updates_and_deletes_have_complete_row_images(source, schema, exec
         [b"2", b"new", b"two"],
     ]
     assert (delete.action, delete.images()) == ("delete", [[b"2", b"new", b"two"]])
-    assert (table.schema, table.name, table.primary_key) == (schema, "u", (0,))
+    assert (table.schema, table.name, table.key) == (schema, "u", (0,))
     assert [column.name for column in table.columns] == ["id", "name", "note"]
     assert table is same_table
 

@@ -230,7 +230,9 @@ def alter_action(rng: random.Random) -> str:
             *[f"DROP COLUMN {column(rng)}"] * 2,
             "DROP PRIMARY KEY",
             f"ADD PRIMARY KEY ({column(rng)}, {column(rng)})",
-            f"ADD UNIQUE ({column(rng)})",
+            *[f"ADD UNIQUE ({column(rng)})"] * 2,
+            f"ADD UNIQUE i ({column(rng)}, {column(rng)})",
+            f"DROP INDEX {rng.choice(['i', 'C1'])}, ADD UNIQUE i ({column(rng)})",
             f"CONVERT TO CHARACTER SET {rng.choice(CHARSETS)}",
             f"DEFAULT CHARSET = {rng.choice(CHARSETS)}",
         ]
@@ -297,8 +299,9 @@ def differences(applied: Tables, expected: Tables) -> Iterator[tuple[object, ...
         if [c.name for c in ours.columns] != [c.name for c in theirs.columns]:
             yield name, [c.name for c in ours.columns], [c.name for c in theirs.columns]
             continue
-        if (ours.primary_key, ours.charset) != (theirs.primary_key, theirs.charset):
-            yield name, ours.primary_key, theirs.primary_key, ours.charset, theirs.charset
+        for attribute in ("primary_key", "row_key", "charset"):
+            if getattr(ours, attribute) != getattr(theirs, attribute):
+                yield name, attribute, getattr(ours, attribute), getattr(theirs, attribute)
         for column, server_column in zip(ours.columns, theirs.columns, strict=True):
             if column != with_type_of(column, server_column):
                 yield name, column, server_column

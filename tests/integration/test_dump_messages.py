@@ -34,7 +34,7 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
     await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(10))")
     await execute("INSERT INTO a VALUES (1, 'one'), (2, NULL), (3, 'three')")
     await execute("CREATE TABLE b (id INT PRIMARY KEY)")
-    await execute("CREATE TABLE größe (id INT PRIMARY KEY)")
+    await execute("CREATE TABLE größe (id INT NOT NULL UNIQUE)")
     await execute("INSERT INTO größe VALUES (1), (2)")
     manifest = await api.take_dump()
     created = int(datetime.fromisoformat(manifest["created"]).timestamp())
@@ -47,7 +47,9 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
             assert err == b""
             return [json.loads(line) for line in out.splitlines()]
 
-        values = [line["value"]["payload"] for line in await print_dump("--format", "debezium-json")]
+        lines = await print_dump("--format", "debezium-json")
+        assert [line["key"]["payload"]["id"] for line in lines] == [1, 2, 3, 1, 2]
+        values = [line["value"]["payload"] for line in lines]
         assert [(value["op"], value["source"]["table"], value["after"]["id"]) for value in values] == [
             ("r", "a", 1),
             ("r", "a", 2),

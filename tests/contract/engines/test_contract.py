@@ -76,7 +76,7 @@ async def test_updates_and_deletes_have_the_images_that_are_logged(execute, quer
     assert [(c.name, c.nullable, c.unsigned) for c in table.columns] == [
         ("id", False, False), ("v", True, None), ("n", True, True)
     ]  # fmt: skip
-    assert table.primary_key == (0,)
+    assert table.key == (0,)
 
 
 async def test_ddl_is_a_query_and_rows_after_it_have_the_new_columns(schema, execute, queries, read, engine):

@@ -27,7 +27,7 @@ def test_a_table_map_with_full_metadata_has_every_property_of_its_columns():
     table = parse_table_map(full_metadata(), "mariadb", COLLATIONS)
     column = {column.name: column for column in table.columns}
     assert (table.schema, table.name, list(column)) == ("lab", "meta", NAMES)
-    assert table.primary_key == (0, 8)
+    assert (table.key, table.key_has_prefix) == ((0, 8), True)
     assert table.has_names
     assert {name: c.unsigned for name, c in column.items() if c.unsigned is not None} == {
         **dict.fromkeys(["id", "b", "f", "y"], True),

@@ -55,9 +55,7 @@ class Log:
             ColumnMap(name=c, type=FieldType.LONG, metadata=0, nullable=False, unsigned=False) for c in columns.split()
         )
         fingerprint = f"{schema}.{name} {columns}"
-        return TableMap(
-            schema=schema, name=name, columns=maps, primary_key=(0,), has_names=True, fingerprint=fingerprint
-        )
+        return TableMap(schema=schema, name=name, columns=maps, key=(0,), has_names=True, fingerprint=fingerprint)
 
     def nameless(self, name: str = "t", columns: int = 1, kind: FieldType = FieldType.LONG) -> TableMap:
         """Return a table map of a table in shop, as binlog_row_metadata=NO_LOG logs it."""

@@ -60,7 +60,7 @@ FITTING = [
 def test_a_column_that_fits_gets_its_name(known: Column, logged_column: ColumnMap) -> None:
     complete = complete_table_map(table_map(logged_column), table(known))
     (found,) = complete.columns
-    assert (found.name, complete.has_names, complete.primary_key) == ("c", True, (0,))
+    assert (found.name, complete.has_names, complete.key) == ("c", True, (0,))
     assert found.metadata == (3 if logged_column.metadata == NOT_LOGGED else logged_column.metadata)
     assert bool(found.unsigned) == known.unsigned
 

@@ -66,6 +66,66 @@ async def test_the_history_completes_a_table_that_the_binlog_describes(track, lo
     assert looked_up == []
 
 
+def without_primary_key(table: Table) -> Table:
+    """Return the table with a unique index of its first column instead of the primary key."""
+    index = Index("u", (table.columns[0].name,), unique=True)
+    return msgspec.structs.replace(table, primary_key=(), indexes=(index,))
+
+
+async def test_a_unique_key_that_the_binlog_names_does_not_become_a_primary_key(track, log):
+    """A table map names the key that the server uses; the schema history or information_schema shows its kind."""
+    unique = without_primary_key(log.known())
+    for options in ({"history": SchemaHistory({("shop", "t"): unique})}, {"listed": {("shop", "t"): unique}}):
+        tracker, _, _ = track(**options)
+        tracker.describe(log.table())
+        table = await tracker.learn(log.table())
+        assert (table, table.row_key) == (unique, (0,))
+
+
+async def test_a_key_is_assumed_to_be_the_primary_key_until_information_schema_fits(track, log, caplog):
+    """As if the reader starts before statements that have altered the table since."""
+    listed = without_primary_key(log.known(columns="id later"))
+    tracker, apply, _ = track(listed={("shop", "t"): listed})
+    tracker.describe(log.table())
+    with caplog.at_level(logging.WARNING, "databus.changes"):
+        assert (await tracker.learn(log.table())).primary_key == (0,)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the key (id) of shop.t is used as its primary key, but may be a unique key: the binlog does not show this, "
+        "and the table was altered before information_schema could be read"
+    ]
+    [altered] = await apply("ALTER TABLE t ADD later INT NOT NULL", ("shop", "t"))
+    assert (altered.primary_key, altered.key_assumed) == ((0,), True)
+    later = log.table(columns="id later")
+    tracker.describe(later)
+    assert await tracker.learn(later) == listed
+
+
+async def test_a_statement_that_drops_a_primary_key_shows_that_there_was_one(track, log):
+    tracker, apply, _ = track(listed=None)
+    tracker.describe(log.table())
+    assert (await tracker.learn(log.table())).key_assumed
+    [altered] = await apply("ALTER TABLE t DROP PRIMARY KEY, ADD x INT, ADD PRIMARY KEY (id, x)", ("shop", "t"))
+    assert (altered.primary_key, altered.key_assumed) == ((0, 1), False)
+
+
+async def test_a_key_with_a_prefix_is_the_primary_key(track, log):
+    tracker, _, _ = track()
+    table_map = msgspec.structs.replace(log.table(), key_has_prefix=True)
+    tracker.describe(table_map)
+    table = await tracker.learn(table_map)
+    assert (table.primary_key, table.key_assumed) == ((0,), False)
+
+
+async def test_the_key_of_a_system_versioned_table_is_of_the_kind_that_information_schema_lists(track, log):
+    """MariaDB adds implicit period columns that are not listed, and one of them to the key."""
+    table_map = msgspec.structs.replace(log.table(columns="id row_start row_end"), key=(0, 2))
+    for listed, primary_key in ((log.known(), (0, 2)), (without_primary_key(log.known()), ())):
+        tracker, _, _ = track(listed={("shop", "t"): listed})
+        tracker.describe(table_map)
+        table = await tracker.learn(table_map)
+        assert (table.primary_key, table.row_key, table.key_assumed) == (primary_key, (0, 2), False)
+
+
 async def test_columns_keep_their_names_if_the_binlog_no_longer_names_them(track, log):
     """As after binlog_row_metadata was changed from FULL to NO_LOG."""
     tracker, _, _ = track()

@@ -101,7 +101,7 @@ def test_patterns_select_rows_and_the_statements_that_may_concern_them(run):
 
 
 def test_format_databus_prints_the_records_that_the_publisher_would_write(run):
-    code, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
+    code, lines, _ = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta2")
     assert code == 0
     assert [line["key"] for line in lines] == [
         {"Pos": {"Name": "x1.bin", "Pos": end}, "Action": action}
@@ -110,6 +110,15 @@ def test_format_databus_prints_the_records_that_the_publisher_would_write(run):
     _, inserted, _ = (line["value"] for line in lines)
     assert [column["Name"] for column in inserted["Table"]["Columns"]] == ["id", "v", "inv"]
     assert inserted["Rows"] == [["MQ==", "YQ==", "NQ=="]]
+
+
+def test_a_key_that_the_files_do_not_describe_is_assumed_to_be_the_primary_key(run):
+    _, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta*")
+    tables = {line["value"]["Table"]["Name"]: line["value"]["Table"] for line in lines}
+    assert [tables[name]["PKColumns"] for name in ("meta", "meta2")] == [[0, 8], [0]]
+    [notice] = notices  # the key of lab.meta contains a prefix, so it is the primary key
+    assert notice.startswith("databus: tables whose key is assumed to be the primary key: 1 (lab.meta2); ")
+    _, _, notices = run(str(GOLDEN), "--quiet", "--format", "databus")
     assert notices == []
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from databus.errors import InvalidSettings
 from databus.events import Action, Column, Index, Row, Table
@@ -89,6 +90,26 @@ def test_columns_are_left_out_masked_hashed_truncated_and_renamed() -> None:
     ]  # fmt: skip
     assert not table.columns[0].auto_increment
     assert (table.primary_key, table.indexes) == ((0,), (Index("PRIMARY", ("id",)),))
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ({"hash": ["status"], "rename": {"status": "state"}}, ["state"]),
+        ({"mask": ["status"]}, ["photo"]),
+        ({"columns": {"exclude": ["status"]}}, ["photo"]),
+        ({"truncate": {"photo": 1}}, ["status"]),
+        ({"mask": ["status"], "truncate": {"photo": 1}}, []),
+        ({"mask": ["status"], "hash": ["photo"], "truncate": {"photo": 1}}, ["photo"]),
+    ],
+)
+def test_a_unique_key_stays_a_key_only_if_different_rows_keep_different_values(
+    settings: dict[str, Any], key: list[str]
+) -> None:
+    unique = (Index("s", ("status",), unique=True), Index("p", ("photo",), unique=True), Index("t", ("total",)))
+    published = Filter(rule(**settings), replace(ORDERS, primary_key=(), indexes=unique), b"pepper").table
+    assert [published.columns[index].name for index in published.row_key] == key
+    assert published.primary_key == ()
 
 
 def test_null_stays_null_and_a_mask_takes_precedence_over_a_hash() -> None:

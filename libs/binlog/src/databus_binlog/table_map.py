@@ -73,7 +73,11 @@ class TableMap(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     name: str
     columns: tuple[ColumnMap, ...]
-    primary_key: tuple[int, ...] = ()  #: indexes of the key's columns; empty if there is no key or it is not logged
+    #: indexes of the columns of the key by which the server identifies rows: the primary key, or without one the first
+    #: unique index over whole NOT NULL columns; empty if there is none or it is not logged
+    key: tuple[int, ...] = ()
+    #: the key contains prefixes of columns; if it is a unique index, they are as long as the columns
+    key_has_prefix: bool = False
     has_names: bool  #: the columns have names: logged (binlog_row_metadata=FULL), or added by `describe`
     #: MariaDB: number of hidden BIGINT columns after `columns`, which contain hashes of unique TEXT and BLOB columns
     hidden: int = 0
@@ -137,7 +141,8 @@ def parse_table_map(layout: bytes, flavor: Flavor, collations: Mapping[int, str]
         schema=schema,
         name=name,
         columns=tuple(columns[:shown]),
-        primary_key=extra.primary_key,
+        key=extra.key,
+        key_has_prefix=extra.key_has_prefix,
         has_names=bool(extra.names),
         hidden=len(columns) - shown,
         fingerprint=_fingerprint(layout),
@@ -193,7 +198,8 @@ class _Extra:
         self.geometry: dict[int, int] = {}
         self.dimensions: dict[int, int] = {}
         self.visible: dict[int, bool] = {}
-        self.primary_key: tuple[int, ...] = ()
+        self.key: tuple[int, ...] = ()
+        self.key_has_prefix = False
 
     def read(self, kind: int, value: bytes) -> None:
         """Read one field; unknown fields are skipped, as the protocol intends."""
@@ -213,7 +219,7 @@ class _Extra:
             case 7:  # GEOMETRY_TYPE
                 self.geometry = dict(zip(self._of_type[_T.GEOMETRY], cursor.rest(), strict=True))
             case 8 | 9:  # SIMPLE_PRIMARY_KEY, PRIMARY_KEY_WITH_PREFIX: each column, or column and length of its prefix
-                self.primary_key = tuple(cursor.rest())[:: kind - 7]
+                self.key, self.key_has_prefix = tuple(cursor.rest())[:: kind - 7], kind == 9
             case 10:  # ENUM_AND_SET_DEFAULT_CHARSET
                 self._default_collation(self._labelled, list(cursor.rest()))
             case 11:  # ENUM_AND_SET_COLUMN_CHARSET

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from databus.events import Column, Table
+from databus.events import Column, Index, Table
 from databus_binlog import ColumnMap, TableMap
 from databus_binlog.table_map import NOT_LOGGED, FieldType
 from databus_changes.charsets import charset_name
@@ -29,9 +29,27 @@ class ColumnsDiffer(Exception):
 
 def same_columns(known: Table, logged: Table) -> bool:
     """Return whether a known table has the columns and the key of a table that a table map describes."""
-    return known.primary_key == logged.primary_key and [_shape(c) for c in known.columns] == [
-        _shape(c) for c in logged.columns
-    ]
+    return known.row_key == logged.row_key and [_shape(c) for c in known.columns] == [_shape(c) for c in logged.columns]
+
+
+def listed_as_logged(listed: Table, logged: Table) -> Table | None:
+    """Return the table of information_schema with the columns that are logged; None if it does not fit them.
+
+    information_schema does not list the implicit period columns of a system-versioned table. MariaDB logs them after
+    all others, and adds the last one, `row_end`, to each unique key.
+    """
+    if same_columns(listed, logged):
+        return listed
+    names = [column.name for column in logged.columns]
+    key = listed.row_key and (*listed.row_key, len(names) - 1)
+    fits = [*map(_shape, logged.columns[:-2])] == [*map(_shape, listed.columns)]
+    if not fits or names[-2:] != ["row_start", "row_end"] or logged.row_key != key:
+        return None
+    if listed.primary_key or not key:
+        return msgspec.structs.replace(logged, key_assumed=False)
+    name = next(index.name for index in listed.indexes if index.columns == tuple(names[i] for i in listed.row_key))
+    index = Index(name, tuple(names[i] for i in key), unique=True)
+    return msgspec.structs.replace(logged, primary_key=(), key_assumed=False, indexes=(index,))
 
 
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
@@ -46,7 +64,7 @@ def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
         raise ColumnsDiffer(f"the rows have {len(table_map.columns)} columns, the known table {len(table.columns)}")
     columns = tuple(map(_complete, table.columns, table_map.columns))
     complete = msgspec.structs.replace(
-        table_map, columns=columns, primary_key=table.primary_key, has_names=True, hidden=table_map.hidden + len(hidden)
+        table_map, columns=columns, key=table.row_key, has_names=True, hidden=table_map.hidden + len(hidden)
     )
     for known, logged, column_map in zip(table.columns, table_of(complete).columns, columns, strict=True):
         known_shape, logged_shape = _shape(_with_nullability(known, logged)), _shape(logged)

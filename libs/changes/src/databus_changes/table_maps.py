@@ -34,11 +34,18 @@ _CHARACTER = _STRINGS.keys() | {T.BLOB, T.BLOB_COMPRESSED}
 
 
 def table_of(table_map: TableMap) -> Table:
-    """Return the table that a table map describes by itself."""
+    """Return the table that a table map describes by itself. Its key is assumed to be the primary key."""
     columns = tuple(_column(column) for column in table_map.columns)
-    key = table_map.primary_key
-    indexes = (Index("PRIMARY", tuple(columns[index].name for index in key)),) if key else ()
-    return Table(schema=table_map.schema, name=table_map.name, columns=columns, primary_key=key, indexes=indexes)
+    key = table_map.key
+    is_primary = table_map.key_has_prefix and not any(_is_tiny_blob(table_map.columns[index]) for index in key)
+    return Table(
+        schema=table_map.schema,
+        name=table_map.name,
+        columns=columns,
+        primary_key=key,
+        key_assumed=bool(key) and not is_primary,
+        indexes=(Index("PRIMARY", tuple(columns[index].name for index in key), unique=True),) if key else (),
+    )
 
 
 def readable(table_map: TableMap) -> TableMap:
@@ -57,6 +64,11 @@ def assume_metadata(column: ColumnMap) -> ColumnMap:
         unsigned=False if column.unsigned is None and column.type in _INTEGERS else column.unsigned,
         charset="utf8mb4" if column.charset is None and column.type in _CHARACTER else column.charset,
     )
+
+
+def _is_tiny_blob(column: ColumnMap) -> bool:
+    """Return whether a unique index may contain a prefix of the column that is as long as the column."""
+    return column.type == T.BLOB and column.metadata == 1
 
 
 def _column(column: ColumnMap) -> Column:

@@ -18,7 +18,7 @@ from databus_binlog import TableMap
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import Statement
-from databus_changes.matching import ColumnsDiffer, complete_table_map, same_columns
+from databus_changes.matching import ColumnsDiffer, complete_table_map, listed_as_logged, same_columns
 from databus_changes.table_maps import readable, table_of
 from databus_changes.tables import TableName
 
@@ -88,15 +88,26 @@ class TableTracker:
     async def learn(self, table_map: TableMap) -> Table:
         """Return the table of a new table map that names its columns."""
         name, logged = (table_map.schema, table_map.name), table_of(table_map)
-        if name in self._from_table_map:
+        known = self._tables.get(name)
+        if name in self._from_table_map or (known is not None and known.key_assumed):
             self._from_table_map.discard(name)
             listed = await self._lookup(*name) if self._lookup else None
-            if listed is not None and same_columns(listed, logged):
-                self._keep(name, listed)
-        known = self._tables.get(name)
+            if listed is not None and (fitting := listed_as_logged(listed, logged)):
+                known = self._keep(name, fitting)
         table = known if known is not None and same_columns(known, logged) else logged
+        if table.key_assumed and self._lookup is not None:
+            self._warn_of_assumed_key(table)
         self._by_table_map[table_map.fingerprint] = table
         return table
+
+    def _warn_of_assumed_key(self, table: Table) -> None:
+        key = ", ".join(table.columns[index].name for index in table.primary_key)
+        log.warning(
+            LogEvent.KEY_ASSUMED,
+            f"the key ({key}) of {table.full_name} is used as its primary key, but may be a unique key: the binlog "
+            "does not show this, and the table was altered before information_schema could be read",
+            table=table.full_name,
+        )
 
     # --- statements -----------------------------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     values: tuple[str, ...] = ()
     auto_increment: bool = False
     generated: bool = False
+    #: generated and not stored
+    virtual: bool = False
     invisible: bool = False
 
 
@@ -59,6 +61,8 @@ class Index(msgspec.Struct, frozen=True):
 
     name: str
     columns: tuple[str, ...]
+    #: whether it can be a row key: PRIMARY, or UNIQUE over whole columns, which MariaDB does not index by their hash
+    unique: bool = False
 
 
 def full_name(schema: str, table: str) -> str:
@@ -74,9 +78,26 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     columns: tuple[Column, ...]
     #: indexes into `columns`, in key order; empty without a primary key
     primary_key: tuple[int, ...] = ()
+    #: whether `primary_key` may be a unique key instead: only a table map names it, and it does not show which it is
+    key_assumed: bool = False
+    #: the primary key first; without one, the unique indexes first, in the server's order
     indexes: tuple[Index, ...] = ()
     #: default character set of new columns; empty if it is not known
     charset: str = ""
+
+    @cached_property
+    def row_key(self) -> tuple[int, ...]:
+        """The key by which the server identifies rows, as indexes into `columns`; empty if there is none.
+
+        It is the primary key, or without one the first unique index over columns that are NOT NULL and not virtual.
+        """
+        if self.primary_key:
+            return self.primary_key
+        positions = {c.name: position for position, c in enumerate(self.columns) if not c.nullable and not c.virtual}
+        for index in self.indexes:
+            if index.unique and positions.keys() >= {*index.columns}:
+                return tuple(positions[name] for name in index.columns)
+        return ()
 
     @cached_property
     def full_name(self) -> str:

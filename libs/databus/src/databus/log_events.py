@@ -44,6 +44,7 @@ class LogEvent(StrEnum):
     SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host given to `databus source switch`."
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
+    KEY_ASSUMED = "key_assumed", "A table's key may be unique instead of primary; it is used as the primary key."
     TABLE_READ_AGAIN = (
         "table_read_again",
         "A statement's effect is unclear, or a table is unknown; its schema is read.",

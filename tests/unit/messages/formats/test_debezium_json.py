@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from databus.errors import PoisonError
-from databus.events import Action, Begin, Column, Row, Table
+from databus.events import Action, Begin, Column, Index, Row, Table
 from databus_binlog import Position
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, Record, SnapshotRows, TransactionEnd
 from databus_messages.formats.debezium.json import DebeziumJson
@@ -163,6 +163,16 @@ def test_key_fields_are_in_primary_key_order_and_the_key_is_null_without_a_prima
         change(Action.DELETE, [b"1", b"2"], table=msgspec.structs.replace(table, primary_key=()))
     )
     assert deleted.key is None
+
+
+def test_a_unique_key_is_the_record_key_and_in_schema_changes_if_there_is_no_primary_key() -> None:
+    b, a = (Column(name=name, type="int", raw_type="int") for name in "ba")
+    unique = Index("u", ("b", "a"), unique=True)
+    table = Table(schema="test", name="t1", columns=(a, b), indexes=(Index("i", ("a",)), unique))
+    (record,) = schemaless().change(change(Action.INSERT, [b"1", b"2"], table=table))
+    assert record.key == b'{"b":2,"a":1}'
+    (altered,) = schemaless().statement(statement(Action.ALTER, b"alter table t1 add unique u (b, a)", table))
+    assert value(altered)["tableChanges"][0]["table"]["primaryKeyColumnNames"] == ["b", "a"]
 
 
 def test_schema_names_are_sanitized_and_column_names_are_not() -> None:

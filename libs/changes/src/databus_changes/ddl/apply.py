@@ -128,7 +128,8 @@ class _Grammar:
 
     def _create_index(self) -> None:
         tokens = self._tokens
-        _ = tokens.take("UNIQUE") or tokens.take("FULLTEXT") or tokens.take("SPATIAL")
+        unique = tokens.take("UNIQUE")
+        _ = tokens.take("FULLTEXT") or tokens.take("SPATIAL")
         if not tokens.take("INDEX"):
             return
         tokens.take("IF", "NOT", "EXISTS")
@@ -138,7 +139,8 @@ class _Grammar:
         tokens.expect("ON")
         name = self._name()
         draft = self._draft(name)
-        draft.add_key(index, tokens.key_columns(), if_not_exists=True)
+        columns, has_prefix = tokens.key_columns()
+        draft.add_key(index, columns, unique=unique and not has_prefix, if_not_exists=True)
         self._keep(name, draft)
 
     def _alter(self) -> None:

@@ -108,9 +108,11 @@ def _value_attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
         if tokens.next != "(":  # ROW START or ROW END, in a system-versioned table
             raise tokens.unexpected()
         tokens.skip()
-        column.generated = True
+        column.generated = column.virtual = True
+    elif tokens.take("STORED") or tokens.take("PERSISTENT"):
+        column.virtual = False
     else:
-        return tokens.take("VIRTUAL") or tokens.take("STORED") or tokens.take("PERSISTENT")
+        return tokens.take("VIRTUAL")
     return True
 
 

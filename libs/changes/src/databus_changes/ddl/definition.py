@@ -1,5 +1,7 @@
 """A column as CREATE TABLE or ALTER TABLE defines it."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +11,9 @@ from databus.events import Column
 from databus_changes.charsets import character_width, charset_of
 from databus_changes.ddl.datatype import LABELLED, TEXT, column_type, data_type, larger_text
 from databus_changes.ddl.dialect import Dialect
+
+_STRINGS = {"char", "varchar", "binary", "varbinary"}
+_MAX_INDEX_BYTES = 3072
 
 
 @dataclass(kw_only=True)
@@ -27,6 +32,7 @@ class ColumnDefinition:
     nullable: bool | None = None
     auto_increment: bool = False
     generated: bool = False
+    virtual: bool = False
     invisible: bool = False
     compressed: bool = False
     primary: bool = False
@@ -51,6 +57,7 @@ class ColumnDefinition:
             values=self.values,
             auto_increment=self.auto_increment,
             generated=self.generated,
+            virtual=self.virtual,
             invisible=self.invisible,
         )
 
@@ -87,6 +94,19 @@ def convert_column(column: Column, charset: str) -> Column:
         kind = larger_text(kind)
         return msgspec.structs.replace(column, charset=charset, type=kind, raw_type=kind)
     return msgspec.structs.replace(column, charset=charset)
+
+
+def is_hashed(columns: Iterable[Column]) -> bool:
+    """Return whether MariaDB has only the hash of these columns in a unique index, because they may be too long."""
+    return sum(map(_index_bytes, columns)) > _MAX_INDEX_BYTES
+
+
+def _index_bytes(column: Column) -> int:
+    """Return the size of a column in an index; 0 for a type of a few bytes."""
+    if column.type.endswith(("text", "blob")):
+        return _MAX_INDEX_BYTES + 1
+    length = re.search(r"\((\d+)\)", column.raw_type)
+    return int(length[1]) * character_width(column.charset) if length and column.type in _STRINGS else 0
 
 
 def _quoted(label: str) -> str:

@@ -1,12 +1,12 @@
 """The state of a table while a statement is applied to it."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import msgspec
 
 from databus.errors import CannotApply
 from databus.events import Column, Index, Table
-from databus_changes.ddl.definition import ColumnDefinition, convert_column
+from databus_changes.ddl.definition import ColumnDefinition, convert_column, is_hashed
 from databus_changes.ddl.dialect import Dialect
 
 _PRIMARY = "PRIMARY"
@@ -16,6 +16,7 @@ class TableDraft:
     """Collects the actions of one statement on one table; `table` applies them in the order that servers use.
 
     Indexes are identified by name; the primary key is the one called PRIMARY. Column names are not case-sensitive.
+    The order of indexes matters, because without a primary key the server uses the first fitting unique index.
     """
 
     def __init__(self, dialect: Dialect, charset: str, table: Table | None = None) -> None:
@@ -23,9 +24,12 @@ class TableDraft:
         #: default character set of text columns that the statement defines; "" if it is not known
         self.charset = charset
         self._columns: list[Column] = list(table.columns) if table else []
-        self._indexes = {index.name: list(index.columns) for index in table.indexes} if table else {}
+        #: name in lower case → index
+        self._indexes = {index.name.lower(): index for index in table.indexes} if table else {}
         if table and table.primary_key:
-            self._indexes[_PRIMARY] = [table.columns[index].name for index in table.primary_key]
+            names = tuple(table.columns[index].name for index in table.primary_key)
+            self._indexes[_PRIMARY.lower()] = Index(_PRIMARY, names, unique=True)
+        self._key_assumed = table is not None and table.key_assumed
         self._converts = False
         self._dropped: list[str] = []
         self._renamed: dict[str, str] = {}
@@ -33,9 +37,10 @@ class TableDraft:
         self._defined: list[tuple[str, ColumnDefinition]] = []
         self._visible: dict[str, bool] = {}
         self._dropped_indexes: list[str] = []
-        self._renamed_indexes: list[tuple[str, str]] = []
-        #: (name, columns, if_not_exists) of each added key
-        self._keys: list[tuple[str, list[str], bool]] = []
+        #: old name in lower case → new name
+        self._renamed_indexes: dict[str, str] = {}
+        #: each added index, and whether it has IF NOT EXISTS
+        self._added_indexes: list[tuple[Index, bool]] = []
 
     # --- collecting -----------------------------------------------------------------------------------------------
 
@@ -44,12 +49,16 @@ class TableDraft:
         return any(column.name.lower() == name.lower() for column in self._columns)
 
     def add_column(self, definition: ColumnDefinition) -> None:
-        """Add a column."""
-        self._defined.append(("", definition))
+        """Add a column, and the keys that are its attributes."""
+        self.redefine_column("", definition)
 
     def redefine_column(self, name: str, definition: ColumnDefinition) -> None:
-        """Change a column's definition, and maybe its name and position."""
+        """Change a column's definition, and maybe its name and position. Add the keys that are its attributes."""
         self._defined.append((name, definition))
+        if definition.primary:
+            self.add_key("", [definition.name], primary=True)
+        if definition.unique:
+            self.add_key("", [definition.name], unique=True)
 
     def rename_column(self, old: str, new: str) -> None:
         """Rename a column."""
@@ -67,17 +76,26 @@ class TableDraft:
         """Convert all text columns to the table's new character set."""
         self._converts = True
 
-    def add_key(self, name: str, columns: list[str], *, primary: bool = False, if_not_exists: bool = False) -> None:
-        """Add an index. An index without a name is named after its first column."""
-        self._keys.append((_PRIMARY if primary else name, columns, if_not_exists))
+    def add_key(
+        self,
+        name: str,
+        columns: list[str],
+        *,
+        primary: bool = False,
+        unique: bool = False,
+        if_not_exists: bool = False,
+    ) -> None:
+        """Add an index; `unique`: see `Index`. An index without a name is named after its first column."""
+        index = Index(_PRIMARY if primary else name, tuple(columns), primary or unique)
+        self._added_indexes.append((index, if_not_exists))
 
     def drop_index(self, name: str) -> None:
         """Drop an index, if it is known; an index over expressions is not."""
-        self._dropped_indexes.append(_PRIMARY if name.upper() == _PRIMARY else name)
+        self._dropped_indexes.append(name.lower())
 
     def rename_index(self, old: str, new: str) -> None:
         """Rename an index, if it is known."""
-        self._renamed_indexes.append((old, new))
+        self._renamed_indexes[old.lower()] = new
 
     # --- applying -------------------------------------------------------------------------------------------------
 
@@ -88,19 +106,32 @@ class TableDraft:
         """
         if self._converts:
             self._convert_columns()
-        for index in self._dropped_indexes:
-            self._indexes.pop(index, None)
-        for old, new in self._renamed_indexes:
-            if old in self._indexes:
-                self._indexes[new] = self._indexes.pop(old)
+        self._change_indexes()
         self._change_columns()
-        self._add_keys()
+        for index, if_not_exists in self._added_indexes:
+            if not (if_not_exists and index.name.lower() in self._indexes):
+                self._add_index(index)
         return self._build(schema, name)
 
     def _convert_columns(self) -> None:
         if self.charset == "binary":
             raise CannotApply("it converts columns to the character set binary")
         self._columns = [convert_column(column, self.charset) for column in self._columns]
+
+    def _change_indexes(self) -> None:
+        """Drop and rename indexes. MySQL leaves an index in its position that is dropped and added again unchanged."""
+        for name in self._dropped_indexes:
+            again = self._indexes.get(name), False
+            if again in self._added_indexes and self._dialect.flavor == "mysql":
+                self._added_indexes.remove(again)
+            else:
+                self._indexes.pop(name, None)
+        self._key_assumed &= _PRIMARY.lower() not in self._dropped_indexes
+        names = {name: self._renamed_indexes.get(name, index.name) for name, index in self._indexes.items()}
+        self._indexes = {
+            names[name].lower(): msgspec.structs.replace(index, name=names[name])
+            for name, index in self._indexes.items()
+        }
 
     def _change_columns(self) -> None:
         """Drop, rename and define columns as servers do it (mysql_prepare_alter_table).
@@ -128,8 +159,10 @@ class TableDraft:
             for c in self._columns
         ]
         renamed |= {old.lower(): new.name for old, new in self._defined if old}
-        for index, columns in self._indexes.items():
-            self._indexes[index] = [renamed.get(c.lower(), c) for c in columns if c.lower() not in dropped]
+        gone = dropped - {new.name.lower() for old, new in self._defined if not old}  # an index keeps a replaced column
+        for name, index in self._indexes.items():
+            columns = tuple(renamed.get(c.lower(), c) for c in index.columns if c.lower() not in gone)
+            self._indexes[name] = msgspec.structs.replace(index, columns=columns)
 
     def _require_columns(self, names: list[str]) -> None:
         if len({name.lower() for name in names}) < len(names) or not all(map(self.has_column, names)):
@@ -148,37 +181,24 @@ class TableDraft:
     def _defined_column(self, definition: ColumnDefinition) -> Column:
         return definition.column(self.charset, self._dialect)
 
-    def _add_keys(self) -> None:
-        """Add the keys that are attributes of columns, then the keys that have clauses of their own."""
-        for _, definition in self._defined:
-            if definition.primary:
-                self._add_primary_key([definition.name])
-            if definition.unique:
-                self._add_index("", [definition.name])
-        for name, columns, if_not_exists in self._keys:
-            if name == _PRIMARY:
-                self._add_primary_key(columns)
-            elif not (if_not_exists and name in self._indexes):
-                self._add_index(name, columns)
-
-    def _add_primary_key(self, columns: list[str]) -> None:
-        if self._indexes.get(_PRIMARY):
+    def _add_index(self, index: Index) -> None:
+        if index.name == _PRIMARY and self._primary_columns():
             raise CannotApply("it adds a second primary key")
-        self._indexes[_PRIMARY] = columns
-
-    def _add_index(self, name: str, columns: list[str]) -> None:
-        base = name or columns[0] or "functional_index"
+        name = base = index.name or index.columns[0] or "functional_index"
         number = 2
-        name = name or base
-        while name in self._indexes:
+        while name != _PRIMARY and name.lower() in self._indexes:
             name, number = f"{base}_{number}", number + 1
-        self._indexes[name] = columns
+        self._indexes[name.lower()] = msgspec.structs.replace(index, name=name)
+
+    def _primary_columns(self) -> tuple[str, ...]:
+        primary = self._indexes.get(_PRIMARY.lower())
+        return primary.columns if primary else ()
 
     def _build(self, schema: str, name: str) -> Table:
         positions = {column.name.lower(): position for position, column in enumerate(self._columns)}
         if len(positions) < len(self._columns) or not positions:
             raise CannotApply("it leaves two columns with one name, or no column")
-        key = [column.lower() for column in self._indexes.get(_PRIMARY, [])]
+        key = [column.lower() for column in self._primary_columns()]
         if not positions.keys() >= set(key):
             raise CannotApply("its primary key names a column that is not known")
         primary_key = tuple(positions[column] for column in key)
@@ -186,16 +206,29 @@ class TableDraft:
             msgspec.structs.replace(column, nullable=False) if position in primary_key else column
             for position, column in enumerate(self._columns)
         )
-        names = {column.name.lower(): column.name for column in columns}
-        indexes = tuple(_index(name, columns, names) for name, columns in self._sorted() if columns and all(columns))
         return Table(
-            schema=schema, name=name, columns=columns, primary_key=primary_key, indexes=indexes, charset=self.charset
+            schema=schema,
+            name=name,
+            columns=columns,
+            primary_key=primary_key,
+            key_assumed=self._key_assumed and bool(primary_key),
+            indexes=tuple(self._sorted_indexes({column.name.lower(): column for column in columns})),
+            charset=self.charset,
         )
 
-    def _sorted(self) -> Iterable[tuple[str, list[str]]]:
-        """Return the names and columns of all indexes, the primary key first."""
-        return sorted(self._indexes.items(), key=lambda item: item[0] != _PRIMARY)
+    def _sorted_indexes(self, columns: Mapping[str, Column]) -> list[Index]:
+        """Return the indexes of known columns in the server's order; `columns`: by their names in lower case.
 
-
-def _index(name: str, columns: list[str], names: dict[str, str]) -> Index:
-    return Index(name, tuple(names.get(column.lower(), column) for column in columns))
+        That is the primary key, the unique indexes over NOT NULL columns, other unique ones, and the rest (sort_keys).
+        """
+        found: list[tuple[tuple[bool, ...], Index]] = []
+        for index in self._indexes.values():
+            parts = [columns[name.lower()] for name in index.columns if name.lower() in columns]
+            if not parts or len(parts) < len(index.columns):
+                continue
+            is_primary = index.name == _PRIMARY
+            unique = is_primary or (index.unique and not (self._dialect.flavor == "mariadb" and is_hashed(parts)))
+            names = tuple(column.name for column in parts)
+            order = not is_primary, not unique, any(column.nullable for column in parts)
+            found.append((order, Index(index.name, names, unique)))
+        return [index for _, index in sorted(found, key=lambda item: item[0])]

@@ -23,13 +23,16 @@ def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
     elif tokens.take("PRIMARY", "KEY"):
         _read_index(tokens, draft, "", primary=True)
     else:
-        _ = tokens.take("UNIQUE") or tokens.take("FULLTEXT") or tokens.take("SPATIAL")
+        unique = tokens.take("UNIQUE")
+        _ = tokens.take("FULLTEXT") or tokens.take("SPATIAL")
         _ = tokens.take("INDEX") or tokens.take("KEY")
-        _read_index(tokens, draft, symbol, primary=False)
+        _read_index(tokens, draft, symbol, unique=unique)
     return True
 
 
-def _read_index(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool) -> None:
+def _read_index(
+    tokens: TokenReader, draft: TableDraft, symbol: str, *, primary: bool = False, unique: bool = False
+) -> None:
     """Read the name and columns of an index. An index without a name gets `symbol`, the name of its constraint."""
     if_not_exists = tokens.take("IF", "NOT", "EXISTS")
     name = symbol
@@ -37,7 +40,8 @@ def _read_index(tokens: TokenReader, draft: TableDraft, symbol: str, *, primary:
         name = tokens.name()
     if tokens.take("USING") or tokens.take("TYPE"):
         tokens.skip()
-    draft.add_key(name, tokens.key_columns(), primary=primary, if_not_exists=if_not_exists)
+    columns, has_prefix = tokens.key_columns()
+    draft.add_key(name, columns, primary=primary, unique=unique and not has_prefix, if_not_exists=if_not_exists)
     tokens.skip_item()  # options of an index change no column
 
 

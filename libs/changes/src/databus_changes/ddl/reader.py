@@ -69,9 +69,13 @@ class TokenReader:
         name = self.name()
         return (name, self.name()) if self.take(".") else (default_schema, name)
 
-    def key_columns(self) -> list[str]:
-        """Read `(name [(length)] [ASC|DESC], …)` and return the names, "" for an expression."""
+    def key_columns(self) -> tuple[list[str], bool]:
+        """Read `(name [(length)] [ASC|DESC], …)`.
+
+        Return the names, "" for an expression, and whether a name has a length: the index contains only a prefix.
+        """
         columns: list[str] = []
+        has_prefix = False
         self.expect("(")
         while True:
             if self.next == "(":
@@ -80,12 +84,13 @@ class TokenReader:
             else:
                 columns.append(self.name())
                 if self.next == "(":
+                    has_prefix = True
                     self.skip()
             self.take("ASC") or self.take("DESC")
             if not self.take(","):
                 break
         self.expect(")")
-        return columns
+        return columns, has_prefix
 
     def string(self) -> str:
         """Read a string literal."""

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from databus.events import Event
+from databus.events import Event, TableDefinition
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, Query, TableMap
@@ -15,6 +15,8 @@ from databus_changes.translate import Translator
 from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
 
 T = TypeVar("T")
+#: limit for names in one line
+_NAMES = 5
 
 
 class Translation:
@@ -37,6 +39,8 @@ class Translation:
         self._inside = inside
         #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
+        #: names of tables whose key may be a unique key instead of the primary key
+        self._assumed_keys: set[str] = set()
         #: adds column names to a table map; called by the decoder
         self.describe = tracker.describe
 
@@ -47,19 +51,26 @@ class Translation:
         """
         if isinstance(event, Gtid) or (isinstance(event, Query) and event.query == b"BEGIN"):
             self._inside = False
-        events: Iterable[Event] = _result(self._translator.translate([event], tables))
-        if self._complete is not None:
-            events = self._complete.add(events, event)
+        changes = _result(self._translator.translate([event], tables))
+        definitions = (change.table for change in changes if isinstance(change, TableDefinition))
+        self._assumed_keys |= {table.full_name for table in definitions if table.key_assumed}
+        events = self._complete.add(changes, event) if self._complete is not None else iter(changes)
         return self._numbered.of(events)
 
     def finish(self) -> Iterator[str]:
-        """Finish after the last file; yield one line for each kind of data that was left out."""
+        """Finish after the last file; yield one line for each kind of data that was left out or assumed."""
         if self._complete is not None:
             if self._complete.open_since is not None:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
             self._complete.close()
         for reason, (count, file, offset) in self._left_out.items():
             yield f"{reason}: {count} left out, the first at {file}:{offset}"
+        if self._assumed_keys:
+            yield (
+                f"tables whose key is assumed to be the primary key: {len(self._assumed_keys)} "
+                f"({_shortened(sorted(self._assumed_keys))}); the files do not describe these tables completely, "
+                "so it may be a unique key"
+            )
 
     def _on_doubt(self, doubt: Doubt) -> None:
         is_offline = doubt.reason is Reason.UNDESCRIBED_TABLE
@@ -79,6 +90,10 @@ class Translation:
 def flavor_of(head: FormatDescription) -> Flavor:
     """Return which kind of server wrote the file."""
     return "mariadb" if "mariadb" in head.server_version.lower() else "mysql"
+
+
+def _shortened(names: list[str]) -> str:
+    return ", ".join(names[:_NAMES] + ["…"] * (len(names) > _NAMES))
 
 
 def _result(coroutine: Coroutine[None, None, T]) -> T:

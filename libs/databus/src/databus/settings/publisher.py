@@ -22,7 +22,7 @@ class Publisher(Section):
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Delivery guarantee; `at_least_once` is for brokers without transactions."""
     partition_by: PartitionBy = "table"
-    """What decides about a change's partition: its table, its primary key, or nothing (`single`: all go to one)."""
+    """What decides about a change's partition: its table, its key (primary, else unique), or nothing (`single`)."""
     routes: list[Rule] = []
     """Rules that select formats and topics by table, leave tables, columns or rows out, and mask or hash values."""
     salt: SecretStr = SecretStr("")

@@ -74,7 +74,8 @@ def project(rule: Rule, table: Table, salt: bytes) -> Projection:
         if rewrite is not None:
             rewrites.append((len(columns), rewrite))
         columns.append(replace(column, name=names.get(column.name, column.name)))
-    return Projection(table, _published_table(table, indexes, tuple(columns)), indexes, rewrites)
+    merged = {table.columns[index].name for index in indexes if index in masked | (sizes.keys() - hashed)}
+    return Projection(table, _published_table(table, indexes, tuple(columns), merged), indexes, rewrites)
 
 
 def _published(rule: Rule, table: Table) -> list[int]:
@@ -96,7 +97,8 @@ def _published(rule: Rule, table: Table) -> list[int]:
     return published
 
 
-def _published_table(table: Table, indexes: list[int], columns: tuple[Column, ...]) -> Table:
+def _published_table(table: Table, indexes: list[int], columns: tuple[Column, ...], merged: set[str]) -> Table:
+    """Return the table with its published columns; `merged`: columns in which different values may become the same."""
     names = [column.name for column in columns]
     if len({name.lower() for name in names}) < len(names):
         raise InvalidSettings("rename: two columns would have the same name")
@@ -107,7 +109,11 @@ def _published_table(table: Table, indexes: list[int], columns: tuple[Column, ..
         columns=columns,
         primary_key=tuple(indexes.index(index) for index in table.primary_key),
         indexes=tuple(
-            Index(index.name, tuple(new_names.get(name, name) for name in index.columns))
+            Index(
+                index.name,
+                tuple(new_names.get(name, name) for name in index.columns),
+                index.unique and not merged & {*index.columns},
+            )
             for index in table.indexes
             if not left_out & {*index.columns}
         ),

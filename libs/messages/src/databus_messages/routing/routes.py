@@ -112,7 +112,7 @@ class Router:
         published = table_filter.table if table_filter else table
         partitions = tuple(Partition(topic, number) for number in range(count))
         if rule.partition_by == "primary_key" or rule.key:
-            key = _key(rule, table, table_filter) or published.primary_key
+            key = _key(rule, table, table_filter) or published.row_key
             key = key if count > 1 else ()
             for_ddl = partitions
             for_rows = partitions if key else (partitions[partition_of_table(table, count)],)

@@ -81,7 +81,7 @@ def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
 def _table(table: Table) -> dict[str, Any]:
     return {
         "defaultCharsetName": table.charset or None,
-        "primaryKeyColumnNames": [table.columns[index].name for index in table.primary_key],
+        "primaryKeyColumnNames": [table.columns[index].name for index in table.row_key],
         "columns": [_column(position, column) for position, column in enumerate(table.columns, 1)],
         "comment": None,
     }

@@ -22,7 +22,7 @@ class TableEncoder:
         self.images = codec.row_encoder(image, types)
         #: the bytes before and after a value (`Codec.wrapper`)
         self.value_wrapper = codec.wrapper(topic, "value", envelope(f"{topic}.Envelope", image, source))
-        self._key = tuple(table.primary_key)
+        self._key = table.row_key
         if self.has_key:
             names = [table.columns[index].name for index in self._key]
             key = struct(f"{topic}.Key", {name: fields[name] for name in names}, version=None)
@@ -30,9 +30,9 @@ class TableEncoder:
 
     @property
     def has_key(self) -> bool:
-        """Whether the table has a primary key."""
+        """Whether the table has a primary key or, instead, a unique key (`Table.row_key`)."""
         return bool(self._key)
 
     def keys(self, rows: Sequence[Row]) -> Sequence[bytes | None]:
-        """Encode the keys of rows; None for each row of a table without a primary key."""
+        """Encode the keys of rows; None for each row of a table without a key."""
         return self.images.columns(rows, self._key, *self._key_wrapper) if self.has_key else [None] * len(rows)
