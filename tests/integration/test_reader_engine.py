@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline
 from devstack import Server
@@ -51,6 +53,21 @@ async def test_both_engines_publish_the_same(
     missed, by_library = [await consumer.until(1) for consumer in consumers]
     assert [row[0] for row in missed[0]["Rows"]] == [b"5"]
     assert by_library == missed
+
+
+@pytest.mark.parametrize("engine", ["native", LIBRARY])
+async def test_a_row_arrives_with_its_statement_if_the_format_publishes_it(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, engine: str
+) -> None:
+    maxwell = {"format": "maxwell-json", "options": {"output_row_query": True}}
+    pipeline = make_pipeline(source, schema, reader={"engine": engine}, publisher=maxwell)
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    if source.kind == "mysql":  # MariaDB logs statements by default
+        await execute("SET SESSION binlog_rows_query_log_events = ON")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    await execute("INSERT INTO t VALUES (1) /* é */")
+    [message] = await (await changes(f"{pipeline.name}.{schema}.t")).until(1)
+    assert message["query"] == "INSERT INTO t VALUES (1) /* é */"
 
 
 async def test_a_reader_refuses_at_start_what_its_engine_cannot_read(

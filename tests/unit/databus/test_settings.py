@@ -176,6 +176,23 @@ def test_topic_settings_become_text_as_kafka_expects_it(tmp_path: Path) -> None:
         load(write(tmp_path, "name: shop\npublisher: {topic_settings: {retention.ms: [1]}}"))
 
 
+@pytest.mark.parametrize(
+    ("publisher", "needed"),
+    [
+        ("{format: maxwell-json}", False),
+        ("{format: maxwell-json, options: {output_row_query: true}}", True),
+        ("{format: maxwell-json, options: {output_row_query: false}}", False),
+        ("{routes: [{match: ['*.*']}, {match: ['shop.*'], output: o, options: {include_query: true}}]}", True),
+        ("{options: {include_query: true}, routes: [{match: ['*.*'], format: databus}]}", False),
+        ("{options: {include_query: true}, routes: [{match: ['*.*'], drop: true}]}", False),
+    ],
+)
+def test_statements_are_needed_if_a_rule_that_publishes_something_has_an_option_for_them(
+    tmp_path: Path, publisher: str, needed: bool
+) -> None:
+    assert load(write(tmp_path, f"name: shop\npublisher: {publisher}")).publisher.needs_statements == needed
+
+
 GTID_SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
 
 

@@ -34,6 +34,14 @@ def dump(file: str, offset: int, server_id: int, flags: int) -> bytes:
     return struct.pack("<BIHI", _DUMP, offset, flags, server_id) + file.encode()
 
 
+def annotated(packet: bytes) -> bytes:
+    """Return the same packet with the flag ANNOTATE if its command is COM_BINLOG_DUMP."""
+    if packet[4] != _DUMP:
+        return packet
+    flags = 4 + struct.calcsize("<BI")
+    return packet[:flags] + bytes([packet[flags] | ANNOTATE]) + packet[flags + 1 :]
+
+
 def dump_gtid(executed: bytes, server_id: int, flags: int) -> bytes:
     """Return COM_BINLOG_DUMP_GTID for all transactions that are not in `executed`, an encoded GTID set."""
     return struct.pack("<BHIIQI", _DUMP_GTID, flags, server_id, 0, 4, len(executed)) + executed

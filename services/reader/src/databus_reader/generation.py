@@ -75,6 +75,7 @@ async def read_generation(
             heartbeat=_HEARTBEAT_SECONDS,
             wanted=settings.source.captures,
             describe=tracker.describe,
+            statements=settings.publisher.needs_statements,
             row_limit=settings.reader.row_limit,
             engine=settings.reader.engine,
             follow=not until_idle,

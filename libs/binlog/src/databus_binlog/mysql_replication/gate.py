@@ -2,7 +2,7 @@
 
 The library silently skips events that it does not know, and rows whose table map it has not seen. So the gate checks
 each packet first. It drops events that are not needed, and raises an error for an event that the library would lose or
-misread.
+misread. It also corrects the library's dump command.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from databus_binlog import control
+from databus_binlog import commands, control
 from databus_binlog.errors import CorruptEvent, UnknownEvent
 from databus_binlog.event_types import SKIPPED
 from databus_binlog.event_types import EventType as E
@@ -54,6 +54,7 @@ class Gate:
         checksum: bool,
         collations: Mapping[int, str],
         wanted: Callable[[str, str], bool] | None,
+        statements: bool,
         row_limit: int | None,
     ) -> None:
         self._connection = connection
@@ -61,6 +62,7 @@ class Gate:
         self._checksum = checksum  # whether events have a checksum; the library assumes the same for all files
         self._collations = collations
         self._wanted = wanted
+        self._annotate = statements and flavor == "mariadb"
         self._row_limit = row_limit or sys.maxsize
         self._table = lru_cache(10_000)(self._parse)
         self._tables: dict[int, TableMap | None] = {}  # by number, those of the current statement; None: not wanted
@@ -84,8 +86,12 @@ class Gate:
             super().__setattr__(name, value)
 
     def _write_bytes(self, data: bytes) -> None:
-        """Cut a packet to the length in its header: extra bytes make MariaDB reset the connection at the dump's end."""
-        self._connection._write_bytes(data[: 4 + int.from_bytes(data[:3], "little")])
+        """Cut a packet to the length in its header: extra bytes make MariaDB reset the connection at the dump's end.
+
+        Ask MariaDB for statements in a dump command; the library does so only if the dump starts at a GTID set.
+        """
+        packet = data[: 4 + int.from_bytes(data[:3], "little")]
+        self._connection._write_bytes(commands.annotated(packet) if self._annotate else packet)
 
     def _read_packet(self) -> Any:
         while True:

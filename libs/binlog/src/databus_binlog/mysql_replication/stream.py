@@ -40,6 +40,7 @@ def open_stream(
     collations: Mapping[int, str],
     wanted: Callable[[str, str], bool] | None,
     describe: Callable[[TableMap], TableMap] | None,
+    statements: bool,
     row_limit: int | None,
     **options: Any,
 ) -> LibraryStream:
@@ -53,6 +54,7 @@ def open_stream(
             checksum=checksum,
             collations=collations,
             wanted=wanted,
+            statements=statements,
             row_limit=row_limit,
         )
         return Converter(gate, describe)
@@ -118,7 +120,6 @@ class Reader:
         silence: float,
         write_timeout: int,
         follow: bool,
-        statements: bool,
     ) -> None:
         by_gtid = bool(position.gtid_set) and server.gtid
         if by_gtid and server.flavor == "mysql":
@@ -147,7 +148,6 @@ class Reader:
             blocking=follow,
             auto_position=position.gtid_set if by_gtid else None,
             is_mariadb=by_gtid and server.flavor == "mariadb",  # if true, the library ignores log_file
-            annotate_rows_event=statements,
             log_file=position.file,
             log_pos=max(position.offset, 4),
             resume_stream=True,

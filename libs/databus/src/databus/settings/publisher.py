@@ -9,6 +9,9 @@ from databus.settings.rules import PartitionBy, Rule, TopicTemplate
 from databus.settings.services import Election
 from databus.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting
 
+#: options with which a format publishes the statements that changed rows
+_STATEMENT_OPTIONS = ("include_query", "output_row_query")
+
 
 class Publisher(Section):
     """The service that writes to Kafka."""
@@ -62,3 +65,8 @@ class Publisher(Section):
         if not self.routes:
             return [Rule(match=["*.*"], **defaults)]
         return [rule.completed(number, defaults) for number, rule in enumerate(self.routes, 1)]
+
+    @property
+    def needs_statements(self) -> bool:
+        """Whether an output may publish the statements that changed rows; MariaDB sends them only on request."""
+        return any(rule.options.get(option) for rule in self.rules if not rule.drop for option in _STATEMENT_OPTIONS)
