@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from databus.events import Action
+from databus import metrics
+from databus.events import Action, full_name
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.ddl.statement import Statement, TableChange, parse_statement
@@ -11,6 +14,8 @@ from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
+
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +45,15 @@ class StatementReader:
         self._on_doubt = on_doubt
         #: server id and thread id → temporary tables
         self._temporary: dict[tuple[int, int], set[TableName]] = {}
+        #: tables that are not captured, and were changed by statements
+        self._skipped: set[TableName] = set()
 
     def read(self, event: binlog.Query) -> Ddl | None:
         """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
         Reports a doubt for DML that may have changed rows of captured tables without logging them, for a CREATE TABLE
-        that fills a captured table from a query, and for text that cannot be read and may concern captured tables.
+        that fills a captured table from a query, and for text that cannot be read and may concern captured tables. DML
+        that names a captured schema, but certainly changes only tables that are not captured, is logged and counted.
         """
         try:
             statement = parse_statement(text_of(event), event.schema)
@@ -74,10 +82,31 @@ class StatementReader:
         self._tracker.forget_tables()
 
     def _dml(self, statement: Statement, event: binlog.Query) -> None:
-        if statement.target in self._temporary.get(_session(event), set()):
+        tables = statement.targets - self._temporary.get(_session(event), set())
+        if statement.targets and not tables:
             return
-        if schemas := list(filter(self._captured.captures_some, statement.schemas)):
+        schemas = list(filter(self._captured.captures_some, statement.schemas))
+        if schemas and (not tables or any(map(self._may_capture, tables))):
             self._on_doubt(doubts.statement_format(event, schemas))
+        elif schemas:
+            self._skip(tables, event)
+
+    def _may_capture(self, table: TableName) -> bool:
+        """Return whether a table is captured; the server may treat its name as if it were in lower case."""
+        schema, name = table
+        return self._captured.captures(schema, name) or self._captured.captures(schema.lower(), name.lower())
+
+    def _skip(self, tables: Iterable[TableName], event: binlog.Query) -> None:
+        """Report a statement that changes only tables that are not captured; log each table once."""
+        metrics.STATEMENTS_SKIPPED.inc()
+        for table in set(tables) - self._skipped:
+            self._skipped.add(table)
+            text = (
+                f"a statement changed {full_name(*table)}, which is not captured, and logged no rows: captured rows "
+                "changed by it through a trigger, view or function are missing; set binlog_format=ROW for all sessions"
+            )
+            position = f"{event.file}:{event.start}"
+            log.warning(LogEvent.STATEMENT_SKIPPED, text, table=full_name(*table), position=position)
 
     def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
         """Return a DROP of each known table of a schema: the changes that DROP DATABASE makes."""

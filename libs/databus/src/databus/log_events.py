@@ -45,10 +45,8 @@ class LogEvent(StrEnum):
     READING_BY_FILE = "reading_by_file", "The position has no GTIDs from now on, so no other host can take over."
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
     KEY_ASSUMED = "key_assumed", "A table's key may be unique instead of primary; it is used as the primary key."
-    TABLE_READ_AGAIN = (
-        "table_read_again",
-        "A statement's effect is unclear, or a table is unknown; its schema is read.",
-    )
+    STATEMENT_SKIPPED = "statement_skipped", "DML on a table that is not captured was logged without its rows (once)."
+    TABLE_READ_AGAIN = "table_read_again", "A statement's effect is unclear, or a table is unknown; its schema is read."
 
     # --- publisher
     GENERATION_OPENED = "generation_opened", "The publisher waits for a reader that continues after `transaction`."

@@ -13,6 +13,10 @@ TABLES_READ_AGAIN = Counter(
     "databus_reader_tables_read_again",
     "Tables read from information_schema because of DDL: its effect is not clear, or the table was not known",
 )
+STATEMENTS_SKIPPED = Counter(
+    "databus_reader_statements_skipped",
+    "DML statements that mention captured schemas, but change only tables that are not captured, and log no rows",
+)
 BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that are not published yet")
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
 SOURCE_HOST = Gauge("databus_reader_source", "1 for the host that the binlog is read from, 0 for the others", ["host"])

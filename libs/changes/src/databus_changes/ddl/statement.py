@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from databus.events import Action
 from databus_changes.ddl.token import Token
+from databus_changes.dml import changed_tables
 from databus_changes.tables import TableName
 
 _ACTIONS = {
@@ -25,10 +26,6 @@ _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
 _MODIFIERS = {"ONLINE", "OFFLINE", "IGNORE", "OR", "REPLACE", "TEMPORARY"}
-#: words that may stand between INSERT, REPLACE, UPDATE or DELETE and the table
-_DML_MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE", "INTO", "FROM"}
-#: keywords that may follow the table's name in an UPDATE or DELETE of one table; "" is the end
-_AFTER_TARGET = {"UPDATE": {"SET"}, "DELETE": {"WHERE", "ORDER", "LIMIT", ""}}
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,8 @@ class Statement:
     dropped_schema: str | None = None
     #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
-    #: the table whose rows it changes, if its text shows that it changes only one
-    target: TableName | None = None
+    #: the tables whose rows it changes; empty if its text does not show them for certain
+    targets: frozenset[TableName] = frozenset()
     #: the default schema, and all other schemas that it may name
     schemas: frozenset[str] = frozenset()
 
@@ -101,7 +98,7 @@ def parse_statement(query: str, schema: str) -> Statement:
         schema=schema,
         tokens=tokens,
         changes_rows=True,
-        target=_target(tokens, keywords, schema),
+        targets=changed_tables(tokens, schema),
         schemas=frozenset({schema} | {a.text for a, b in pairwise(tokens) if b.keyword == "."}),
     )
 
@@ -165,20 +162,3 @@ def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[T
         else:
             head, tail = query[: name.start], query[name.start :]
             yield TableChange(action, (schema, name.text), f"{head}`{quoted}`.{tail}")
-
-
-def _target(tokens: Sequence[Token], keywords: list[str], schema: str) -> TableName | None:
-    """Return the table that an INSERT, REPLACE, UPDATE or DELETE changes.
-
-    None for other statements, and for a statement that may change several tables.
-    """
-    if keywords[0] not in {"INSERT", "REPLACE", "UPDATE", "DELETE"}:
-        return None
-    index = 1
-    while keywords[index] in _DML_MODIFIERS:
-        index += 1
-    name = _name(tokens, index)
-    after = keywords[index + 2 * len(name) - 1] if name else ""
-    if not name or after not in _AFTER_TARGET.get(keywords[0], {after}):
-        return None
-    return (name[0].text if len(name) == 2 else schema), name[-1].text
