@@ -166,6 +166,28 @@ async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_th
     assert slept == pauses
 
 
+async def test_a_standby_that_had_recovered_pauses_briefly_when_it_fails_as_the_active_replica(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def work(_: Settings, health: Health) -> None:
+        if len(slept) == 6:
+            return
+        if len(slept) == 4:
+            health.stand_by("standby: another replica is the active publisher")
+            health.since -= 3600
+            health.down("becoming the active publisher")
+        raise KafkaUnavailable("no broker answers")
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await runtime._retrying(work, Settings(name="shop"), Health())
+    assert slept == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0]
+
+
 async def test_an_outage_is_logged_once_however_often_the_work_is_retried(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -55,6 +55,8 @@ class Health:
     reason: str = "starting"
     #: when it became ready, on the monotonic clock
     since: float = 0.0
+    #: how long it was ready without a break, at most, since this was last set to 0, in seconds
+    longest: float = 0.0
     #: when the work took its last step, on the monotonic clock; None if the work does not report steps
     step: float | None = None
     #: dependencies that are unavailable
@@ -80,6 +82,8 @@ class Health:
 
     def down(self, reason: str) -> None:
         """Report that the service cannot work, and why."""
+        if self.ready:
+            self.longest = max(self.longest, time.monotonic() - self.since)
         self.ready, self.reason = False, reason
 
     def beat(self) -> None:
@@ -192,9 +196,10 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
         except asyncio.CancelledError:  # aiokafka cancels our task if a connection is closed while it is being opened
             error = KafkaUnavailable("Kafka is unavailable: it closed a connection (check kafka.bootstrap_servers)")
         raise_if_cancelled()
-        if health.ready and time.monotonic() - health.since > pause:  # it had recovered
-            pause = _FIRST_PAUSE
         health.down(str(error))
+        if health.longest > pause:  # it had recovered, if only as a standby
+            pause = _FIRST_PAUSE
+        health.longest = 0.0
         if health.step is not None:  # work that reports no steps would count as stuck 300 s after a first beat
             health.beat()
         if isinstance(error, LeadershipLost):
