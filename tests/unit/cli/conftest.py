@@ -13,7 +13,9 @@ from databus_cli.__main__ import main
 from databus_cli.binlog.files import read_files
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mysql.bin"
-_QUERY, _XA_PREPARE = 2, 38
+_QUERY, _TABLE_MAP, _WRITE_ROWS, _XA_PREPARE = 2, 19, 30, 38
+#: number of a table in 6 bytes, and flags: the end of a statement
+_TABLE_NUMBER = b"\x07\0\0\0\0\0\x01\0"
 #: in a table map: SIMPLE_PRIMARY_KEY, one byte, the first column
 _KEY = b"\x08\x01\x00"
 
@@ -45,6 +47,14 @@ class BinlogFile:
         # Before the names, a table map has a header of 19 bytes, and 8 bytes of table id and flags.
         table_map = self._golden.rindex(b"\x04shop\0\x05items\0", 0, rows.start) - 19 - 8
         return self._copy_at(table_map, without=_KEY)._copy(rows)
+
+    def labels_row(self, *, names: bool) -> "BinlogFile":
+        """Add the row (2, 5) of the table shop.sizes (e ENUM, s SET), with its table map, which has no labels."""
+        types, metadata, nulls = b"\xfe\xfe", b"\xf7\x01\xf8\x01", b"\0"
+        table = b"\x04shop\0\x05sizes\0" + b"\x02" + types + b"\x04" + metadata + nulls
+        charset = b"\x0a\x01\x2d"
+        self._add(_TABLE_MAP, _TABLE_NUMBER + table + charset + (b"\x04\x04\x01e\x01s" if names else b""))
+        return self._add(_WRITE_ROWS, _TABLE_NUMBER + b"\x02\0" + b"\x02\xff" + b"\0\x02\x05")
 
     def xid(self) -> "BinlogFile":
         return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))

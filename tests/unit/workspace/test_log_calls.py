@@ -15,11 +15,13 @@ SOURCES = [
     for path in sorted([*ROOT.glob("libs/*/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")])
     if path != ROOT / CORE / "log_events.py"
 ]
-#: modules that may import Python's `logging`: our log is built on it, and two commands silence other packages
+#: modules that may import Python's `logging`: our log is built on it; of the commands, two silence other packages, and
+#: one prints the warnings of our libraries in its own form
 LOGGING = {
     f"{CORE}/logs.py",
     f"{CORE}/log_lines.py",
     "libs/cli/src/databus_cli/__main__.py",
+    "libs/cli/src/databus_cli/binlog/__init__.py",
     "libs/devstack/src/devstack/__main__.py",
 }
 LEVELS = {"debug", "info", "warning", "error"}

@@ -1,6 +1,7 @@
 """Compares the columns of a known table with those of a table map, and adds the table's column names to the map."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -29,7 +30,7 @@ class ColumnsDiffer(Exception):
 
 def same_columns(known: Table, logged: Table) -> bool:
     """Return whether a known table has the columns and the key of a table that a table map describes."""
-    return known.row_key == logged.row_key and [_shape(c) for c in known.columns] == [_shape(c) for c in logged.columns]
+    return known.row_key == logged.row_key and _fit(known.columns, logged.columns)
 
 
 def listed_as_logged(listed: Table, logged: Table) -> Table | None:
@@ -42,14 +43,23 @@ def listed_as_logged(listed: Table, logged: Table) -> Table | None:
         return listed
     names = [column.name for column in logged.columns]
     key = listed.row_key and (*listed.row_key, len(names) - 1)
-    fits = [*map(_shape, logged.columns[:-2])] == [*map(_shape, listed.columns)]
-    if not fits or names[-2:] != ["row_start", "row_end"] or logged.row_key != key:
+    if not _fit(listed.columns, logged.columns[:-2]) or names[-2:] != ["row_start", "row_end"] or logged.row_key != key:
         return None
     if listed.primary_key or not key:
         return msgspec.structs.replace(logged, key_assumed=False)
     name = next(index.name for index in listed.indexes if index.columns == tuple(names[i] for i in listed.row_key))
     index = Index(name, tuple(names[i] for i in key), unique=True)
     return msgspec.structs.replace(logged, primary_key=(), key_assumed=False, indexes=(index,))
+
+
+def _fit(known: Sequence[Column], logged: Sequence[Column]) -> bool:
+    """Return whether the known columns are the logged ones. Labels are compared only if they are logged."""
+    if len(known) != len(logged):
+        return False
+    completed = (
+        msgspec.structs.replace(new, values=new.values or old.values) for old, new in zip(known, logged, strict=True)
+    )
+    return [*map(_shape, known)] == [*map(_shape, completed)]
 
 
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:

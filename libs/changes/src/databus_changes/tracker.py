@@ -95,19 +95,22 @@ class TableTracker:
             if listed is not None and (fitting := listed_as_logged(listed, logged)):
                 known = self._keep(name, fitting)
         table = known if known is not None and same_columns(known, logged) else logged
-        if table.key_assumed and self._lookup is not None:
-            self._warn_of_assumed_key(table)
+        self._warn_of_gaps(table)
         self._by_table_map[table_map.fingerprint] = table
         return table
 
-    def _warn_of_assumed_key(self, table: Table) -> None:
-        key = ", ".join(table.columns[index].name for index in table.primary_key)
-        log.warning(
-            LogEvent.KEY_ASSUMED,
-            f"the key ({key}) of {table.full_name} is used as its primary key, but may be a unique key: the binlog "
-            "does not show this, and the table was altered before information_schema could be read",
-            table=table.full_name,
-        )
+    def _warn_of_gaps(self, table: Table) -> None:
+        """Warn of what neither the binlog nor the server shows of a table."""
+        if table.key_assumed and self._lookup is not None:
+            key = ", ".join(table.columns[index].name for index in table.primary_key)
+            text = (
+                f"the key ({key}) of {table.full_name} is used as its primary key, but may be a unique key: the binlog"
+            )
+            why = "does not show this, and the table was altered before information_schema could be read"
+            log.warning(LogEvent.KEY_ASSUMED, f"{text} {why}", table=table.full_name)
+        if any(column.lacks_labels for column in table.columns):
+            text = f"the labels of ENUM and SET columns of {table.full_name} are not known: formats that publish labels"
+            log.warning(LogEvent.LABELS_MISSING, f"{text} publish the numbers instead", table=table.full_name)
 
     # --- statements -----------------------------------------------------------------------------------------------
 

@@ -55,6 +55,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     virtual: bool = False
     invisible: bool = False
 
+    @property
+    def lacks_labels(self) -> bool:
+        """Whether it is an ENUM or SET whose labels are not known; a server has none without labels."""
+        return self.type in {"enum", "set"} and not self.values
+
 
 class Index(msgspec.Struct, frozen=True):
     """One index and the names of its columns, in order."""

@@ -46,6 +46,7 @@ class LogEvent(StrEnum):
     COLUMN_NAMES_MISSING = "column_names_missing", "The binlog does not name columns; the schema history is used."
     KEY_ASSUMED = "key_assumed", "A table's key may be unique instead of primary; it is used as the primary key."
     STATEMENT_SKIPPED = "statement_skipped", "DML on a table that is not captured was logged without its rows (once)."
+    LABELS_MISSING = "labels_missing", "The labels of an ENUM or SET column are not known; numbers are published."
     TABLE_READ_AGAIN = "table_read_again", "A statement's effect is unclear, or a table is unknown; its schema is read."
 
     # --- publisher

@@ -112,6 +112,14 @@ def test_timestamps_are_in_the_processs_time_zone_without_fraction() -> None:
     assert strict(timestamp, b"0000-00-00 00:00:00.000") == b"0000-00-00 00:00:00"
 
 
-def test_a_value_that_the_original_cannot_express_is_rejected_without_quoting_it() -> None:
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (column("varchar", charset="latin1"), "東".encode()),
+        (column("enum"), b"1"),  # without labels
+        (column("set"), b"1"),
+    ],
+)
+def test_a_value_that_the_original_cannot_express_is_rejected_without_quoting_it(kind: Column, value: bytes) -> None:
     with pytest.raises(PoisonError, match=r"^column s\.t\.c has a value that `compat: strict` cannot express"):
-        strict(column("varchar", charset="latin1"), "東".encode())
+        strict(kind, value)

@@ -87,6 +87,8 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
         ("enum", "", {"values": LABELS}, b"0", ENUM, ""),
         ("set", "", {"values": ("a", "b", "c")}, b"5", SET, "a,c"),
         ("set", "", {"values": ("a", "b", "c")}, b"0", SET, ""),
+        ("enum", "", {}, b"3", semantic("string", "io.debezium.data.Enum", allowed=""), "3"),
+        ("set", "", {}, b"5", semantic("string", "io.debezium.data.EnumSet", allowed=""), "5"),
         ("year", "", {}, b"2024", semantic("int32", "io.debezium.time.Year"), 2024),
         ("year", "", {}, b"0000", semantic("int32", "io.debezium.time.Year"), 0),
         ("uuid", "", {}, bytes.fromhex("123e4567e89b12d3a456426655440000"), semantic("string", "io.debezium.data.Uuid"),

@@ -1,6 +1,7 @@
 """Arguments of `databus binlog`."""
 
 import argparse
+from pathlib import Path
 
 from databus_cli.arguments.shared import add_format_options, add_tables
 from databus_messages.formats import known
@@ -24,7 +25,8 @@ formats:
   others   the records that the publisher would write for rows, and for DDL on tables that the files describe:
              {"topic": …, "key": …, "value": …, "headers": {…}}
            "topic" is given only for the format's own topics, "headers" only if there are any. Data that is not text
-           is {"base64": "…"}. The pipeline is named binlog. The command stops where the reader would stop; with
+           is {"base64": "…"}. The pipeline is named binlog. --schema gives what a server with another
+           binlog_row_metadata than FULL does not log. The command stops where the reader would stop; with
            --lenient it leaves the doubtful changes out and continues.
 
 examples:
@@ -53,6 +55,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=_size,
         metavar="SIZE",
         help="leave out the rows of events above SIZE, such as 16MiB; json prints their table, position and size",
+    )
+    parser.add_argument(
+        "--schema",
+        type=Path,
+        metavar="FILE",
+        help="definitions of the tables when the first FILE begins, as `mysqldump --no-data --databases` writes them: "
+        "column names and labels that the files lack; not for json",
     )
     parser.add_argument(
         "--lenient",

@@ -1,6 +1,7 @@
 """`databus binlog`: decode binlog files without a server."""
 
 import argparse
+import logging
 import sys
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from databus_cli.terminal import byte_progress, notice
 
 def run(options: argparse.Namespace) -> int:
     """Print the content of the files. If decoding fails, everything before the failure and a summary are printed."""
+    logging.basicConfig(format="databus: %(message)s")  # as `notice`
     lines, summary = _lines(options), Summary()
     try:
         _print(options, lines, summary)
@@ -36,9 +38,13 @@ def _lines(options: argparse.Namespace) -> LineFormat:
         # Imported only here: the formats' libraries take half a second, and --format json does not need them.
         from databus_cli.binlog.messages import Messages
 
-        return Messages(options.format, dict(options.options), selection.captured, lenient=options.lenient)
+        return Messages(
+            options.format, dict(options.options), selection.captured, schema=options.schema, lenient=options.lenient
+        )
     if options.options:
         raise InvalidSettings("--option is for the publisher's formats; json has none")
+    if options.schema:
+        raise InvalidSettings("--schema is for the publisher's formats; json prints only what the files contain")
     if options.lenient:
         raise InvalidSettings("--lenient is for the publisher's formats; json leaves nothing out")
     return Json(selection, Completion(notice))

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from databus.errors import PoisonError
 from databus.settings.rules import Rule
@@ -23,12 +24,19 @@ class Messages(LineFormat):
     """Translates events as reader and publisher do, and makes one line for each record."""
 
     def __init__(
-        self, name: str, options: Mapping[str, object], captured: CapturedTables, *, lenient: bool = False
+        self,
+        name: str,
+        options: Mapping[str, object],
+        captured: CapturedTables,
+        *,
+        schema: Path | None = None,
+        lenient: bool = False,
     ) -> None:
         # One partition for all tables, so that a transaction has one BEGIN and one END.
         rule = Rule(match=["*.*"], topic=NAME, partition_by="single", format=name, options=dict(options))
         self._plan = output_plan(rule)
         self._captured = captured
+        self._schema = schema
         self._lenient = lenient
         self._left_out: Counter[str] = Counter()
         self._translation: Translation | None = None
@@ -41,7 +49,7 @@ class Messages(LineFormat):
     def start(self, head: FormatDescription, *, inside: bool) -> None:
         """Create the translation and the encoder."""
         source = MessageSource(name=NAME, flavor=flavor_of(head), host="", port=0)
-        self._translation = Translation(head, self._captured, lenient=self._lenient, inside=inside)
+        self._translation = Translation(head, self._captured, schema=self._schema, lenient=self._lenient, inside=inside)
         self._encoder = EventEncoder([self._plan.rule], [self._plan], source, defaultdict(lambda: 1))
 
     def of(self, event: AnyEvent, tables: Mapping[str, TableMap]) -> Iterator[bytes]:

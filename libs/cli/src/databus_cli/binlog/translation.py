@@ -1,6 +1,7 @@
 """Translate binlog files to changes with the reader's own code, but without a server to query and without progress."""
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from databus.events import Event, TableDefinition
@@ -12,6 +13,7 @@ from databus_changes.doubts import Doubt, Reason
 from databus_changes.tables import CapturedTables
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
+from databus_cli.binlog.schema import read_schema
 from databus_cli.binlog.transactions import CompleteTransactions, NumberedTransactions
 
 T = TypeVar("T")
@@ -20,7 +22,7 @@ _NAMES = 5
 
 
 class Translation:
-    """Translates files, given the first file's FormatDescription.
+    """Translates files, given the first file's FormatDescription. `schema` is a file that defines tables.
 
     A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
     are left out, and so are transactions without an end. Two kinds of doubtful changes are left out in any case:
@@ -28,10 +30,19 @@ class Translation:
     `inside`, rows before the first transaction.
     """
 
-    def __init__(self, head: FormatDescription, captured: CapturedTables, *, lenient: bool, inside: bool) -> None:
+    def __init__(
+        self,
+        head: FormatDescription,
+        captured: CapturedTables,
+        *,
+        schema: Path | None = None,
+        lenient: bool,
+        inside: bool,
+    ) -> None:
         flavor = flavor_of(head)
         dialect = Dialect(flavor=flavor, integer_widths=prints_widths(flavor, head.server_version))
-        tracker = TableTracker(SchemaHistory(), dialect, lookup=None, tracks=captured.captures_some)
+        history = read_schema(schema, dialect) if schema else SchemaHistory()
+        tracker = TableTracker(history, dialect, lookup=None, tracks=captured.captures_some)
         self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
@@ -77,7 +88,8 @@ class Translation:
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
             error = doubt.error
-            raise type(error)(f"{error}; --lenient leaves the doubtful changes out and continues")
+            names = "--schema FILE gives the table's definition, " if doubt.reason is Reason.UNKNOWN_TABLE else ""
+            raise type(error)(f"{error}; {names}--lenient leaves the doubtful changes out and continues")
         if self._complete is not None and doubt.whole_transaction:
             self._complete.drop()
         self._add(doubt.reason, doubt.file, doubt.offset)

@@ -46,13 +46,23 @@ def fraction_digits(column: Column) -> int:
 
 
 def enum_label(column: Column, text: bytes) -> str:
-    """Return the label of an ENUM value. Index 0, which MySQL stores for an invalid value, is the empty string."""
+    """Return the label of an ENUM value. Index 0, which MySQL stores for an invalid value, is the empty string.
+
+    Without known labels, returns the index.
+    """
+    if column.lacks_labels:
+        return text.decode()
     index = int(text)
     return column.values[index - 1] if index else ""
 
 
 def set_labels(column: Column, text: bytes) -> list[str]:
-    """Return the labels of a SET value in the column's order. Raises LookupError for a bit without a label."""
+    """Return the labels of a SET value in the column's order. Raises LookupError for a bit without a label.
+
+    Without known labels, returns the bit mask.
+    """
+    if column.lacks_labels:
+        return [text.decode()]
     mask = int(text)
     if mask >> len(column.values):
         raise LookupError("a SET value has a bit without a label")
@@ -65,6 +75,8 @@ def label_encoder(
     """Return a caching encoder of an ENUM's or SET's values. It raises LookupError or ValueError for an invalid one."""
     if column.type == "set":
         return lru_cache(_CACHED_SETS)(lambda text: encode_labels(set_labels(column, text)))
+    if column.lacks_labels:
+        return lambda text: encode_label(enum_label(column, text))
     numbers = [b"%d" % index for index in range(len(column.values) + 1)]
     return {number: encode_label(enum_label(column, number)) for number in numbers}.__getitem__
 

@@ -28,7 +28,7 @@ from typing import TypeAlias
 from databus.errors import PoisonError
 from databus.events import Column, Table
 from databus_binlog import charsets
-from databus_messages.formats.columns import TEXT, UUID_AND_INET, fraction_digits
+from databus_messages.formats.columns import LABELLED, TEXT, UUID_AND_INET, fraction_digits
 from databus_messages.formats.go_json import marshal
 
 #: converts canonical text (docs/reference/values.md) to the original's text; None: the two texts are the same
@@ -62,11 +62,8 @@ def _guarded(table: Table, column: Column, text: Text) -> Text:
 def _text(column: Column) -> Text:
     if column.type in _BITS:
         return partial(_signed, _BITS[column.type]) if column.unsigned else None
-    if column.type == "enum":
-        return partial(_swapped, 2) if len(column.values) > 255 else None
-    if column.type == "set":
-        size = _set_size(len(column.values))
-        return partial(_swapped, size) if size > 1 else None
+    if column.type in LABELLED:
+        return _number(column)
     if column.type == "time":
         return _TIMES.get(fraction_digits(column), _midnight)
     if column.type in TEXT and column.charset not in {"", *charsets.UTF8}:
@@ -77,6 +74,18 @@ def _text(column: Column) -> Text:
 def _signed(bits: int, text: bytes) -> bytes:
     number = int(text)
     return b"%d" % (number - (1 << bits) if number >> (bits - 1) else number)
+
+
+def _number(column: Column) -> Text:
+    """Return the converter of an ENUM or SET, whose bytes the original swaps. The labels show how many there are."""
+    if column.lacks_labels:
+        return _unlabelled
+    size = _set_size(len(column.values)) if column.type == "set" else 1 + (len(column.values) > 255)
+    return partial(_swapped, size) if size > 1 else None
+
+
+def _unlabelled(_: bytes) -> bytes:
+    raise ValueError
 
 
 def _set_size(labels: int) -> int:
