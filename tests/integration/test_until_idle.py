@@ -1,5 +1,9 @@
 """Reader and publisher with `--until-idle` end when everything in the binlog is in Kafka."""
 
+import time
+
+import pytest
+
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus.kafka_progress import read_progress
@@ -37,3 +41,19 @@ async def test_a_run_without_captured_changes_moves_the_position_to_the_end_of_t
     assert progress.transaction == 0
     assert progress.position
     assert (progress.position.file, progress.position.offset) >= (end.file, end.offset)
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO t VALUES (1)", "FLUSH BINARY LOGS"])
+async def test_the_progress_of_a_new_pipeline_without_captured_changes_has_a_recent_time(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, statement: str
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with session_on(source) as session:
+        begin = await session.current_position()
+    before = int(time.time())
+    await execute(statement)
+    pipeline = make_pipeline(source, schema, "nothing", reader={"start": f"{begin.file}:{begin.offset}"})
+    await run_until_idle(pipeline)
+    progress = await read_progress(load(pipeline.config))
+    assert progress
+    assert progress.time_us >= before * 1_000_000

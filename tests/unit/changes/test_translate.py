@@ -17,6 +17,9 @@ from databus.events import (
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 
+#: commit time of an event without one of its own, in µs
+LOGGED_US = 1_700_000_000_000_000
+
 
 async def test_a_transaction_of_mysql_is_translated_completely(make, log):
     table = log.table()
@@ -51,7 +54,7 @@ async def test_a_transaction_of_mariadb_needs_no_begin_and_may_end_with_commit(m
     table = log.table()
     events = log.gtid("5-1-9"), log.rows(table), log.query("COMMIT", thread=3, xid=None)
     begin, _, row, commit = await make(flavor="mariadb").of(*events, table_maps=[table])
-    assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, 1_700_000_000_000_000, 4, 14)
+    assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, LOGGED_US, 4, 14)
     assert (row.row, row.query) == (0, None)
     assert commit == Commit("5-1-9", "binlog.7", 34, None, start=24)
 
@@ -119,16 +122,18 @@ async def test_transactions_without_captured_changes_advance_the_position(make, 
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.xid()) == []
-    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:1", "binlog.7", 34, 0)
+    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:1", "binlog.7", 34, LOGGED_US)
     assert translation.translator.take_heartbeat() is None
     grant, xa, rolled_back = log.query("GRANT ALL ON x.* TO u"), log.query("XA START X'31'"), log.query("BEGIN")
     await translation.of(log.gtid(), grant, log.gtid(), xa, log.xa_prepare(), log.gtid(), rolled_back)
     await translation.of(log.query("ROLLBACK"))
-    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:2-4", "binlog.7", 114, 0)
+    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:2-4", "binlog.7", 114, LOGGED_US)
     assert await translation.of(log.rotate("binlog.8", artificial=True)) == []
     assert translation.translator.take_heartbeat() is None
     assert await translation.of(log.rotate("binlog.8")) == []
-    assert translation.translator.take_heartbeat() == Heartbeat("", "binlog.8", 4, 0)
+    assert translation.translator.take_heartbeat() == Heartbeat("", "binlog.8", 4, LOGGED_US)
+    assert await translation.of(log.gtid(us=LOGGED_US + 7), log.query("FLUSH TABLES")) == []
+    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:5", "binlog.7", 154, LOGGED_US + 7)
 
 
 async def test_a_commit_reports_the_transactions_without_captured_changes_before_it(make, log):
@@ -155,7 +160,7 @@ async def test_ddl_is_published_with_the_table_before_and_after_it(make, log):
     translation = make()
     create = log.gtid(), log.query("CREATE TABLE t (id INT)", xid=3)
     begin, definition, query, commit = await translation.of(*create)
-    assert begin == Begin(1, f"{log.uuid}:1", "binlog.7", 1, 9, 1_700_000_000_000_000, 14, 24)
+    assert begin == Begin(1, f"{log.uuid}:1", "binlog.7", 1, 9, LOGGED_US, 14, 24)
     created = definition.table
     text = b"CREATE TABLE `shop`.t (id INT)"
     assert query == QueryEvent(created.fingerprint, Action.CREATE, text, 14, 24, "")

@@ -97,7 +97,7 @@ class Translator:
         self.rows = 0
         #: number of Commits emitted since the reader last reset it
         self.transactions = 0
-        #: commit time in the last emitted Begin, µs since the epoch
+        #: commit time of the last emitted Begin, or of a later transaction without captured changes, µs since the epoch
         self.time_us = progress.time_us
 
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
@@ -260,8 +260,8 @@ class Translator:
         self._moved = None
         self._row = 0
         self._transaction += 1
-        gtid, committed = (self._gtid.gtid, self._gtid.commit_time_us) if self._gtid else ("", 0)
-        self.time_us = committed or event.time * 1_000_000
+        gtid = self._gtid.gtid if self._gtid else ""
+        self._set_time(event)
         opening = self._opening or event
         # MariaDB logs no BEGIN, which would name the thread, but a DDL statement names its own
         thread = next((each.thread_id for each in (event, opening) if isinstance(each, binlog.Query)), 0)
@@ -283,7 +283,13 @@ class Translator:
         else:
             self._executed.add(gtid)
             self._moved = event.file, event.end
+            self._set_time(event)
         self._reset()
+
+    def _set_time(self, event: BinlogEvent) -> None:
+        """Take over the open group's commit time; servers that do not log it log when a statement began."""
+        committed = self._gtid.commit_time_us if self._gtid else 0
+        self.time_us = committed or event.time * 1_000_000
 
     def _unfinished(self, event: BinlogEvent) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""

@@ -206,7 +206,7 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
     file: str
     #: offset of the position in that file
     end: int
-    #: commit time in the pipeline's last `Begin`, in µs since the epoch
+    #: commit time of the last transaction before the position, captured or not, in µs since the epoch
     time_us: int
 
 

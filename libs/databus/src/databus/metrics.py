@@ -38,7 +38,8 @@ CLAIM_CHECKS = Counter(
     "databus_publisher_claim_checks", "Values stored as files; counted again if their transaction is repeated"
 )
 PUBLISH_LAG = Gauge(
-    "databus_publisher_lag_seconds", "Age of the last source transaction when it was committed to Kafka"
+    "databus_publisher_lag_seconds",
+    "Age of the last source transaction, captured or not, when Kafka's progress passed it",
 )
 
 DUMPS = Counter("databus_dump_total", "Dumps that ended, by state", ["state"])

@@ -16,7 +16,8 @@ class Progress(msgspec.Struct, frozen=True):
     position: Position | None = None
     #: number of the last published transaction (see `Begin.transaction`); 0 if none is published
     transaction: int = 0
-    #: commit time of the last published transaction, in µs since the epoch; without one, 0 or when the reader started
+    #: Commit time of the last transaction before the position, captured or not, in µs since the epoch. If the reader
+    #: has read none, when it started; 0 if it has not started.
     time_us: int = 0
     #: identity of the server that the position's file and offset belong to; empty if it is not known
     server: str = ""

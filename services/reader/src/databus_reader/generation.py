@@ -69,6 +69,7 @@ async def read_generation(
             tracks=settings.source.captures_some,
         )
         translator = Translator(settings.source, server.flavor, tracker, progress, gtids=connection.gtids)
+        translator.time_us = time_us
         stream = await session.dump(
             connection.dump_start,
             server_id=settings.server_id,
