@@ -27,6 +27,8 @@ class LeaseApi:
         self.token = token
         self.leases: dict[str, dict[str, Any]] = {}
         self._version = 0
+        #: whether the namespace exists; without it, there are no Leases, and none can be created
+        self.has_namespace = True
 
     def app(self) -> Starlette:
         return Starlette(
@@ -45,6 +47,8 @@ class LeaseApi:
         lease = await request.json()
         if refusal := self._refusal(request):
             return refusal
+        if not self.has_namespace:
+            return _status(404, "NotFound")
         if lease["metadata"]["name"] in self.leases:
             return _status(409, "AlreadyExists")
         return self._store(lease, 201)

@@ -371,6 +371,15 @@ async def test_the_token_is_read_for_each_request_and_the_error_names_the_missin
     assert await lease.take() == "first"
 
 
+async def test_a_missing_namespace_of_kubernetes_is_an_error_that_is_retried_with_pauses(
+    kubernetes_storage: KubernetesStorage,
+) -> None:
+    kubernetes_storage.server.has_namespace = False
+    async with asyncio.timeout(10):
+        with pytest.raises(KubernetesUnavailable, match="404 to POST"):
+            await kubernetes_storage.lease("first").take()
+
+
 async def test_election_by_kubernetes_outside_of_a_pod_is_a_wrong_setting(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="works only in a pod"):
         async with connect_kubernetes(account=tmp_path):

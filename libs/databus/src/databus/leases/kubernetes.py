@@ -28,8 +28,8 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _REQUEST_SECONDS = 5
 #: the service account's token is not valid, or the account lacks a right
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-#: client errors (4xx) after which a retry may succeed
-_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+#: client errors (4xx) after which a retry may succeed; NOT_FOUND: there is no such namespace, or no API for Leases yet
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.NOT_FOUND)
 
 Json = dict[str, Any]
 
@@ -132,9 +132,11 @@ class KubernetesLease:
         with _api_errors():
             if "resourceVersion" in lease["metadata"]:
                 answer = await self._api.put(f"/leases/{self._name}", json=lease)
+                if answer.status_code == HTTPStatus.NOT_FOUND:  # it was deleted
+                    return False
             else:
                 answer = await self._api.post("/leases", json=lease)
-            if answer.status_code in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+            if answer.status_code == HTTPStatus.CONFLICT:
                 return False
             answer.raise_for_status()
             return True
