@@ -24,6 +24,9 @@ from databus.errors import DatabusError, FatalError, InvalidSettings, RedisUnava
 from databus.settings import RedisSection
 
 _REDIS_SECONDS = 10
+_DELETE = """#!lua flags=allow-oom
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+"""
 
 
 def redis_client(section: RedisSection) -> Redis:
@@ -76,6 +79,11 @@ async def _explained(error: RedisConnectionError, section: RedisSection) -> Data
         alert = await tls_alert(address.hostname or "localhost", address.port or 6379, context)
         return tls_refusal("Redis", "redis", alert) or ours
     return ours
+
+
+async def delete_if_equal(redis: Redis, key: str, value: str | bytes) -> None:
+    """Delete a key, unless another client has set it to another value meanwhile."""
+    await redis.register_script(_DELETE)(keys=[key], args=[value])
 
 
 @contextmanager

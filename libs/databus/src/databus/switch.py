@@ -11,6 +11,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from databus import names
+from databus.redis_connection import delete_if_equal
 
 #: time after which a request that was not answered expires
 REQUEST_SECONDS = 30
@@ -58,11 +59,11 @@ async def pending(redis: Redis, pipeline: str) -> SwitchRequest | None:
 
 
 async def answer(redis: Redis, pipeline: str, switch: SwitchRequest, outcome: SwitchResult) -> None:
-    """Publish the result of a request, and remove the request."""
+    """Publish the result of a request, and remove the request, unless a newer one has replaced it."""
     key = names.switched_key(pipeline, switch.id)
     await redis.rpush(key, _encode(outcome))
     await redis.expire(key, _RESULT_SECONDS)
-    await redis.delete(names.switch_key(pipeline))
+    await delete_if_equal(redis, names.switch_key(pipeline), _encode(switch))
 
 
 async def store_host(redis: Redis, pipeline: str, host: str) -> None:

@@ -8,18 +8,14 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from databus.redis_connection import redis_errors
+from databus.redis_connection import delete_if_equal, redis_errors
 
-# Redis runs both scripts even when it is out of memory: without active replicas the stream would never be trimmed.
+# Redis runs the script even when it is out of memory: without active replicas the stream would never be trimmed.
 _TAKE = """#!lua flags=allow-oom
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return holder end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return ARGV[1]
-"""
-_RELEASE = """#!lua flags=allow-oom
-if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return redis.status_reply('OK')
 """
 
 
@@ -32,7 +28,6 @@ class RedisLease:
         self._key = key
         self._milliseconds = round(duration * 1000)
         self._take = redis.register_script(_TAKE)
-        self._release = redis.register_script(_RELEASE)
 
     async def take(self) -> str:
         """Set the key and its expiry, unless another candidate holds it. Returns the holder."""
@@ -48,7 +43,7 @@ class RedisLease:
     async def release(self) -> None:
         """Delete the key if it is ours."""
         with redis_errors():
-            await self._release(keys=[self._key], args=[self.me])
+            await delete_if_equal(self._redis, self._key, self.me)
 
 
 def _text(value: object) -> str:
