@@ -59,9 +59,9 @@ class BinlogFile:
     def xid(self) -> "BinlogFile":
         return self._copy(next(event for event, _ in _events() if isinstance(event, Xid)))
 
-    def xa_prepare(self) -> "BinlogFile":
-        """Add an event that prepares the XA transaction `x` without committing it."""
-        return self._add(_XA_PREPARE, struct.pack("<BIII", 0, 1, 1, 0) + b"x")
+    def xa_prepare(self, *, one_phase: bool = False) -> "BinlogFile":
+        """Add an event that prepares the XA transaction `x`; with `one_phase` it also commits it."""
+        return self._add(_XA_PREPARE, struct.pack("<BIII", one_phase, 1, 1, 0) + b"x")
 
     def transaction(self) -> "BinlogFile":
         """Add the events of a transaction with one row."""

@@ -199,6 +199,24 @@ def test_with_an_offset_inside_a_transaction_the_rest_of_that_transaction_is_lef
     assert (code, len(lines)) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "until",
+    [
+        lambda file: file.query("BEGIN").row().xid(),
+        lambda file: file.query("XA START 'x'").row().xa_prepare(one_phase=True),
+        lambda file: file.xid().query("CREATE TABLE t (id INT)"),
+    ],
+    ids=["a transaction", "an XA transaction", "its end"],
+)
+def test_an_offset_inside_a_transaction_excuses_no_rows_outside_a_later_one(run, binlog_file, until):
+    file = until(binlog_file().row()).row()
+    code, lines, notices = run(file.write(), "--format", "databus", "--quiet", "--from", str(file.starts[0]))
+    assert (code, len(lines)) == (1, 1)
+    assert notices[0].startswith("databus: rows outside a transaction: 1 left out")
+    position = f"binlog.000007:{file.starts[-1]}"
+    assert notices[1].startswith(f"databus: rows of shop.items outside a transaction at {position}")
+
+
 def test_statements_on_tables_that_the_files_do_not_describe_are_left_out(run, binlog_file):
     file = binlog_file().query("ALTER TABLE t ADD c INT").query("CREATE TABLE t (id INT)").query("DROP TABLE u")
     code, lines, notices = run(file.write(), "--format", "databus", "--quiet")

@@ -100,6 +100,11 @@ class Translator:
         #: commit time of the last emitted Begin, or of a later transaction without captured changes, µs since the epoch
         self.time_us = progress.time_us
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._in_transaction
+
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> list[Event]:
         """Translate consecutive events. `tables` maps the fingerprint in a rows event to its table map."""
         out: list[Event] = []

@@ -7,7 +7,7 @@ from typing import TypeVar
 from databus.events import Event, TableDefinition
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
-from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, Query, TableMap
+from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, TableMap, XaPrepare, Xid
 from databus_changes.ddl.dialect import Dialect, prints_widths
 from databus_changes.doubts import Doubt, Reason
 from databus_changes.tables import CapturedTables
@@ -46,7 +46,7 @@ class Translation:
         self._translator = Translator(captured, flavor, tracker, Progress(), on_doubt=self._on_doubt)
         self._numbered = NumberedTransactions()
         self._complete = CompleteTransactions() if lenient else None
-        #: whether reading started in the middle of a file, and no transaction has begun since
+        #: whether reading started in the middle of a file, and no transaction has begun or ended since
         self._inside = inside
         #: reason → (count, file and offset of the first doubt)
         self._left_out: dict[Reason, tuple[int, str, int]] = {}
@@ -60,9 +60,9 @@ class Translation:
 
         Raises FatalError for a doubt, unless what is in doubt is left out.
         """
-        if isinstance(event, Gtid) or (isinstance(event, Query) and event.query == b"BEGIN"):
-            self._inside = False
         changes = _result(self._translator.translate([event], tables))
+        if isinstance(event, Gtid | Xid | XaPrepare) or self._translator.in_transaction:
+            self._inside = False
         definitions = (change.table for change in changes if isinstance(change, TableDefinition))
         self._assumed_keys |= {table.full_name for table in definitions if table.key_assumed}
         events = self._complete.add(changes, event) if self._complete is not None else iter(changes)
