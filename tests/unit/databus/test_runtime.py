@@ -166,6 +166,22 @@ async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_th
     assert slept == pauses
 
 
+async def test_pauses_are_short_while_the_storage_of_the_lease_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no standby could take over soon after it is back."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def work(_: Settings, health: Health) -> None:
+        if len(slept) < 7:
+            raise RedisUnavailable("Redis is unavailable") if len(slept) > 1 else KafkaUnavailable("no broker answers")
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await runtime._retrying(work, Settings(name="shop"), Health())
+    assert slept == [0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+
+
 async def test_a_standby_that_had_recovered_pauses_briefly_when_it_fails_as_the_active_replica(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

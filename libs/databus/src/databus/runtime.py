@@ -36,6 +36,9 @@ log = logs.get_logger(__name__)
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
+#: longest pause while the storage of the lease is unavailable: a replica that pauses cannot take over
+_LONGEST_LEASE_PAUSE = 2.0
+_LEASE_STORAGES = ("redis", "kubernetes")
 #: pause until the work is cancelled again: a client may have swallowed the first cancellation, or a step may hang. The
 #: pause is well below the 30 s that Kubernetes waits.
 _STOP_SECONDS = 8.0
@@ -73,7 +76,7 @@ class Health:
     def stand_by(self, reason: str) -> None:
         """Report that the service is ready to take over. It has reached only Redis and the storage of the lease."""
         self._set_ready(reason)
-        self.outages.back(among=("redis", "kubernetes"))
+        self.outages.back(among=_LEASE_STORAGES)
 
     def _set_ready(self, reason: str) -> None:
         if not self.ready:
@@ -206,8 +209,9 @@ async def _retrying(run: Work, settings: Settings, health: Health) -> None:
             log.warning(LogEvent.LEADERSHIP_LOST, f"{error}; standing by")
         else:
             health.outages.lost(error)
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+        longest = _LONGEST_LEASE_PAUSE if error.dependency in _LEASE_STORAGES else _LONGEST_PAUSE
+        await asyncio.sleep(min(pause, longest))
+        pause = min(pause * 2, longest)
 
 
 async def uninterrupted(step: Coroutine[Any, Any, None]) -> None:
