@@ -204,6 +204,14 @@ async def test_an_unknown_table_that_is_dropped_has_no_columns(make, log):
     assert (query.table, query.before) == (definition.table.fingerprint, "")
 
 
+async def test_a_replaced_table_is_dropped_with_its_old_definition_and_created_with_the_new_one(make, log):
+    translation = make(history=SchemaHistory(tables={("shop", "t"): log.known(columns="id")}))
+    _, old, drop, new, create, _ = await translation.of(log.gtid(), log.query("CREATE OR REPLACE TABLE t (a INT)"))
+    assert [[c.name for c in definition.table.columns] for definition in (old, new)] == [["id"], ["a"]]
+    assert (drop.action, drop.table) == (Action.DROP, old.table.fingerprint)
+    assert (create.action, create.table) == (Action.CREATE, new.table.fingerprint)
+
+
 async def test_definitions_in_a_captured_schema_are_emitted_even_if_no_captured_table_changes(make, log):
     translation = make()
     begin, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))

@@ -23,10 +23,11 @@ class Ddl:
     """A statement that may define tables or schemas."""
 
     statement: Statement
-    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE, all known tables of
-    #: the database
+    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE and CREATE OR
+    #: REPLACE DATABASE, all known tables of the database
     tables: tuple[TableName, ...]
-    #: the changes to publish: one for each captured table, none for a CREATE TABLE that fills its table from a query
+    #: the changes to publish: one for each captured table, two for a replaced one, none for a CREATE TABLE that fills
+    #: its table from a query
     captured: tuple[TableChange, ...]
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool
@@ -109,7 +110,7 @@ class StatementReader:
             log.warning(LogEvent.STATEMENT_SKIPPED, text, table=full_name(*table), position=position)
 
     def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
-        """Return a DROP of each known table of a schema: the changes that DROP DATABASE makes."""
+        """Return a DROP of each known table of a schema, which DROP DATABASE drops."""
         return [TableChange(Action.DROP, table, text_of(event)) for table in self._tracker.tables_in(schema)]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
@@ -133,6 +134,7 @@ class StatementReader:
     ) -> tuple[TableChange, ...]:
         """Return the first change of each captured table; a RENAME that swaps tables names some of them twice.
 
+        CREATE OR REPLACE drops the tables that exist, even if it fails afterwards.
         For a CREATE TABLE that fills a captured table from a query, reports a doubt and returns nothing.
         """
         captured: dict[TableName, TableChange] = {}
@@ -143,7 +145,16 @@ class StatementReader:
             [table] = captured
             self._on_doubt(doubts.create_from_query(event, table))
             return ()
+        if statement.replaces:
+            drops = [_drop(table) for table in captured if self._tracker.existing(table)]
+            creates = [change for change in captured.values() if change.action is Action.CREATE]
+            return (*drops, *([] if event.error_code else creates))
         return tuple(captured.values())
+
+
+def _drop(table: TableName) -> TableChange:
+    schema, name = (part.replace("`", "``") for part in table)
+    return TableChange(Action.DROP, table, f"DROP TABLE `{schema}`.`{name}` /* CREATE OR REPLACE */")
 
 
 def text_of(event: binlog.Query) -> str:

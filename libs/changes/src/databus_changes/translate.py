@@ -208,7 +208,7 @@ class Translator:
             self._opening = event
             return
         if words[:1] == [b"ROLLBACK"]:
-            self._require_no_changes(event, doubts.rollback)
+            self._require_no_rows(event, doubts.rollback)
         is_end = words in ([b"COMMIT"], [b"ROLLBACK"])
         if not is_end:
             await self._ddl(event, out)
@@ -235,7 +235,8 @@ class Translator:
                 out.append(definition)
 
     def _table_change(self, change: TableChange, before: Table | None, event: binlog.Query, out: list[Event]) -> None:
-        table = self._tracker.last_known(change.table)
+        is_drop = change.action is Action.DROP
+        table = before if is_drop and before is not None else self._tracker.last_known(change.table)
         if table is None:
             self._report(doubts.undescribed_table(event, change.table))
             return
@@ -276,7 +277,7 @@ class Translator:
     def _xa_prepare(self, event: binlog.XaPrepare, out: list[Event]) -> None:
         """End an XA transaction. Unless it is committed in one phase, a later event decides its outcome."""
         if not event.one_phase:
-            self._require_no_changes(event, doubts.xa_prepare)
+            self._require_no_rows(event, doubts.xa_prepare)
         self._end(event, None, out)
 
     def _end(self, event: BinlogEvent, xid: int | None, out: list[Event]) -> None:
@@ -302,11 +303,14 @@ class Translator:
             self._report(doubts.unfinished_transaction(event, self._changed))
         self._reset()
 
-    def _require_no_changes(
+    def _require_no_rows(
         self, event: BinlogEvent, make_doubt: Callable[[BinlogEvent, Iterable[TableName]], Doubt]
     ) -> None:
-        """If the open transaction has captured changes, report a doubt: the event does not show their outcome."""
-        if self._begun and not self._abandoned:
+        """If the open transaction has captured rows, report a doubt: the event does not show their outcome.
+
+        A ROLLBACK does not undo DDL: MariaDB logs one after the DROP of a CREATE OR REPLACE TABLE … SELECT that failed.
+        """
+        if self._begun and self._row and not self._abandoned:
             self._report(make_doubt(event, self._changed))
 
     def _report(self, doubt: Doubt) -> None:

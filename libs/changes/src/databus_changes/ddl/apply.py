@@ -102,6 +102,8 @@ class _Grammar:
         if tokens.take("DATABASE") or tokens.take("SCHEMA"):
             if_not_exists = tokens.take("IF", "NOT", "EXISTS")
             name = tokens.name()
+            if replaces:
+                self._drop_tables(name)
             if not (if_not_exists and name in self._charsets):
                 self.changes.charsets[name] = self._schema_charset() or self._dialect.charset
         elif tokens.take("TABLE"):
@@ -174,7 +176,7 @@ class _Grammar:
             tokens.take("IF", "EXISTS")
             schema = tokens.name()
             self.changes.charsets[schema] = None
-            self.changes.tables.update({name: None for name in self._known if name[0] == schema})
+            self._drop_tables(schema)
         elif tokens.take("TABLE") or tokens.take("TABLES"):
             tokens.take("IF", "EXISTS")
             while True:
@@ -189,6 +191,9 @@ class _Grammar:
             draft = self._draft(name)
             draft.drop_index(index)
             self._keep(name, draft)
+
+    def _drop_tables(self, schema: str) -> None:
+        self.changes.tables.update({name: None for name in self._known if name[0] == schema})
 
     def _rename(self) -> None:
         tokens = self._tokens

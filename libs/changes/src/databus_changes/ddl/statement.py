@@ -49,9 +49,11 @@ class Statement:
     changes: tuple[TableChange, ...] = ()
     #: whether its text says that the tables in `changes` are temporary; such tables have no rows in the binlog
     temporary: bool = False
+    #: whether it is CREATE OR REPLACE, which drops an existing table or schema first
+    replaces: bool = False
     #: whether it creates a table and fills it from a query
     has_query: bool = False
-    #: schema that it drops, with all tables
+    #: schema that it drops, with all tables; CREATE OR REPLACE DATABASE creates it anew
     dropped_schema: str | None = None
     #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
@@ -79,7 +81,7 @@ def parse_statement(query: str, schema: str) -> Statement:
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:
         index += 1
-    kind = keywords[index]
+    kind, replaces = keywords[index], keywords[1:3] == ["OR", "REPLACE"]
     if verb in _ACTIONS and (kind in {"TABLE", "TABLES"} or verb == "TRUNCATE"):
         index += kind in {"TABLE", "TABLES"}
         return Statement(
@@ -87,11 +89,12 @@ def parse_statement(query: str, schema: str) -> Statement:
             tokens=tokens,
             changes=tuple(_changes(_ACTIONS[verb], query, schema, _tables(verb, tokens, index))),
             temporary="TEMPORARY" in keywords[1:index],
+            replaces=replaces,
             has_query=verb == "CREATE" and _has_query(keywords[index:]),
         )
-    if verb == "DROP" and kind in {"DATABASE", "SCHEMA"}:
+    if (verb == "DROP" or replaces) and kind in {"DATABASE", "SCHEMA"}:
         name = tokens[_past_condition(keywords, index + 1) :][:1]
-        return Statement(schema=schema, tokens=tokens, dropped_schema=name[0].text if name else None)
+        return Statement(schema=schema, tokens=tokens, replaces=replaces, dropped_schema=name[0].text if name else None)
     if verb in _ROWLESS or _is_administration(keywords):
         return Statement(schema=schema, tokens=tokens)
     return Statement(
