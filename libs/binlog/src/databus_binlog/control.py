@@ -34,6 +34,8 @@ _TOO_MANY_NAMES = 254  # in place of the number of schema names, if there are to
 _STATUS_SIZES = {
     0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 21: 1, 128: 3, 129: 8,
 }  # fmt: skip
+_SQL_MODE, _CHARSETS = 1, 4  # codes; CHARSETS: collations u16 of client, connection and server
+_XID, _XID_MARIADB = 17, 129  # of a DDL statement
 
 
 def format_description(head: EventHead, event: bytes) -> tuple[FormatDescription, Flavor]:
@@ -179,16 +181,19 @@ def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[
     thread_id, _, schema_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)
     error_code, status_size = cursor.uint(2), cursor.uint(2)
     cursor.take(fixed - 13)
-    client, xid = _status(cursor.take(status_size))
+    status = _status(cursor.take(status_size))
     schema = cursor.take(schema_size + 1)[:-1].decode("utf-8", "replace")
     statement = body[cursor.at :] if text is None else text
-    if client is not None:
-        charset = collations.get(client, f"collation {client}")
+    server_charset = ""
+    if (logged := status.get(_CHARSETS)) is not None:
+        charset = collations.get(logged & 0xFFFF, f"collation {logged & 0xFFFF}")
+        server_charset = collations.get(logged >> 32, "")
         try:
             statement = charsets.statement(statement, charset)
         except LookupError as error:
             raise UnsupportedColumn(f"statement at {head[2]}:{head[3]} can't be read: {error}") from error
-    return Query(*head, schema, statement, thread_id, error_code, xid)
+    xid = status.get(_XID, status.get(_XID_MARIADB))
+    return Query(*head, schema, statement, thread_id, error_code, xid, server_charset, status.get(_SQL_MODE, 0))
 
 
 def text_start(body: bytes, fixed: int) -> int:
@@ -196,18 +201,14 @@ def text_start(body: bytes, fixed: int) -> int:
     return fixed + int.from_bytes(body[11:13], "little") + body[8] + 1
 
 
-def _status(data: bytes) -> tuple[int | None, int | None]:
-    """Return the client's collation and the XID of DDL from the status variables. Stop at an unknown code."""
-    client = xid = None
+def _status(data: bytes) -> dict[int, int]:
+    """Return the status variables that have a fixed size, by code. Stop at an unknown code."""
+    values: dict[int, int] = {}
     cursor = Cursor(data)
     while cursor:
         match cursor.uint(1):
             case code if code in _STATUS_SIZES:
-                value = cursor.uint(_STATUS_SIZES[code])
-                if code == 4:  # CHARSET: of client, connection and server
-                    client = value & 0xFFFF
-                elif code in {17, 129}:  # DDL_LOGGED_WITH_XID, MariaDB's XID
-                    xid = value
+                values[code] = cursor.uint(_STATUS_SIZES[code])
             case 2:  # CATALOG
                 cursor.take(cursor.uint(1) + 1)
             case 5 | 6:  # TIME_ZONE, CATALOG_NZ
@@ -224,4 +225,4 @@ def _status(data: bytes) -> tuple[int | None, int | None]:
                 cursor.take(8 if cursor.uint(1) & 12 else 0)
             case _:
                 break
-    return client, xid
+    return values

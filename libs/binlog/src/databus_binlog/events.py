@@ -60,13 +60,18 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):
-    """A statement as text: BEGIN, COMMIT, SAVEPOINT, XA statements, DDL, or DML in statement format."""
+    """A statement as text: BEGIN, COMMIT, SAVEPOINT, XA statements, DDL, or DML in statement format.
+
+    For BEGIN, the variables of the session have their defaults.
+    """
 
     schema: str
     query: bytes  #: UTF-8, with invalid bytes (those of binary literals) as they are
     thread_id: int
     error_code: int
     xid: int | None  #: XID that newer servers log for a DDL statement; None for all others
+    server_charset: str = ""  #: variable character_set_server; "" if it is not known
+    sql_mode: int = 0  #: bits of the variable sql_mode; 0 if it is not logged
 
 
 class Xid(Event, frozen=True, array_like=True, gc=False, tag=5):

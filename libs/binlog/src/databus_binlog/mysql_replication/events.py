@@ -115,7 +115,11 @@ class Converter:
                 " choose the engine native"
             )
         schema, xid = event.schema.decode("utf-8", "replace"), getattr(event, "ddl_xid", getattr(event, "xid", None))
-        return Query(*self.gate.head, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
+        query = Query(*self.gate.head, schema, event.query.encode(), event.slave_proxy_id, event.error_code, xid)
+        if event.query == "BEGIN":
+            return query
+        server_charset = self.gate.charset(getattr(event, "collation_server", None)) or ""
+        return msgspec.structs.replace(query, server_charset=server_charset, sql_mode=getattr(event, "sql_mode", 0))
 
     def _table_map(self, event: Any) -> None:
         table = self.gate.table

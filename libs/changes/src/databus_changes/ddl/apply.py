@@ -7,12 +7,13 @@ and others, and returns such statements as text or refuses them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from databus.errors import CannotApply
 from databus.events import Table, full_name
+from databus_changes.charsets import charset_name
 from databus_changes.ddl.alter_table import alter_table
 from databus_changes.ddl.charset_clause import CharsetClause
 from databus_changes.ddl.create_table import create_table
@@ -56,7 +57,9 @@ class _Grammar:
         self._schema = statement.schema
         self._known = tables
         self._charsets = charsets
-        self._dialect = dialect
+        # The character set of a new schema is the session's, which may differ from the server's.
+        charset = charset_name(statement.server_charset) or dialect.charset
+        self._dialect = replace(dialect, charset=charset)
         self.changes = SchemaChanges()
 
     def read(self) -> None:

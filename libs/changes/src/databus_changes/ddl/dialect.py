@@ -26,7 +26,7 @@ class Dialect:
     integer_widths: bool
     #: whether a TIMESTAMP column with neither NULL nor NOT NULL may be NULL (explicit_defaults_for_timestamp)
     explicit_timestamps: bool = True
-    #: character set of a schema that is created without one
+    #: character set of a schema that is created without one, by a session that does not set another one
     charset: str = "utf8mb4"
     #: whether names of tables are not case-sensitive (lower_case_table_names)
     folds_names: bool = False

@@ -6,6 +6,7 @@ would fail at a clause that it does not know.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from databus.events import Action
@@ -45,6 +46,8 @@ class Statement:
     #: default schema: that of names without a schema
     schema: str
     tokens: Sequence[Token]
+    #: its session's character_set_server, which a schema gets by default; "" if it is not known
+    server_charset: str = ""
     #: one for each table that it creates, alters, drops or truncates, two for a rename: old name, then new name
     changes: tuple[TableChange, ...] = ()
     #: whether its text says that the tables in `changes` are temporary; such tables have no rows in the binlog
@@ -69,14 +72,18 @@ class Statement:
         return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
 
 
-def parse_statement(query: str, schema: str) -> Statement:
-    """Classify a statement. Raises UnreadableStatement for text that cannot be split into tokens."""
+def parse_statement(query: str, schema: str, *, server_charset: str = "") -> Statement:
+    """Classify a statement; the arguments after its text are its session's, as in `Statement`.
+
+    Raises UnreadableStatement for text that cannot be split into tokens.
+    """
     # Importing sqlglot takes a sixth of the reader's start-up time, so it waits for the first statement.
     from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
 
     tokens = tokenize(query)
+    classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset)
     if not tokens:
-        return Statement(schema=schema, tokens=tokens)
+        return classified()
     keywords = _keywords(tokens)
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:
@@ -84,9 +91,7 @@ def parse_statement(query: str, schema: str) -> Statement:
     kind, replaces = keywords[index], keywords[1:3] == ["OR", "REPLACE"]
     if verb in _ACTIONS and (kind in {"TABLE", "TABLES"} or verb == "TRUNCATE"):
         index += kind in {"TABLE", "TABLES"}
-        return Statement(
-            schema=schema,
-            tokens=tokens,
+        return classified(
             changes=tuple(_changes(_ACTIONS[verb], query, schema, _tables(verb, tokens, index))),
             temporary="TEMPORARY" in keywords[1:index],
             replaces=replaces,
@@ -94,12 +99,10 @@ def parse_statement(query: str, schema: str) -> Statement:
         )
     if (verb == "DROP" or replaces) and kind in {"DATABASE", "SCHEMA"}:
         name = tokens[_past_condition(keywords, index + 1) :][:1]
-        return Statement(schema=schema, tokens=tokens, replaces=replaces, dropped_schema=name[0].text if name else None)
+        return classified(replaces=replaces, dropped_schema=name[0].text if name else None)
     if verb in _ROWLESS or _is_administration(keywords):
-        return Statement(schema=schema, tokens=tokens)
-    return Statement(
-        schema=schema,
-        tokens=tokens,
+        return classified()
+    return classified(
         changes_rows=True,
         targets=changed_tables(tokens, schema),
         schemas=frozenset({schema} | {a.text for a, b in pairwise(tokens) if b.keyword == "."}),
