@@ -49,6 +49,10 @@ STATEMENTS = [
     "CREATE TABLE serials (id SERIAL, a INT UNIQUE, b INT UNIQUE KEY COMMENT 'b', PRIMARY KEY (b, a))",
     "CREATE TABLE keyed (id INT KEY, b VARCHAR(99), c INT, KEY k (b(10), c DESC), UNIQUE KEY u (c), INDEX (c, id),"
     " UNIQUE (b), CONSTRAINT uc UNIQUE (c, b), FULLTEXT KEY ft (b), CONSTRAINT ck CHECK (c > 1), CHECK (id <> c))",
+    "CREATE TABLE last_wins (a INT, b INT AUTO_INCREMENT NULL UNIQUE)",
+    "CREATE TABLE last_wins2 (a INT, b INT NULL AUTO_INCREMENT UNIQUE)",
+    "CREATE TABLE last_wins3 (a INT, b BIGINT SERIAL DEFAULT VALUE NULL)",
+    "ALTER TABLE last_wins MODIFY b BIGINT AUTO_INCREMENT, ADD c INT",
     "CREATE TABLE btree (a INT, b INT AUTO_INCREMENT, PRIMARY KEY USING BTREE (b, a), KEY x USING BTREE (a))",
     "CREATE TABLE parent (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY)",
     "CREATE TABLE child (id INT PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE, q INT,"
@@ -137,6 +141,7 @@ STATEMENTS = [
 #: statements for one kind of server
 ONLY: dict[Kind, list[str]] = {
     "mariadb": [
+        "CREATE TABLE last_wins4 (a INT, b INT AUTO_INCREMENT NULL PRIMARY KEY)",
         "CREATE TABLE m1 (a INET6, b UUID, c INET4 DEFAULT '1.2.3.4', d VARCHAR(90) COMPRESSED, e TEXT COMPRESSED,"
         " f INT DEFAULT uuid_short(), g INT AS (a IS NULL) PERSISTENT, h YEAR(2),"
         " i CHAR(3) CHARACTER SET utf8mb4 COLLATE uca1400_ai_ci)",
@@ -152,6 +157,7 @@ ONLY: dict[Kind, list[str]] = {
         "ALTER ONLINE TABLE hinted NOWAIT ADD d INT",
     ],
     "mysql": [
+        "CREATE TABLE serial_null (id SERIAL NULL)",
         "CREATE TABLE m1 (a INT NOT NULL, v VECTOR(3), p POINT NOT NULL SRID 4326, k INT, KEY f ((a + 1)),"
         " KEY h (k) INVISIBLE, c INT COLUMN_FORMAT DYNAMIC STORAGE DISK, x INT CHECK (x > 1)"
         " NOT ENFORCED, PRIMARY KEY (a))",

@@ -204,6 +204,17 @@ def test_t9_a_statement_with_any_bytes_in_a_literal_is_decoded(wire, decode, cha
 # --- rows
 
 
+def test_rows_that_lack_only_a_hidden_column_are_complete(wire, decode):
+    def hide(table):
+        return msgspec.structs.replace(table, columns=table.columns[:1], hidden=1)
+
+    table = wire.table("03 08", extra="0101 80", columns=2)
+    for present, hidden in (("01", ""), ("03", "0807060504030201")):
+        row = bytes.fromhex(f"070000000000 0100 0200 02 {present} 00 2a000000 {hidden}")
+        [rows] = decode(table, wire.event(30, row), describe=hide)
+        assert (rows.complete, rows.images()) == (True, [[b"42"]])
+
+
 def test_mariadbs_compressed_statements_and_rows_are_inflated(wire, decode):
     [query] = decode(
         "b8df006ba5090300008a0000002b02000000000800000000000000030000230000000000010100000000000000000603737464042d00"

@@ -100,7 +100,7 @@ class Rows(Event, frozen=True, array_like=True, gc=False, tag=8):
     table_id: int  #: number of the table in the log, which changes when the server opens the table again
     action: Action
     count: int  #: number of row images; an update has two per row: before, after
-    complete: bool  #: no column is absent from any image (binlog_row_image=FULL)
+    complete: bool  #: no column, except hidden ones, is absent from any image (binlog_row_image=FULL)
     statement_end: bool  #: these are the last rows of the statement
     #: msgpack array of row images, each an array of the columns' values: `bin` (the text), nil (NULL) or false (ABSENT)
     rows: msgspec.Raw

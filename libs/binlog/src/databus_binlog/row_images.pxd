@@ -8,6 +8,7 @@ from libc.stdint cimport uint8_t, uint32_t
 
 cdef struct Image:
     const uint8_t* present  # bitmap of the columns in the image, NULL if it has all of them
+    bint complete  # it has all columns except, maybe, hidden ones
     uint32_t null_bytes  # bytes of the bitmap of NULLs, which has a bit for each column that is present
     bint partial  # an after image of PARTIAL_UPDATE_ROWS: a JSON value may be logged as diffs from the before image
 
@@ -28,7 +29,7 @@ cdef struct RowImages:
 
 
 cdef Fault write_images(RowImages* rows, const uint8_t* p, const uint8_t* end, Buffer* out) except Fault.RAISED
-cdef void set_present(Image* image, const uint8_t* bitmap, uint32_t columns) noexcept nogil
+cdef void set_present(Image* image, const uint8_t* bitmap, uint32_t visible, uint32_t hidden) noexcept nogil
 
 
 cdef inline bint bit(const uint8_t* bitmap, uint32_t index) noexcept nogil:

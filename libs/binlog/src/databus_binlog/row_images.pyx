@@ -168,12 +168,15 @@ cdef Fault write_text(
     return Fault.NO_MEMORY if fault == Fault.NONE and room(out, after) == NULL else fault
 
 
-cdef void set_present(Image* image, const uint8_t* bitmap, uint32_t columns) noexcept nogil:
+cdef void set_present(Image* image, const uint8_t* bitmap, uint32_t visible, uint32_t hidden) noexcept nogil:
     """Set which of the table's columns an image has."""
     cdef uint32_t i, present = 0
-    for i in range(columns):
+    for i in range(visible):
+        present += bit(bitmap, i)
+    image.complete = present == visible
+    for i in range(visible, visible + hidden):
         present += bit(bitmap, i)
     image.present = bitmap
-    if present == columns:
+    if present == visible + hidden:
         image.present = NULL
     image.null_bytes = (present + 7) // 8

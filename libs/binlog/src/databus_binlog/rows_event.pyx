@@ -178,7 +178,7 @@ cdef class RowsDecoder:
         o = put_uint(o, number)
         o = put_str(o, PyBytes_AS_STRING(ACTIONS[rows_action(kind)]), 6)
         count_at = o - to.out.data  # the number of images is only known after they are written
-        o = put_bool(put_bool(o + 5, rows.images[0].present == NULL and rows.images[1].present == NULL), statement_end)
+        o = put_bool(put_bool(o + 5, rows.images[0].complete and rows.images[rows.sides - 1].complete), statement_end)
         images_at = o - to.out.data
         to.out.size = images_at + 5
         fault = write_images(&rows, p, end, &to.out)
@@ -223,7 +223,7 @@ cdef class RowsDecoder:
         rows.json_columns, rows.json, rows.scratch = plan.json_columns, &self.json, &self.scratch
         rows.sides = 2 if rows_action(kind) == UPDATE else 1
         for i in range(rows.sides):
-            set_present(&rows.images[i], p + i * bitmap, columns)
+            set_present(&rows.images[i], p + i * bitmap, plan.count, plan.hidden)
         if kind == PARTIAL_UPDATE_ROWS:
             rows.images[1].partial = True
             self.json.size = 0

@@ -4,7 +4,8 @@ Each case is a `Doubt`, which the translation passes to a callback. The reader's
 error. If a callback returns, the translation leaves out only what is in doubt, and continues.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn, TypeAlias
@@ -125,16 +126,21 @@ def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
+#: names that MySQL gives to the hidden columns of functional indexes: in early releases, a hash of the index's name
+_FUNCTIONAL_INDEX = re.compile(r"!hidden!.+|[0-9a-f]{32}")
 _NAME_COLUMNS = "set binlog_row_metadata=FULL on the server (and in sessions that set it themselves)"
 
 
-def incomplete_row_image(event: BinlogEvent, table: TableName) -> Doubt:
-    """Columns are absent from the rows of `event`."""
-    text = (
-        f"rows of {full_name(*table)} at {_position(event)} lack columns: set binlog_row_image=FULL on the server "
-        f"(and in sessions that set it themselves); {START_OVER}"
-    )
-    return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table])
+def incomplete_row_image(event: BinlogEvent, table: TableName, columns: Sequence[str]) -> Doubt:
+    """These columns are absent from the rows of `event`."""
+    advice = "set binlog_row_image=FULL on the server (and in sessions that set it themselves)"
+    if all(map(_FUNCTIONAL_INDEX.fullmatch, columns)):
+        advice = (
+            "this looks like a hidden column of a functional index, which early releases of MySQL 8.0 describe but do "
+            "not log: upgrade the server, or drop the index"
+        )
+    text = f"rows of {full_name(*table)} at {_position(event)} lack columns ({', '.join(columns)}): {advice}"
+    return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, f"{text}; {START_OVER}", [table])
 
 
 def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:

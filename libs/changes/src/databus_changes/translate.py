@@ -31,8 +31,8 @@ from databus.events import (
     TableDefinition,
 )
 from databus.progress import Progress
+from databus_binlog import ABSENT, Flavor, TableMap
 from databus_binlog import Event as BinlogEvent
-from databus_binlog import Flavor, TableMap
 from databus_binlog import events as binlog
 from databus_changes import doubts
 from databus_changes.ddl.statement import TableChange
@@ -168,7 +168,9 @@ class Translator:
 
     def _rows(self, event: binlog.Rows, table: Table, out: list[Event]) -> None:
         if not event.complete and self._in_transaction and not self._abandoned:
-            self._report(doubts.incomplete_row_image(event, _name(table)))
+            absent = {index for image in event.images() for index, value in enumerate(image) if value is ABSENT}
+            columns = [table.columns[index].name for index in sorted(absent)]
+            self._report(doubts.incomplete_row_image(event, _name(table), columns))
             return
         if self._begin_rows(event, table, out):
             action, fingerprint = _ACTIONS[event.action], table.fingerprint

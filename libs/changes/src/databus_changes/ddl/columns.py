@@ -99,9 +99,9 @@ def _value_attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
     elif tokens.take("NULL"):
         column.nullable = True
     elif tokens.take("AUTO_INCREMENT"):
-        column.auto_increment = True
+        column.auto_increment, column.nullable = True, False  # until a later NULL
     elif tokens.take("SERIAL", "DEFAULT", "VALUE"):
-        column.auto_increment = column.unique = True
+        column.auto_increment, column.unique, column.nullable = True, True, False
     elif tokens.take("DEFAULT") or tokens.take("ON", "UPDATE"):
         _skip_value(tokens)
     elif tokens.take("GENERATED", "ALWAYS", "AS") or tokens.take("AS"):

@@ -78,7 +78,7 @@ class ColumnDefinition:
         return charset
 
     def _nullable(self, kind: str, dialect: Dialect) -> bool:
-        if self.primary or self.auto_increment:
+        if self.primary:
             return False
         if self.nullable is None:
             return kind != "timestamp" or dialect.explicit_timestamps
