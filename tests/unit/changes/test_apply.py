@@ -80,6 +80,12 @@ def test_an_unknown_default_character_set_is_not_guessed() -> None:
     assert applied("CREATE TABLE u (a INT)", charsets={}).tables.keys() == {("shop", "u")}
 
 
+def test_a_schema_has_by_default_the_character_set_of_the_session_that_creates_it() -> None:
+    for create in ("CREATE DATABASE club", "SET STATEMENT character_set_server = latin1 FOR CREATE DATABASE club"):
+        statement = parse_statement(create, "shop", server_charset="latin1")
+        assert apply_ddl(statement, TABLES, {}, MARIADB).charsets == {"club": "latin1"}
+
+
 def test_an_error_message_does_not_contain_literals() -> None:
     with pytest.raises(CannotApply) as refused:
         applied("ALTER TABLE t ADD c INT DEFAULT 'x' 'secret'")

@@ -61,6 +61,8 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
         ("TRUNCATE TABLE club.member", ["truncate club.member"]),
         ("truncate club.guest", NOTHING),
         ("create table", NOTHING),
+        ("set statement a = (select 1 for update), b = 'for' for alter table t add x int", ["alter shop.t"]),
+        ("set statement a = 1 for analyze table t", NOTHING),
         # renames, which are published for each captured name, old or new
         ("rename table a to club.b, club.d to if", ["alter shop.a", "alter shop.if"]),
         ("RENAME TABLE a TO _a, _b TO a", ["alter shop.a", "alter shop._a", "alter shop._b"]),
@@ -99,7 +101,8 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
                 "REPLACE INTO t VALUES (1)",
                 "with a as (select 1) delete from t", "load data infile 'x' into table t", "call p()", "select f()",
                 "(select f())", "do f()", "handler t open", "set statement max_statement_time=1 for delete from t",
-                "set @a = f()", "analyze update t set a=1", "import table from 'x'", "mystery t", "\"t\"",
+                "set @a = f()", "set statement a = 1 for", "analyze update t set a=1", "import table from 'x'",
+                "mystery t", "\"t\"",
                 "create table t as select 1", "create table t (a int) select 1", "create or replace table t (select 1)",
                 "create table t table u", "create table t (a int) values (1)", "create table t values row(1)",
                 "create table t ignore with a as (select 1) select * from a",

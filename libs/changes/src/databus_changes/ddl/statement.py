@@ -85,6 +85,8 @@ def parse_statement(query: str, schema: str, *, server_charset: str = "") -> Sta
     if not tokens:
         return classified()
     keywords = _keywords(tokens)
+    if prefix := _prefix(keywords):
+        return parse_statement(query[tokens[prefix].start :], schema, server_charset=server_charset)
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:
         index += 1
@@ -114,11 +116,18 @@ def _keywords(tokens: Sequence[Token]) -> list[str]:
     return [*(token.keyword for token in tokens), ""]
 
 
-def _is_administration(keywords: list[str]) -> bool:
-    """Return whether a statement is SET PASSWORD, SET DEFAULT ROLE or ANALYZE TABLE.
+def _prefix(keywords: list[str]) -> int:
+    """Return the number of tokens in MariaDB's `SET STATEMENT variable = value, … FOR`, if a statement follows it."""
+    depth = 0
+    for index, keyword in enumerate(keywords[:-2] if keywords[:2] == ["SET", "STATEMENT"] else []):
+        depth += (keyword == "(") - (keyword == ")")
+        if keyword == "FOR" and not depth:
+            return index + 1
+    return 0
 
-    MariaDB's SET STATEMENT … FOR and ANALYZE UPDATE may change rows.
-    """
+
+def _is_administration(keywords: list[str]) -> bool:
+    """Return whether a statement is SET PASSWORD, SET DEFAULT ROLE or ANALYZE TABLE. ANALYZE UPDATE may change rows."""
     if keywords[0] == "SET":
         return keywords[1] in {"PASSWORD", "DEFAULT"}
     return keywords[0] == "ANALYZE" and bool({"TABLE", "TABLES"} & set(keywords[1:3]))
