@@ -40,11 +40,16 @@ STATEMENTS = [
     "CREATE TABLE blobs (a TINYBLOB, b BLOB, c MEDIUMBLOB, d LONGBLOB, e TINYTEXT, f TEXT, g MEDIUMTEXT, h LONGTEXT,"
     " i BLOB(200), j BLOB(70000), k TEXT(60), l TEXT(70), m TEXT(20000) CHARACTER SET latin1, n TEXT(20000000), o LONG,"
     " p LONG VARCHAR, q LONG VARBINARY, r BINARY, s BINARY(16), t VARBINARY(300), u LONGTEXT CHARACTER SET binary,"
-    " v BLOB(255), w BLOB(256), x TEXT(63), y TEXT(64))",
+    " v BLOB(255), w BLOB(256), x TEXT(63), y TEXT(64), z TEXT(4294967295), zz BLOB(4294967295))",
     "CREATE TABLE shapes (a GEOMETRY, b POINT, c LINESTRING NOT NULL, d POLYGON, e MULTIPOINT, f MULTILINESTRING,"
     " g MULTIPOLYGON, h GEOMETRYCOLLECTION, j JSON)",
     "CREATE TABLE labels (a ENUM('x','y'), b SET('a','b c','d''e') NOT NULL, c ENUM('ä','ß ') CHARACTER SET latin1,"
     r" d ENUM('a\'b', 'c\\d', \"e\") DEFAULT 'c\\d', e ENUM ( 'n\nl' ) COLLATE utf8mb4_bin)".replace(r"\"", '"'),
+    """CREATE TABLE quotes (a ENUM("a''b", 'c""d', "e""f", 'g''h', 'i\\\\j'))""",
+    "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+    r"""CREATE TABLE backslashes (a ENUM('a\', '\n', "b\") COMMENT 'C:\', b INT /*! COMMENT 'C:\' */ COMMENT "\")""",
+    r"ALTER TABLE backslashes ADD c INT COMMENT 'C:\', ADD d SET('it''s', '\')",
+    "SET sql_mode = DEFAULT",
     # keys
     "CREATE TABLE serials (id SERIAL, a INT UNIQUE, b INT UNIQUE KEY COMMENT 'b', PRIMARY KEY (b, a))",
     "CREATE TABLE keyed (id INT KEY, b VARCHAR(99), c INT, KEY k (b(10), c DESC), UNIQUE KEY u (c), INDEX (c, id),"
@@ -65,6 +70,9 @@ STATEMENTS = [
     # character sets of tables and schemas
     "CREATE TABLE latin (a CHAR(3), b VARCHAR(3) CHARACTER SET utf8mb4, c TEXT) CHARSET latin1",
     "CREATE TABLE collated (a CHAR(3), b ENUM('a')) ENGINE=InnoDB COLLATE = latin1_bin COMMENT 'charset utf8'",
+    "CREATE TABLE part (a CHAR(3)) ENGINE=MyISAM CHARSET latin1",
+    "CREATE TABLE whole (a CHAR(3)) ENGINE=MERGE UNION=(part) CHARSET latin1",
+    "ALTER TABLE whole UNION=(part), COMMENT 'x'",
     "CREATE TABLE several (a CHAR(3)) DEFAULT CHARACTER SET = utf8mb3 AUTO_INCREMENT 7 ROW_FORMAT=DYNAMIC",
     "ALTER DATABASE CHARACTER SET latin2",
     "CREATE TABLE of_schema (a CHAR(3), b SET('ő'))",
@@ -157,7 +165,7 @@ ONLY: dict[Kind, list[str]] = {
         "ALTER ONLINE TABLE hinted NOWAIT ADD d INT",
     ],
     "mysql": [
-        "CREATE TABLE serial_null (id SERIAL NULL)",
+        "CREATE TABLE serial_null (id SERIAL NULL, a INT NOT SECONDARY, b INT NOT SECONDARY NOT NULL)",
         "CREATE TABLE m1 (a INT NOT NULL, v VECTOR(3), p POINT NOT NULL SRID 4326, k INT, KEY f ((a + 1)),"
         " KEY h (k) INVISIBLE, c INT COLUMN_FORMAT DYNAMIC STORAGE DISK, x INT CHECK (x > 1)"
         " NOT ENFORCED, PRIMARY KEY (a))",
@@ -274,7 +282,8 @@ async def execute_and_apply(
             if event.schema != schema:
                 continue
             try:
-                changes = apply_ddl(parse_statement(event.query.decode(), schema), tables, charsets, dialect)
+                parsed = parse_statement(event.query.decode(), schema, sql_mode=event.sql_mode)
+                changes = apply_ddl(parsed, tables, charsets, dialect)
             except CannotApply as error:
                 refused.append((statement, error))
                 tables = expected

@@ -201,6 +201,17 @@ def test_t9_a_statement_with_any_bytes_in_a_literal_is_decoded(wire, decode, cha
     assert query.query.startswith(f"INSERT INTO {name} VALUES".encode())
 
 
+@pytest.mark.parametrize("statement", [b"BEGIN", b"DROP TABLE t"])
+def test_a_statement_in_a_schema_with_a_damaged_name_is_corrupt(wire, decode, statement):
+    def logged(schema):
+        return wire.event(2, bytes(8) + bytes([len(schema)]) + bytes(4) + schema + b"\0" + statement)
+
+    [query] = decode(logged("größe".encode()))
+    assert (query.schema, query.query) == ("größe", statement)
+    with pytest.raises(CorruptEvent, match=r"QUERY"):
+        list(decode(logged(b"gr\xf6\xdfe")))
+
+
 # --- rows
 
 

@@ -182,7 +182,7 @@ def query(head: EventHead, body: bytes, text: bytes | None, collations: Mapping[
     error_code, status_size = cursor.uint(2), cursor.uint(2)
     cursor.take(fixed - 13)
     status = _status(cursor.take(status_size))
-    schema = cursor.take(schema_size + 1)[:-1].decode("utf-8", "replace")
+    schema = cursor.take(schema_size + 1)[:-1].decode()
     statement = body[cursor.at :] if text is None else text
     server_charset = ""
     if (logged := status.get(_CHARSETS)) is not None:

@@ -118,7 +118,7 @@ cdef class Decoder(EventWriter):
             raise CorruptEvent(f"{self.file or 'the input'} is not a binlog file: it is shorter than the magic number")
         if self.pending or self.rows.in_parts:
             raise CorruptEvent(
-                f"{self.file} ends inside the event at {self.offset}; the file is truncated, or the server still"
+                f"{self.file or 'the input'} ends inside the event at {self.offset}; the file is truncated, or the server still"
                 " writes to it"
             )
 
@@ -237,7 +237,7 @@ cdef class Decoder(EventWriter):
         if kind == INCIDENT:
             raise control.incident(self.position(), body)
         if kind == START_ENCRYPTION and self.from_file:
-            raise UnknownEvent(f"{self.file} is encrypted from {self.where()} on; read it through the server")
+            raise UnknownEvent(f"{self.file or 'the input'} is encrypted from {self.where()} on; read it through the server")
         if kind not in SKIPPED and not flags & IGNORABLE:
             raise UnknownEvent(
                 f"event type {kind} ({name_of(kind)}) at {self.where()} can't be decoded by this version, and must not"

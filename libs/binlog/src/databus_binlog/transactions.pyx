@@ -8,7 +8,7 @@ from libc.string cimport memcmp, memcpy
 
 from databus_binlog.event_types import EventType as E
 
-cdef int GTID = E.GTID, GTID_MARIADB = E.GTID_MARIADB, XID = E.XID
+cdef int GTID = E.GTID, GTID_MARIADB = E.GTID_MARIADB, XID = E.XID, QUERY = E.QUERY
 
 cdef enum Tag:  # of the classes in events.py
     GTID_TAG = 3
@@ -109,9 +109,18 @@ cdef bint is_begin(const uint8_t* body, const uint8_t* end) noexcept nogil:
 
 cdef int write_begin(EventWriter to, const uint8_t* body) except -1:
     """Read thread u32, seconds u32, schema length u8, error u16, status length u16, status, schema, NUL, BEGIN."""
-    cdef size_t schema = body[8]
-    cdef char* o = to.begin(QUERY_TAG, 5, schema + 32)
-    o = put_str(o, <const char*> body + 13 + le(body + 11, 2), schema)
+    cdef size_t size = body[8], i
+    cdef const char* schema = <const char*> body + 13 + le(body + 11, 2)
+    cdef char* o
+    for i in range(size):
+        if schema[i] & 0x80:
+            try:
+                schema[:size].decode()
+            except UnicodeDecodeError as error:
+                raise to.corrupt(QUERY, error) from error
+            break
+    o = to.begin(QUERY_TAG, 5, size + 32)
+    o = put_str(o, schema, size)
     o = put_bin(o, 5)
     memcpy(o, b"BEGIN", 5)
     o = put_uint(put_uint(o + 5, le(body, 4)), le(body + 9, 2))

@@ -179,10 +179,7 @@ def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:
     """The text of a statement cannot be split into tokens."""
-    text = (
-        f"the statement at {_position(event)} cannot be read as SQL (does its session set NO_BACKSLASH_ESCAPES?) and "
-        f"may concern captured tables: {START_OVER}"
-    )
+    text = f"the statement at {_position(event)} cannot be read as SQL and may concern captured tables: {START_OVER}"
     return _doubt(Reason.UNREADABLE_STATEMENT, event, text)
 
 

@@ -3,24 +3,27 @@
 import re
 
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPES = {quote: re.compile(rf"{quote}{quote}|\\(.)", re.DOTALL) for quote in "'\""}
 _CONTROL = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a", "t": "\t"}
 _BACKSPACE = {"b": "\b"}
 
 
 def labels(column_type: str) -> tuple[str, ...]:
     """Return the labels of an ENUM or SET from its COLUMN_TYPE."""
-    return tuple(_ESCAPE.sub(_unescape, label) for label in _LABEL.findall(column_type))
+    return tuple(_ESCAPES["'"].sub(_unescape, label) for label in _LABEL.findall(column_type))
 
 
-def unescaped(literal: str) -> str:
-    """Return the text of a string literal, which is given with its quotes."""
+def unescaped(literal: str, *, backslash: bool = True) -> str:
+    """Return the text of a string literal, which is given with its quotes; `backslash`: whether it escapes."""
     quote, text = literal[0], literal[1:-1]
-    return _ESCAPE.sub(_unescape_literal, text.replace(quote * 2, quote) if quote == '"' else text)
+    if not backslash:
+        return text.replace(quote * 2, quote)
+    return _ESCAPES[quote].sub(_unescape_literal, text)
 
 
 def _unescape(match: re.Match[str]) -> str:
-    return "'" if match[0] == "''" else _CONTROL.get(match[1], match[1])
+    escaped = match[1]
+    return match[0][0] if escaped is None else _CONTROL.get(escaped, escaped)
 
 
 def _unescape_literal(match: re.Match[str]) -> str:

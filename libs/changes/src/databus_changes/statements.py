@@ -57,7 +57,9 @@ class StatementReader:
         that names a captured schema, but certainly changes only tables that are not captured, is logged and counted.
         """
         try:
-            statement = parse_statement(text_of(event), event.schema, server_charset=event.server_charset)
+            statement = parse_statement(
+                text_of(event), event.schema, server_charset=event.server_charset, sql_mode=event.sql_mode
+            )
         except UnreadableStatement:
             self._unreadable(event)
             return None

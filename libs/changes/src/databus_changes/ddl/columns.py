@@ -135,7 +135,7 @@ def _column_option(tokens: TokenReader, column: ColumnDefinition) -> bool:
     elif tokens.next in {"CONSTRAINT", "CHECK"}:
         skip_check(tokens)
     else:
-        return tokens.take("VISIBLE")
+        return tokens.take("VISIBLE") or tokens.take("NOT", "SECONDARY")
     return True
 
 

@@ -36,6 +36,9 @@ def _read_options(tokens: TokenReader) -> CharsetClause:
             raise CannotApply("it creates a system-versioned table")
         if tokens.next in _QUERY:
             raise CannotApply("it fills the table from a query")
-        if not tokens.take("START", "TRANSACTION"):
+        if tokens.take("UNION"):
+            tokens.take("=")
+            tokens.skip()  # tables, in parentheses
+        elif not tokens.take("START", "TRANSACTION"):
             tokens.skip()
     return clause

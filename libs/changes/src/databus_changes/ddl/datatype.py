@@ -75,7 +75,8 @@ def data_type(kind: str, arguments: tuple[int, ...], charset: str, dialect: Dial
         kind = {"char": "binary", "varchar": "varbinary"}.get(kind) or _blob(kind)
     if kind in {"text", "blob"} and arguments and arguments[0]:
         size = arguments[0] * (character_width(charset) if kind == "text" else 1)
-        return next(names[kind == "text"] for limit, names in _BLOBS.items() if size <= limit)
+        names = next((names for limit, names in _BLOBS.items() if size <= limit), _BLOBS[max(_BLOBS)])
+        return names[kind == "text"]
     return kind
 
 

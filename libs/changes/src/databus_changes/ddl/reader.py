@@ -98,7 +98,7 @@ class TokenReader:
         if token is None or not token.is_string:
             raise self.unexpected()
         self._index += 1
-        return unescaped(token.raw)
+        return unescaped(token.raw, backslash=token.backslash)
 
     def number(self) -> int:
         """Read an unsigned integer."""

@@ -7,7 +7,7 @@ would fail at a clause that it does not know.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from databus.events import Action
 from databus_changes.ddl.token import Token
@@ -27,6 +27,8 @@ _ROWLESS = {"BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"
 _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"}
 #: words that may stand between the verb and TABLE
 _MODIFIERS = {"ONLINE", "OFFLINE", "IGNORE", "OR", "REPLACE", "TEMPORARY"}
+#: first words of a query in parentheses
+_QUERY = {"SELECT", "TABLE", "VALUES", "WITH", "("}
 
 
 @dataclass(frozen=True)
@@ -72,21 +74,22 @@ class Statement:
         return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
 
 
-def parse_statement(query: str, schema: str, *, server_charset: str = "") -> Statement:
-    """Classify a statement; the arguments after its text are its session's, as in `Statement`.
+def parse_statement(query: str, schema: str, *, server_charset: str = "", sql_mode: int = 0) -> Statement:
+    """Classify a statement; the arguments after its text are those of its session (see `databus_binlog.Query`).
 
     Raises UnreadableStatement for text that cannot be split into tokens.
     """
     # Importing sqlglot takes a sixth of the reader's start-up time, so it waits for the first statement.
     from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
 
-    tokens = tokenize(query)
+    tokens = tokenize(query, sql_mode)
     classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset)
     if not tokens:
         return classified()
     keywords = _keywords(tokens)
     if prefix := _prefix(keywords):
-        return parse_statement(query[tokens[prefix].start :], schema, server_charset=server_charset)
+        text = query[tokens[prefix].start :]
+        return parse_statement(text, schema, server_charset=server_charset, sql_mode=sql_mode)
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:
         index += 1
@@ -134,7 +137,16 @@ def _is_administration(keywords: list[str]) -> bool:
 
 
 def _has_query(keywords: list[str]) -> bool:
-    """Return whether CREATE TABLE has a SELECT, TABLE or VALUES; a partition's VALUES are followed by IN or LESS."""
+    """Return whether CREATE TABLE, from its condition or name on, has a SELECT, TABLE or VALUES after its columns.
+
+    A partition's VALUES are followed by IN or LESS.
+    """
+    start = _past_condition(keywords, 0)
+    start += 3 if keywords[start + 1 : start + 2] == ["."] else 1
+    if keywords[start : start + 1] == ["("] and keywords[start + 1] not in _QUERY:
+        depths = accumulate((keyword == "(") - (keyword == ")") for keyword in keywords[start:])
+        start += next((index for index, depth in enumerate(depths) if not depth), 0)
+    keywords = keywords[start:]
     values = any(a == "VALUES" and b in {"(", "ROW"} for a, b in pairwise(keywords))
     return values or "SELECT" in keywords or "TABLE" in keywords
 

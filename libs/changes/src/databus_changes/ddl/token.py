@@ -19,6 +19,8 @@ class Token(NamedTuple):
     raw: str
     #: offset in the statement
     start: int
+    #: whether a backslash in a literal is an escape character
+    backslash: bool = True
 
     @property
     def text(self) -> str:

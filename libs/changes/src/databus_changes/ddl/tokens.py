@@ -1,4 +1,4 @@
-"""Splits a statement into tokens, as the server does for sessions without NO_BACKSLASH_ESCAPES."""
+"""Splits a statement into tokens, as the server does with the session's sql_mode."""
 
 import re
 from collections.abc import Iterator
@@ -11,11 +11,18 @@ from sqlglot.tokens import TokenType
 
 from databus_changes.ddl.token import Token, UnreadableStatement
 
-# Atomic groups, not possessive quantifiers: Python 3.11.2 (Debian 12) matches the latter wrongly inside groups.
-_QUOTED = r"""'(?>(?:[^'\\]|\\.|'')*)'|"(?>(?:[^"\\]|\\.|"")*)"|`[^`]*`"""
+_NO_BACKSLASH_ESCAPES = 1 << 20  # of sql_mode
 _COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
-_EXECUTED = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{_QUOTED}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
-_UNWRAP = re.compile(f"{_QUOTED}|{_COMMENT}|{_EXECUTED}", re.DOTALL)
+
+
+def _executed_comments(string: str) -> re.Pattern[str]:
+    """Return the pattern of quoted text and comments; `string` is that of one character in a string, for {0} quotes."""
+    # Atomic groups, not possessive quantifiers: Python 3.11.2 (Debian 12) matches the latter wrongly inside groups.
+    quoted = "|".join(f"{quote}(?>(?:{string.format(quote)}|{quote}{quote})*){quote}" for quote in "'\"") + "|`[^`]*`"
+    executed = rf"(?P<open>/\*M?!(?:\d{{5,6}})?)(?P<text>(?>(?:{quoted}|{_COMMENT}|(?!\*/).)+))(?P<close>\*/)"
+    return re.compile(f"{quoted}|{_COMMENT}|{executed}", re.DOTALL)
+
+
 _LITERALS = {TokenType.STRING, TokenType.HEX_STRING, TokenType.BIT_STRING, TokenType.NATIONAL_STRING}
 _WORD_START = re.compile(r"[\w$]")
 _WORD = re.compile(r"\S+")
@@ -25,24 +32,37 @@ class _Tokenizer(MySQL.Tokenizer):
     COMMANDS: ClassVar[set[TokenType]] = set()  # otherwise all text after REPLACE, RENAME or CALL would be one token
 
 
-def tokenize(statement: str) -> list[Token]:
+class _TokenizerWithoutBackslash(_Tokenizer):
+    STRING_ESCAPES: ClassVar[list[str]] = ["'", '"']
+
+
+#: whether a backslash is an escape character → how to split a statement
+_TOKENIZERS = {
+    True: (_executed_comments(r"[^{0}\\]|\\."), _Tokenizer),
+    False: (_executed_comments("[^{0}]"), _TokenizerWithoutBackslash),
+}
+
+
+def tokenize(statement: str, sql_mode: int = 0) -> list[Token]:
     """Split a statement, and drop semicolons at its end. Raises UnreadableStatement."""
-    text = _UNWRAP.sub(_unwrapped, statement)
+    backslash = not sql_mode & _NO_BACKSLASH_ESCAPES
+    pattern, tokenizer = _TOKENIZERS[backslash]
+    text = pattern.sub(_unwrapped, statement)
     try:
-        found = _Tokenizer(dialect="mysql").tokenize(text)
+        found = tokenizer(dialect="mysql").tokenize(text)
     except TokenError as error:
         raise UnreadableStatement from error
-    tokens = [token for joined in found for token in _split(joined, text)]
+    tokens = [token for joined in found for token in _split(joined, text, backslash=backslash)]
     while tokens and tokens[-1].keyword == ";":
         tokens.pop()
     return tokens
 
 
-def _split(joined: sqlglot.Token, text: str) -> Iterator[Token]:
+def _split(joined: sqlglot.Token, text: str, *, backslash: bool) -> Iterator[Token]:
     """Yield a token of sqlglot, split into words if sqlglot joined several (PRIMARY KEY, DOUBLE PRECISION)."""
     raw = text[joined.start : joined.end + 1]
     if raw[0] == "`" or joined.token_type in _LITERALS:
-        yield Token("?", raw, joined.start)
+        yield Token("?", raw, joined.start, backslash)
     elif _WORD_START.match(raw):
         for word in _WORD.finditer(raw):
             yield Token(word[0].upper(), word[0], joined.start + word.start())
