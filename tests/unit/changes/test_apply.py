@@ -104,6 +104,10 @@ def test_table_names_are_not_case_sensitive_on_a_server_that_folds_them() -> Non
     (table,) = applied("ALTER TABLE SHOP.T ADD C INT", dialect=folding).tables.values()
     assert table is not None
     assert [column.name for column in table.columns] == ["a", "b", "C"]
+    dropped = applied("DROP DATABASE Shop", dialect=folding)
+    assert (dropped.tables, dropped.charsets) == ({("shop", "t"): None}, {"shop": None})
+    for statement in ("CREATE DATABASE Club CHARSET latin1", "ALTER DATABASE CLUB CHARSET latin1"):
+        assert applied(statement, dialect=folding).charsets == {"club": "latin1"}
 
 
 def test_with_explicit_defaults_for_timestamp_off_a_timestamp_without_null_is_not_null() -> None:

@@ -21,8 +21,8 @@ NOTHING: list[str] = []
 STOP = StatementFormat
 
 
-def no_tables() -> TableTracker:
-    dialect = Dialect(flavor="mysql", integer_widths=False)
+def no_tables(*, folds_names: bool = False) -> TableTracker:
+    dialect = Dialect(flavor="mysql", integer_widths=False, folds_names=folds_names)
     return TableTracker(SchemaHistory(), dialect, lookup=None, tracks=SOURCE.captures_some)
 
 
@@ -309,6 +309,37 @@ async def test_dropping_a_schema_drops_its_captured_tables() -> None:
     drops = published(statements, logged("DROP DATABASE IF EXISTS `shop`", ""))
     assert drops == ["drop shop.t", "drop shop.u"]
     assert published(statements, logged("DROP DATABASE club", "")) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("query", "outcome"),
+    [
+        ("ALTER TABLE SHOP.T ADD a INT", ["alter shop.t"]),
+        ("CREATE TABLE T (a INT)", ["create shop.t"]),
+        ("RENAME TABLE Club.Member TO Club.Old", ["alter club.member"]),
+        ("DROP TABLE Audit", NOTHING),
+        ("DELETE FROM Shop.T", STOP),
+        ("DELETE FROM t", STOP),
+    ],
+)
+def test_names_are_folded_as_on_the_server(query: str, outcome: list[str] | type[Exception]) -> None:
+    statements = StatementReader(SOURCE, no_tables(folds_names=True), stop)
+    if isinstance(outcome, list):
+        assert published(statements, logged(query, "SHOP")) == outcome
+    else:
+        with pytest.raises(outcome):
+            statements.read(logged(query, "SHOP"))
+
+
+async def test_dropping_a_schema_whose_name_is_folded_drops_its_tables() -> None:
+    tracker = no_tables(folds_names=True)
+    statements = StatementReader(SOURCE, tracker, stop)
+    for query in ("CREATE DATABASE Shop", "CREATE TABLE SHOP.T (a INT)", "DROP DATABASE SHOP"):
+        ddl = statements.read(logged(query, "Shop"))
+        assert ddl is not None
+        await tracker.apply(ddl.statement, ddl.tables, as_written=True)
+    assert [f"{change.action} {'.'.join(change.table)}" for change in ddl.captured] == ["drop shop.t"]
+    assert tracker.tables_in("shop") == []
 
 
 UNREADABLE = r"CREATE TABLE x (p VARCHAR(9) DEFAULT 'C:\')"

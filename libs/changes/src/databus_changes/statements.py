@@ -63,6 +63,8 @@ class StatementReader:
         except UnreadableStatement:
             self._unreadable(event)
             return None
+        if self._tracker.folds_names:
+            statement = statement.folded()
         if statement.changes_rows:
             self._dml(statement, event)
             return None

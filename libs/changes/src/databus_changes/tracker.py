@@ -114,6 +114,11 @@ class TableTracker:
 
     # --- statements -----------------------------------------------------------------------------------------------
 
+    @property
+    def folds_names(self) -> bool:
+        """Whether the server folds the names of schemas and tables to lower case."""
+        return self._dialect.folds_names
+
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
         """Apply a statement to the tables it names, and return the changed definitions.
 

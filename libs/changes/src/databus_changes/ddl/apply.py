@@ -54,7 +54,7 @@ class _Grammar:
         self, statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
     ) -> None:
         self._tokens = TokenReader(statement.tokens)
-        self._schema = statement.schema
+        self._schema = dialect.schema(statement.schema)
         self._known = tables
         self._charsets = charsets
         # The character set of a new schema is the session's, which may differ from the server's.
@@ -104,7 +104,7 @@ class _Grammar:
         replaces = tokens.take("OR", "REPLACE")
         if tokens.take("DATABASE") or tokens.take("SCHEMA"):
             if_not_exists = tokens.take("IF", "NOT", "EXISTS")
-            name = tokens.name()
+            name = self._dialect.schema(tokens.name())
             if replaces:
                 self._drop_tables(name)
             if not (if_not_exists and name in self._charsets):
@@ -152,7 +152,7 @@ class _Grammar:
         tokens = self._tokens
         if tokens.take("DATABASE") or tokens.take("SCHEMA"):
             named = tokens.next not in {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE"}
-            schema = tokens.name() if named else self._schema
+            schema = self._dialect.schema(tokens.name()) if named else self._schema
             if charset := self._schema_charset():
                 self.changes.charsets[schema] = charset
             return
@@ -177,7 +177,7 @@ class _Grammar:
         tokens = self._tokens
         if tokens.take("DATABASE") or tokens.take("SCHEMA"):
             tokens.take("IF", "EXISTS")
-            schema = tokens.name()
+            schema = self._dialect.schema(tokens.name())
             self.changes.charsets[schema] = None
             self._drop_tables(schema)
         elif tokens.take("TABLE") or tokens.take("TABLES"):

@@ -31,6 +31,10 @@ class Dialect:
     #: whether names of tables are not case-sensitive (lower_case_table_names)
     folds_names: bool = False
 
+    def schema(self, name: str) -> str:
+        """Return a schema's name in the form in which names are compared, as in `name`."""
+        return name.lower() if self.folds_names else name
+
     def name(self, schema: str, table: str) -> TableName:
         """Return a table's name in the form in which names are compared: in lower case if case does not matter."""
         return (schema.lower(), table.lower()) if self.folds_names else (schema, table)

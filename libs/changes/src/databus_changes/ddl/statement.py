@@ -5,9 +5,10 @@ would fail at a clause that it does not know.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
+from typing import Self
 
 from databus.events import Action
 from databus_changes.ddl.token import Token
@@ -67,6 +68,17 @@ class Statement:
     #: the default schema, and all other schemas that it may name
     schemas: frozenset[str] = frozenset()
 
+    def folded(self) -> Self:
+        """Return the statement with the names of schemas and tables in lower case, for servers that fold names."""
+        return replace(
+            self,
+            schema=self.schema.lower(),
+            changes=tuple(replace(change, table=_lower(change.table)) for change in self.changes),
+            dropped_schema=self.dropped_schema and self.dropped_schema.lower(),
+            target=self.target and _lower(self.target),
+            schemas=frozenset(schema.lower() for schema in self.schemas),
+        )
+
     @property
     def steps(self) -> list[tuple[TableChange, ...]]:
         """The changes one by one; the two of a rename are one step."""
@@ -112,6 +124,10 @@ def parse_statement(query: str, schema: str, *, server_charset: str = "", sql_mo
         targets=changed_tables(tokens, schema),
         schemas=frozenset({schema} | {a.text for a, b in pairwise(tokens) if b.keyword == "."}),
     )
+
+
+def _lower(name: TableName) -> TableName:
+    return name[0].lower(), name[1].lower()
 
 
 def _keywords(tokens: Sequence[Token]) -> list[str]:
