@@ -117,6 +117,31 @@ def test_with_explicit_defaults_for_timestamp_off_a_timestamp_without_null_is_no
     assert [column.nullable for column in table.columns] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("statement", "indexes"),
+    [
+        ("ALTER TABLE i DROP INDEX BY_A", {}),
+        ("ALTER TABLE i RENAME INDEX BY_A TO x", {"x": ("a",)}),
+        ("ALTER TABLE i ADD INDEX IF NOT EXISTS BY_A (b)", {"By_a": ("a",)}),
+        ("CREATE INDEX IF NOT EXISTS BY_A ON i (b)", {"By_a": ("a",)}),
+        ("CREATE OR REPLACE INDEX BY_A ON i (b)", {"BY_A": ("b",)}),
+        ("DROP INDEX by_a ON i", {}),
+        (
+            "ALTER TABLE i ADD KEY B_2 (b), ADD KEY (b), ADD KEY (b)",
+            {"By_a": ("a",), "B_2": ("b",), "b": ("b",), "b_3": ("b",)},
+        ),
+        ("CREATE VECTOR INDEX v ON i (b)", {"By_a": ("a",), "v": ("b",)}),
+        ("ALTER TABLE i ADD VECTOR INDEX v (b) M=6 DISTANCE=cosine", {"By_a": ("a",), "v": ("b",)}),
+        ("ALTER TABLE i ADD vector INT, ALTER COLUMN IF EXISTS z SET DEFAULT 5", {"By_a": ("a",)}),
+    ],
+)
+def test_indexes_are_found_by_name_in_any_case(statement: str, indexes: dict[str, tuple[str, ...]]) -> None:
+    tables = applied("CREATE TABLE i (a INT, b INT, KEY By_a (a))").tables
+    (table,) = apply_ddl(parse_statement(statement, "shop"), tables, {}, MARIADB).tables.values()
+    assert table is not None
+    assert {index.name: index.columns for index in table.indexes} == indexes
+
+
 def test_dropping_a_schema_drops_its_known_tables() -> None:
     changes = applied("DROP DATABASE IF EXISTS shop")
     assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": None})

@@ -156,7 +156,7 @@ class _Actions:
             tokens.skip_item()
             return
         tokens.take("COLUMN")
-        tokens.take("IF", "EXISTS")
+        if_exists = tokens.take("IF", "EXISTS")
         name = tokens.name()
         if tokens.take("SET", "VISIBLE"):
             self._draft.set_visible(name, visible=True)
@@ -164,8 +164,10 @@ class _Actions:
         if tokens.take("SET", "INVISIBLE"):
             self._draft.set_visible(name, visible=False)
             return
-        if not (tokens.take("SET", "DEFAULT") or tokens.take("DROP", "DEFAULT")) or not self._draft.has_column(name):
+        if not (tokens.take("SET", "DEFAULT") or tokens.take("DROP", "DEFAULT")):
             raise tokens.unexpected()
+        if not if_exists and not self._draft.has_column(name):
+            raise CannotApply("it names a column that is not known")
         tokens.skip_item()
 
     def _options(self) -> None:

@@ -112,7 +112,7 @@ class _Grammar:
         elif tokens.take("TABLE"):
             self._create_table(replaces=replaces)
         else:
-            self._create_index()
+            self._create_index(replaces=replaces)
 
     def _create_table(self, *, replaces: bool) -> None:
         tokens = self._tokens
@@ -131,10 +131,10 @@ class _Grammar:
         else:
             self._keep(name, create_table(tokens, self._charsets.get(name[0], ""), self._dialect))
 
-    def _create_index(self) -> None:
+    def _create_index(self, *, replaces: bool) -> None:
         tokens = self._tokens
         unique = tokens.take("UNIQUE")
-        _ = tokens.take("FULLTEXT") or tokens.take("SPATIAL")
+        _ = tokens.take("FULLTEXT") or tokens.take("SPATIAL") or tokens.take("VECTOR")
         if not tokens.take("INDEX"):
             return
         tokens.take("IF", "NOT", "EXISTS")
@@ -144,6 +144,8 @@ class _Grammar:
         tokens.expect("ON")
         name = self._name()
         draft = self._draft(name)
+        if replaces:
+            draft.drop_index(index)
         columns, has_prefix = tokens.key_columns()
         draft.add_key(index, columns, unique=unique and not has_prefix, if_not_exists=True)
         self._keep(name, draft)

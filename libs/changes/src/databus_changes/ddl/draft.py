@@ -15,7 +15,7 @@ _PRIMARY = "PRIMARY"
 class TableDraft:
     """Collects the actions of one statement on one table; `table` applies them in the order that servers use.
 
-    Indexes are identified by name; the primary key is the one called PRIMARY. Column names are not case-sensitive.
+    Indexes are identified by name; the primary key is the one called PRIMARY. Names are not case-sensitive.
     The order of indexes matters, because without a primary key the server uses the first fitting unique index.
     """
 

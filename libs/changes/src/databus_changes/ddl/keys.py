@@ -9,6 +9,9 @@ _STARTERS = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPA
 
 def read_key(tokens: TokenReader, draft: TableDraft) -> bool:
     """Read a key into `draft`, or skip a constraint; return False if neither comes next."""
+    if tokens.take("VECTOR", "INDEX") or tokens.take("VECTOR", "KEY"):  # VECTOR may also be a column's name
+        _read_index(tokens, draft, "")
+        return True
     if tokens.next not in _STARTERS:
         return False
     symbol = ""
