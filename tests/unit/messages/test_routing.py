@@ -144,6 +144,14 @@ def test_a_year_in_a_condition_is_compared_as_four_digits() -> None:
     assert year_0.rows([[b"0000"], [b"2024"]]) == [[b"0000"]]
 
 
+def test_a_decimal_in_a_condition_may_have_all_digits_of_its_column() -> None:
+    column = Column(name="d", type="decimal", raw_type="decimal(65,20)")
+    table = Table(schema="shop", name="t", columns=(column,), primary_key=())
+    number = "9" * 45 + "." + "8" * 19
+    found = Filter(rule(where=[{"column": "d", "equals": number}]), table, b"")
+    assert found.rows([[f"{number}0".encode()]])
+
+
 def test_null_is_not_equal_to_any_value() -> None:
     row: Row = [b"1", None, *ROW[2:]]
     assert not orders_filter(where=[{"column": "email", "in": ["x"]}]).rows([row])

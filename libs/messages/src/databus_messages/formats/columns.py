@@ -18,11 +18,20 @@ BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 LABELLED = frozenset({"enum", "set"})
 TEMPORAL = frozenset({"date", "time", "datetime", "timestamp"})
+
+
+def _inet6(value: bytes) -> str:
+    """Print an IPv6 address as MariaDB does, which also shortens a single group of zeros."""
+    text = socket.inet_ntop(socket.AF_INET6, value)
+    before, zero, after = f":{text}:".partition(":0:")
+    return text if "::" in text or not zero else f"{before[1:]}::{after[:-1]}"
+
+
 #: MariaDB's types UUID and INET, whose canonical text is raw bytes → the function that prints them as the server does
 UUID_AND_INET: Mapping[str, Callable[[bytes], str]] = {
     "uuid": lambda value: str(UUID(bytes=value)),
     "inet4": lambda value: socket.inet_ntop(socket.AF_INET, value),
-    "inet6": lambda value: socket.inet_ntop(socket.AF_INET6, value),
+    "inet6": _inet6,
 }
 SPATIAL = frozenset({
     "geometry", "point", "linestring", "polygon", "geometrycollection", "geomcollection", "multipoint",

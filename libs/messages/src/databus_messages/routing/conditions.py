@@ -1,7 +1,7 @@
 """Selects the rows that a rule publishes, by conditions on the canonical text of values (docs/reference/values.md)."""
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import TypeAlias
 
 from databus.errors import InvalidSettings
@@ -15,6 +15,8 @@ RowTest: TypeAlias = Callable[[Row], bool]
 
 #: stands for a label that the column does not have; equals no value, because the text of ENUM and SET is digits
 _UNKNOWN_LABEL = b"-"
+#: most digits of a DECIMAL
+_DECIMAL_DIGITS = 65
 
 
 def conditions(where: Sequence[Condition], table: Table) -> RowTest:
@@ -61,7 +63,7 @@ def _decimal(column: Column, value: Value) -> bytes:
     """
     scale = (*type_arguments(column), 0, 0)[1]
     number = Decimal(value)
-    exact = number.quantize(Decimal(1).scaleb(-scale))
+    exact = number.quantize(Decimal(1).scaleb(-scale), context=Context(prec=_DECIMAL_DIGITS))
     if exact != number:
         raise ValueError
     return f"{exact:f}".encode()
