@@ -87,6 +87,8 @@ STATEMENTS = [
     " PARTITION p1 VALUES LESS THAN MAXVALUE COMMENT 'x')",
     "CREATE /*!50000 TABLE */ hinted (a INT /*!50000 UNSIGNED */ NOT NULL, -- first\n b INT # second\n)",
     "/*!40000 ALTER TABLE hinted DISABLE KEYS */",
+    "CREATE TABLE executed (a INT /*! NOT NULL */, b INT /*!50000 NOT NULL */, c INT /*M! NOT NULL */,"
+    " d INT /*!80000 NOT NULL */, e INT /*!100100 NOT NULL */, f INT /*M!100100 NOT NULL */)",
     "create table `select` (`from` int, `a``b` char(1), `ü` int, `1a` int, 2b int, status int, name char(1))",
     # adding and dropping
     "ALTER TABLE latin ADD d CHAR(2)",
@@ -282,7 +284,7 @@ async def execute_and_apply(
             if event.schema != schema:
                 continue
             try:
-                parsed = parse_statement(event.query.decode(), schema, sql_mode=event.sql_mode)
+                parsed = parse_statement(event.query.decode(), schema, sql_mode=event.sql_mode, flavor=dialect.flavor)
                 changes = apply_ddl(parsed, tables, charsets, dialect)
             except CannotApply as error:
                 refused.append((statement, error))

@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 from databus.errors import FatalError, StatementFormat
 from databus.kafka_history import SchemaHistory
 from databus.settings import Source
+from databus_binlog import Flavor
 from databus_binlog.events import Query
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
@@ -21,8 +22,8 @@ NOTHING: list[str] = []
 STOP = StatementFormat
 
 
-def no_tables(*, folds_names: bool = False) -> TableTracker:
-    dialect = Dialect(flavor="mysql", integer_widths=False, folds_names=folds_names)
+def no_tables(*, flavor: Flavor = "mysql", folds_names: bool = False) -> TableTracker:
+    dialect = Dialect(flavor=flavor, integer_widths=False, folds_names=folds_names)
     return TableTracker(SchemaHistory(), dialect, lookup=None, tracks=SOURCE.captures_some)
 
 
@@ -91,14 +92,14 @@ def logged(query: str, schema: str = "shop", thread: int = 1) -> Query:
                 "alter user u", "drop user u", "grant select on shop.* to u", "revoke all on shop.t from u",
                 "set password for u = 'x'", "set default role r to u", "flush tables shop.t", "analyze table t",
                 "analyze local table t", "optimize table t", "repair table t", "check table t", "",
-                "# Dummy event replacing event type 160", "/* nothing */",
+                "# Dummy event replacing event type 160", "/* nothing */", "/*M! INSERT INTO t VALUES (1) */",
             )
         ],
         # statements that may change rows
         *[
             (statement, STOP)
             for statement in (
-                "insert into t values (1)", "INSERT INTO \"t\" values (1)", "/*M! INSERT INTO t VALUES (1) */",
+                "insert into t values (1)", "INSERT INTO \"t\" values (1)", "/*! INSERT INTO t VALUES (1) */",
                 "/*!50000 insert */ into t values ('*/')", "update t set a=1", "delete from t",
                 "REPLACE INTO t VALUES (1)",
                 "with a as (select 1) delete from t", "load data infile 'x' into table t", "call p()", "select f()",
@@ -357,6 +358,12 @@ def test_text_that_cannot_be_read_stops_the_reader_only_if_it_may_concern_a_capt
 def test_the_sessions_sql_mode_shows_whether_a_backslash_escapes(statements: StatementReader) -> None:
     event = msgspec.structs.replace(logged(UNREADABLE), sql_mode=1 << 20)
     assert published(statements, event) == ["create shop.x"]
+
+
+def test_only_mariadb_executes_its_own_comments() -> None:
+    create = logged("/*M! CREATE TABLE t (a INT) */")
+    assert published(StatementReader(SOURCE, no_tables(flavor="mariadb"), stop), create) == ["create shop.t"]
+    assert published(StatementReader(SOURCE, no_tables(), stop), create) == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,16 @@ class StatementReader:
         """
         try:
             statement = parse_statement(
-                text_of(event), event.schema, server_charset=event.server_charset, sql_mode=event.sql_mode
+                text_of(event),
+                event.schema,
+                server_charset=event.server_charset,
+                sql_mode=event.sql_mode,
+                flavor=self._tracker.dialect.flavor,
             )
         except UnreadableStatement:
             self._unreadable(event)
             return None
-        if self._tracker.folds_names:
+        if self._tracker.dialect.folds_names:
             statement = statement.folded()
         if statement.changes_rows:
             self._dml(statement, event)

@@ -41,7 +41,7 @@ class TableTracker:
     ) -> None:
         self._tables = dict(history.tables)
         self._charsets = dict(history.charsets)
-        self._dialect = dialect
+        self.dialect = dialect
         self._lookup = lookup
         self._tracks = tracks
         #: fingerprint of a table map → its table; a table's entries are removed when its definition is replaced
@@ -114,11 +114,6 @@ class TableTracker:
 
     # --- statements -----------------------------------------------------------------------------------------------
 
-    @property
-    def folds_names(self) -> bool:
-        """Whether the server folds the names of schemas and tables to lower case."""
-        return self._dialect.folds_names
-
     async def apply(self, statement: Statement, tables: Iterable[TableName], *, as_written: bool) -> list[Definition]:
         """Apply a statement to the tables it names, and return the changed definitions.
 
@@ -126,11 +121,11 @@ class TableTracker:
         applied (see `CannotApply`) or was not executed as written. information_schema may be ahead of the binlog: the
         next rows of a table show whether its definition fits.
         """
-        named = [self._dialect.name(*name) for name in tables]
+        named = [self.dialect.name(*name) for name in tables]
         if not as_written:
             return await self._look_up(named, "it failed half way, or some of its tables are temporary")
         try:
-            changes = apply_ddl(statement, self._tables, self._charsets, self._dialect)
+            changes = apply_ddl(statement, self._tables, self._charsets, self.dialect)
         except CannotApply as reason:
             return await self._look_up(named, str(reason))
         missing = [name for name in named if name not in self._tables and name not in changes.tables]
@@ -160,14 +155,14 @@ class TableTracker:
 
     def existing(self, name: TableName) -> Table | None:
         """Return a table; None if it is not known, or was dropped or renamed."""
-        return self._tables.get(self._dialect.name(*name))
+        return self._tables.get(self.dialect.name(*name))
 
     def last_known(self, name: TableName) -> Table | None:
         """Return a table as it is, or as it was before it was dropped or renamed.
 
         For a table that is not known, returns one without columns, or None if there is no server to query.
         """
-        key = self._dialect.name(*name)
+        key = self.dialect.name(*name)
         table = self._tables.get(key) or self._dropped.get(key)
         if table is None and self._lookup is not None:
             return Table(schema=name[0], name=name[1], columns=())

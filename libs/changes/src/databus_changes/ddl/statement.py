@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Self
 
 from databus.events import Action
+from databus_binlog.gtid import Flavor
 from databus_changes.ddl.token import Token
 from databus_changes.dml import changed_tables
 from databus_changes.tables import TableName
@@ -86,22 +87,24 @@ class Statement:
         return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
 
 
-def parse_statement(query: str, schema: str, *, server_charset: str = "", sql_mode: int = 0) -> Statement:
-    """Classify a statement; the arguments after its text are those of its session (see `databus_binlog.Query`).
+def parse_statement(
+    query: str, schema: str, *, server_charset: str = "", sql_mode: int = 0, flavor: Flavor = "mysql"
+) -> Statement:
+    """Classify a statement of a server of this flavor; the other arguments are as in `databus_binlog.Query`.
 
     Raises UnreadableStatement for text that cannot be split into tokens.
     """
     # Importing sqlglot takes a sixth of the reader's start-up time, so it waits for the first statement.
     from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
 
-    tokens = tokenize(query, sql_mode)
+    tokens = tokenize(query, sql_mode, flavor)
     classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset)
     if not tokens:
         return classified()
     keywords = _keywords(tokens)
     if prefix := _prefix(keywords):
         text = query[tokens[prefix].start :]
-        return parse_statement(text, schema, server_charset=server_charset, sql_mode=sql_mode)
+        return parse_statement(text, schema, server_charset=server_charset, sql_mode=sql_mode, flavor=flavor)
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:
         index += 1

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
 from sqlglot import tokens as sqlglot
@@ -9,6 +10,7 @@ from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType
 
+from databus_binlog.gtid import Flavor
 from databus_changes.ddl.token import Token, UnreadableStatement
 
 _NO_BACKSLASH_ESCAPES = 1 << 20  # of sql_mode
@@ -43,11 +45,11 @@ _TOKENIZERS = {
 }
 
 
-def tokenize(statement: str, sql_mode: int = 0) -> list[Token]:
+def tokenize(statement: str, sql_mode: int = 0, flavor: Flavor = "mysql") -> list[Token]:
     """Split a statement, and drop semicolons at its end. Raises UnreadableStatement."""
     backslash = not sql_mode & _NO_BACKSLASH_ESCAPES
     pattern, tokenizer = _TOKENIZERS[backslash]
-    text = pattern.sub(_unwrapped, statement)
+    text = pattern.sub(partial(_unwrapped, flavor), statement)
     try:
         found = tokenizer(dialect="mysql").tokenize(text)
     except TokenError as error:
@@ -70,11 +72,12 @@ def _split(joined: sqlglot.Token, text: str, *, backslash: bool) -> Iterator[Tok
         yield Token(joined.text.upper(), raw, joined.start)
 
 
-def _unwrapped(found: re.Match[str]) -> str:
+def _unwrapped(flavor: Flavor, found: re.Match[str]) -> str:
     """Replace the marks of `/*! … */`, `/*!40005 … */` and MariaDB's `/*M! … */` by spaces.
 
-    A server executes the text between these marks.
+    A server executes the text between these marks. A comment for a later release is logged as `/* … */`;
+    to MySQL, `/*M! … */` is such a comment as it is.
     """
-    if not found["open"]:
+    if not found["open"] or (flavor == "mysql" and found["open"].startswith("/*M!")):
         return found[0]
     return " " * len(found["open"]) + found["text"] + " " * len(found["close"])
