@@ -91,7 +91,7 @@ async def test_a_key_is_assumed_to_be_the_primary_key_until_information_schema_f
         assert (await tracker.learn(log.table())).primary_key == (0,)
     assert [record.getMessage() for record in caplog.records] == [
         "the key (id) of shop.t is used as its primary key, but may be a unique key: the binlog does not show this, "
-        "and the table was altered before information_schema could be read"
+        "and information_schema does not list the table as it was in these rows"
     ]
     [altered] = await apply("ALTER TABLE t ADD later INT NOT NULL", ("shop", "t"))
     assert (altered.primary_key, altered.key_assumed) == ((0,), True)

@@ -106,7 +106,7 @@ class TableTracker:
             text = (
                 f"the key ({key}) of {table.full_name} is used as its primary key, but may be a unique key: the binlog"
             )
-            why = "does not show this, and the table was altered before information_schema could be read"
+            why = "does not show this, and information_schema does not list the table as it was in these rows"
             log.warning(LogEvent.KEY_ASSUMED, f"{text} {why}", table=table.full_name)
         if any(column.lacks_labels for column in table.columns):
             text = f"the labels of ENUM and SET columns of {table.full_name} are not known: formats that publish labels"
