@@ -113,7 +113,7 @@ def test_format_databus_prints_the_records_that_the_publisher_would_write(run):
 
 
 def test_a_key_that_the_files_do_not_describe_is_assumed_to_be_the_primary_key(run):
-    _, lines, notices = run(path("x1.bin"), "--quiet", "--format", "databus", "--tables", "lab.meta*")
+    _, lines, notices = run(path("x1.bin"), "--from", "7145", "--quiet", "--format", "databus", "--tables", "lab.meta*")
     tables = {line["value"]["Table"]["Name"]: line["value"]["Table"] for line in lines}
     assert [tables[name]["PKColumns"] for name in ("meta", "meta2")] == [[0, 8], [0]]
     [notice] = notices  # the key of lab.meta contains a prefix, so it is the primary key

@@ -44,8 +44,6 @@ def changed_tables(tokens: Sequence[Token], schema: str) -> frozenset[TableName]
 
 
 def _changed(reader: TokenReader, schema: str) -> Iterable[TableName]:
-    if reader.take("SET", "STATEMENT"):  # MariaDB
-        _skip_past(reader, "FOR")
     if reader.take("WITH"):
         _skip_past(reader, "AS")
         while reader.skip() and reader.take(","):

@@ -76,7 +76,7 @@ class Statement:
             schema=self.schema.lower(),
             changes=tuple(replace(change, table=_lower(change.table)) for change in self.changes),
             dropped_schema=self.dropped_schema and self.dropped_schema.lower(),
-            target=self.target and _lower(self.target),
+            targets=frozenset(map(_lower, self.targets)),
             schemas=frozenset(schema.lower() for schema in self.schemas),
         )
 
