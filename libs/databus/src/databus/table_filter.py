@@ -2,13 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Annotated
-
-from pydantic import Field, StringConstraints
 
 from databus.events import full_name
-
-TablePattern = Annotated[str, StringConstraints(pattern=r"^[^.]+\.[^.]+$"), Field(title="`schema.table` pattern")]
 
 
 class TableFilter:

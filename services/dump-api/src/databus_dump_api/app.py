@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from databus.manifest import DumpLease, DumpList, Manifest
 from databus.runtime import Health, health_routes
-from databus.table_filter import TablePattern
+from databus.settings import TablePattern
 from databus_dump_api import problems
 from databus_dump_api.download import Download
 from databus_dump_api.dumps import DumpManager

@@ -13,7 +13,7 @@ from databus.settings.root import Settings
 from databus.settings.services import Dumps, Election, Reader, Spark
 from databus.settings.source import Source, SourceTls
 from databus.settings.start import AnyStart, StartAfterDump, StartAfterGtids, StartAt, StartEarliest, StartLatest
-from databus.settings.values import HttpUrl, Size
+from databus.settings.values import HttpUrl, Size, TablePattern
 
 __all__ = [
     "AnyStart",
@@ -35,6 +35,7 @@ __all__ = [
     "StartAt",
     "StartEarliest",
     "StartLatest",
+    "TablePattern",
     "add_config",
     "config_path",
     "load",

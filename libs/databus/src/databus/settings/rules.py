@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, StrictStr, StringConstraints, model_validator
 
-from databus.settings.values import Section
-from databus.table_filter import TableFilter, TablePattern
+from databus.settings.values import Section, TablePattern
+from databus.table_filter import TableFilter
 
 
 def _require_known_fields(template: str) -> str:

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from databus.settings.start import Start, StartLatest
-from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size
-from databus.table_filter import TablePattern
+from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size, TablePattern
 from databus_binlog import Engine
 
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from databus.settings.values import Duration, HostPort, Section
-from databus.table_filter import TableFilter, TablePattern
+from databus.settings.values import Duration, HostPort, Section, TablePattern
+from databus.table_filter import TableFilter
 from databus_binlog import Login, Tls, TlsFailed
 
 _SYSTEM_SCHEMAS = {"mysql", "information_schema", "performance_schema", "sys"}

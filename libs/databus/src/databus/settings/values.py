@@ -4,24 +4,31 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+from databus.settings.faults import shown_text
 
 _BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_NUMBER = r"\d+(?:\.\d+)?"
 
 
 def _read_size(value: object) -> object:
     """Convert `256MiB` to bytes."""
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", value)):
+    if not isinstance(value, str) or value.isdecimal():
+        return value
+    if match := re.fullmatch(r"(\d+)\s*(B|KiB|MiB|GiB)", value):
         return int(match[1]) * _BYTES[match[2]]
-    return value
+    raise ValueError(f"must be bytes, or a size such as 256MiB (B, KiB, MiB or GiB), not {shown_text(value)}")
 
 
 def _read_duration(value: object) -> object:
     """Convert `1.5s`, `90m` or `6h` to seconds."""
-    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", value)):
+    if not isinstance(value, str) or re.fullmatch(_NUMBER, value):
+        return value
+    if match := re.fullmatch(rf"({_NUMBER})\s*(ms|s|m|h|d)", value):
         return float(match[1]) * _SECONDS[match[2]]
-    return value
+    raise ValueError(f"must be seconds, or a duration such as 90s (ms, s, m, h or d), not {shown_text(value)}")
 
 
 def _read_topic_setting(value: object) -> object:
@@ -29,26 +36,57 @@ def _read_topic_setting(value: object) -> object:
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
+def _require(pattern: str, expected: str) -> AfterValidator:
+    """Make the validator of a text that matches a pattern; `expected` is the pattern in words, with an example."""
+
+    def validate(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be {expected}, not {shown_text(text)}")
+        return text
+
+    return AfterValidator(validate)
+
+
 def _require_valid_port(address: str) -> str:
     if int(address.rpartition(":")[2]) >= 2**16:
-        raise ValueError("the port must be at most 65535")
+        raise ValueError(f"the port must be at most 65535, not that of {shown_text(address)}")
     return address
 
 
 #: bytes, as a number or as `256MiB`
 Size = Annotated[int, BeforeValidator(_read_size), Field(gt=0, title="size")]
 #: seconds, as a number or as `500ms`, `60s` or `6h`
-Duration = Annotated[float, BeforeValidator(_read_duration), Field(gt=0, title="duration")]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"), Field(title="name")]
+Duration = Annotated[float, BeforeValidator(_read_duration), Field(gt=0, allow_inf_nan=False, title="duration")]
+Name = Annotated[
+    str,
+    _require(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", "1 to 63 of A-Z, a-z, 0-9, _ and -, for example shop_1"),
+    Field(title="name"),
+]
 HostPort = Annotated[
     str,
-    StringConstraints(pattern=r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"),
+    _require(
+        r"(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):[0-9]{1,5}",
+        "host:port, for example db1:3306, kafka1:9092 or [::1]:9101",
+    ),
     AfterValidator(_require_valid_port),
     Field(title="`host:port`"),
 ]
+TablePattern = Annotated[
+    str,
+    _require(r"[^.]+\.[^.]+", "schema.table, where * and ? are wildcards, for example shop.* or shop.orders"),
+    Field(title="`schema.table` pattern"),
+]
 TopicSetting = Annotated[str, BeforeValidator(_read_topic_setting)]
-HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$"), Field(title="URL")]
-FileUrl = Annotated[str, StringConstraints(pattern=r"^file:///"), Field(title="`file:///` URL")]
+HttpUrl = Annotated[
+    str,
+    _require(r"https?://[^\s/]+(/\S*)?", "a URL that begins with http:// or https://, for example http://host:8080"),
+    Field(title="URL"),
+]
+FileUrl = Annotated[
+    str,
+    _require(r"file:///.*", "a folder as a URL, for example file:///var/lib/databus/data"),
+    Field(title="`file:///` URL"),
+]
 
 
 class Section(BaseModel):
