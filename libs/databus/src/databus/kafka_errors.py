@@ -29,6 +29,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from databus.client_tls import tls_alert, tls_refusal
 from databus.errors import DatabusError, FatalError, Fenced, InvalidSettings, KafkaUnavailable
 from databus.settings import Kafka
+from databus.wrong_server import wrong_server
 
 #: the account lacks a right
 _DENIALS = (ClusterAuthorizationFailedError, TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed)
@@ -73,10 +74,14 @@ async def _probe(kafka: Kafka, address: str, options: dict[str, Any]) -> Databus
                 await connection.close()
     except _CLOSED as error:
         alert = await tls_alert(host, port, options["ssl_context"]) if kafka.encrypted else None
-        return _refusal(kafka, address, alert or error)
+        refusal = _refusal(kafka, address, alert or error)
     except (OSError, KafkaError) as error:
-        return _refusal(kafka, address, error)
-    return None
+        refusal = _refusal(kafka, address, error)
+    else:
+        return None
+    if isinstance(refusal, KafkaUnavailable) and (other := await wrong_server(host, port, "Kafka")):
+        return InvalidSettings(f"{address} is {other}, not Kafka (check kafka.bootstrap_servers)")
+    return refusal
 
 
 async def _send_first(connection: AIOKafkaConnection, *, with_token: bool) -> None:

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
     ClusterDownError,
+    InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
@@ -22,6 +23,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from databus.client_tls import tls_alert, tls_context, tls_refusal
 from databus.errors import DatabusError, FatalError, InvalidSettings, RedisUnavailable
 from databus.settings import RedisSection
+from databus.wrong_server import wrong_server
 
 _REDIS_SECONDS = 10
 _DELETE = """#!lua flags=allow-oom
@@ -65,20 +67,25 @@ async def connect_redis(section: RedisSection) -> AsyncIterator[Redis]:
                 async with asyncio.timeout(_REDIS_SECONDS):
                     await redis.ping()
             except TimeoutError as error:
-                raise RedisUnavailable("Redis does not answer (check redis.url)") from error
-            except RedisConnectionError as error:
-                raise await _explained(error, section) from error
+                raise await _explained(RedisUnavailable("Redis does not answer (check redis.url)"), section) from error
+            except (RedisConnectionError, InvalidResponse) as error:
+                raise await _explained(redis_error(error), section) from error
             yield redis
 
 
-async def _explained(error: RedisConnectionError, section: RedisSection) -> DatabusError:
-    """Turn an error into ours. A server that only closed the connection may have refused our certificate."""
-    ours, address = redis_error(error), urlsplit(section.url)
-    if isinstance(ours, RedisUnavailable) and address.scheme == "rediss":
-        context = tls_context(section.tls, "redis")
-        alert = await tls_alert(address.hostname or "localhost", address.port or 6379, context)
-        return tls_refusal("Redis", "redis", alert) or ours
-    return ours
+async def _explained(error: DatabusError, section: RedisSection) -> DatabusError:
+    """Return the reason for an error, if it can be found: our certificate is refused, or the server is not Redis."""
+    address = urlsplit(section.url)
+    if address.scheme == "unix" or isinstance(error, InvalidSettings):
+        return error
+    host, port = address.hostname or "localhost", address.port or 6379
+    if address.scheme == "rediss":
+        alert = await tls_alert(host, port, tls_context(section.tls, "redis"))
+        if refused := tls_refusal("Redis", "redis", alert):
+            return refused
+    if other := await wrong_server(host, port, "Redis"):
+        return InvalidSettings(f"{host}:{port} is {other}, not Redis (check redis.url)")
+    return error
 
 
 async def delete_if_equal(redis: Redis, key: str, value: str | bytes) -> None:

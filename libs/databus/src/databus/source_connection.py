@@ -1,10 +1,11 @@
 """Sessions with the source database; errors of its client turned into ours."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from databus.errors import FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.settings import Source
+from databus.wrong_server import wrong_server
 from databus_binlog.errors import (
     AccessDenied,
     BinlogError,
@@ -12,11 +13,13 @@ from databus_binlog.errors import (
     MissingPrivilege,
     PositionPurged,
     PositionUnknown,
+    ServerUnavailable,
     TlsFailed,
 )
 from databus_binlog.errors import Retryable as BinlogRetryable
 from databus_binlog.session import Session, connect
 
+_KIND = "MySQL or MariaDB"
 #: error of the database's client → the settings to check
 _SOURCE_SETTINGS: dict[type[BinlogError], str] = {
     AccessDenied: "source.user, source.password, source.tls",
@@ -38,9 +41,19 @@ async def connect_source(source: Source, host: str | None = None) -> AsyncIterat
     Errors of the session leave the block as SourceUnavailable or a FatalError.
     """
     host = host or source.hosts[0]
-    with source_errors(host):
-        async with connect(source.login(host)) as session:
-            yield session
+    login = source.login(host)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(source_errors(host))
+        try:
+            session = await stack.enter_async_context(connect(login))
+        except ServerUnavailable as error:
+            # Do not ask a server that has answered: MySQL blocks a host that often connects and does not log in.
+            if isinstance(error.__cause__, TimeoutError) and (
+                other := await wrong_server(login.host, login.port, _KIND)
+            ):
+                raise SourceNotReady(f"database {host} is {other}, not {_KIND} (check source.hosts)") from error
+            raise
+        yield session
 
 
 @contextmanager
