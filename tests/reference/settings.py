@@ -25,6 +25,7 @@ LINKS = {
     "publisher.partition_by": "[partitions](publisher.md#partitions)",
     "publisher.partitions": "[partitions](publisher.md#partitions)",
     "publisher.routes": "[routes](routes.md)",
+    "publisher.transaction_timeout": "[long transactions](publisher.md#long-transactions)",
     "publisher.oversize": "[records that do not fit](publisher.md#records-that-do-not-fit)",
     "output": "[dumps and the lake](#dumps-and-the-lake)",
     "partition_by": "[partitions](publisher.md#partitions)",
