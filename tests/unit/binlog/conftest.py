@@ -44,10 +44,17 @@ class Wire:
         """Remove an event's checksum: events in a compressed transaction have none."""
         return event[:9] + (len(event) - 4).to_bytes(4, "little") + event[13:-4]
 
-    def head(self, *, mariadb: bool = False, checksum: bool = True) -> bytes:
+    def head(self, *, mariadb: bool = False, checksum: bool = True, version: str = "9.7.0", number: int = 4) -> bytes:
         """Return the FORMAT_DESCRIPTION event with which a file starts. MariaDB's lists more event types."""
         types = 171 if mariadb else 42
-        body = b"\4\0" + b"9.7.0".ljust(50, b"\0") + bytes(4) + b"\x13" + bytes(types) + bytes([checksum])
+        body = (
+            number.to_bytes(2, "little")
+            + version.encode().ljust(50, b"\0")
+            + bytes(4)
+            + b"\x13"
+            + bytes(types)
+            + bytes([checksum])
+        )
         return self.event(15, body)
 
     def packets(self, *events: bytes) -> bytes:

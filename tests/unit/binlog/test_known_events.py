@@ -182,6 +182,39 @@ def test_t4_an_event_of_a_type_that_cannot_be_decoded_is_an_error(wire, decode, 
         decode(wire.event(kind, bytes(10), next_position=133))
 
 
+@pytest.mark.parametrize("kind", [8, 20])  # CREATE_FILE, PRE_GA_WRITE_ROWS
+def test_t4_the_error_for_an_event_of_an_old_server_names_its_version(wire, kind):
+    decoder = Decoder()
+    decoder.feed(wire.packets(wire.head(version="5.1.12-beta-log", checksum=False)))
+    said = r"of server 5\.1\.12-beta-log can't be decoded, and must not be skipped: only MySQL before 5\.1\.16 logs it"
+    with pytest.raises(UnknownEvent, match=said):
+        decoder.feed(wire.packets(wire.bare(wire.event(kind, bytes(10)))))
+
+
+def test_t4_a_file_that_begins_as_those_of_mysql_4_is_refused_with_the_version(wire):
+    start = b"\3\0" + b"4.1.24-log".ljust(50, b"\0") + bytes(4)
+    with pytest.raises(UnknownEvent, match=r"\(START_V3\) at old\.000001:4 of server 4\.1\.24-log can't be decoded"):
+        Decoder(file="old.000001").feed_file(b"\xfebin" + wire.bare(wire.event(1, start)))
+
+
+@pytest.mark.parametrize(
+    ("version", "number", "said"),
+    [
+        (
+            "5.0.0-alpha-log",
+            3,
+            "binlog version 3 of server 5.0.0-alpha-log, with event headers of 19 bytes; only version 4",
+        ),
+        ("5.2.2-a_drop6p14-log", 4, "server 5.2.2-a_drop6p14-log numbers the types of events in its own way"),
+        ("5.1.5-a_drop5p5-log", 4, "server 5.1.5-a_drop5p5-log numbers the types of events in its own way"),
+    ],
+)
+def test_t4_a_format_from_before_a_release_is_refused_with_the_version(wire, version, number, said):
+    with pytest.raises(CorruptEvent) as refused:
+        Decoder().feed(wire.packets(wire.head(version=version, number=number, checksum=False)))
+    assert said in str(refused.value)
+
+
 def test_t4_an_event_of_an_unknown_type_that_is_marked_as_ignorable_is_skipped(wire, decode):
     assert not decode(wire.event(99, bytes(10), flags=0x80))
 

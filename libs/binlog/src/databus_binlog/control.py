@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from databus_binlog import charsets
 from databus_binlog.cursor import Cursor
-from databus_binlog.errors import Incident, UnsupportedColumn
+from databus_binlog.errors import Incident, UnknownEvent, UnsupportedColumn
+from databus_binlog.event_types import EventType, name_of
 from databus_binlog.events import FormatDescription, Gtid, Heartbeat, Query, Rotate, RowsQuery, XaPrepare
 from databus_binlog.gtid import Flavor
 from databus_binlog.position import release
@@ -30,6 +31,11 @@ _TAIL = 1 + 4  # bytes of FORMAT_DESCRIPTION after that list
 _BEGINNING = 64  # bytes of a rows event that are enough to find its table
 _TOO_MANY_NAMES = 254  # in place of the number of schema names, if there are too many to list
 
+#: in the version of development trees of MySQL 5.1 and 5.2; see the constructor of Format_description_event in MySQL
+_OTHER_NUMBERS = "-a_drop"
+#: START_V3, events of LOAD DATA, and rows of MySQL 5.1 before its release
+_ONLY_BEFORE_5_1_16 = frozenset({1, 6, 8, 10, 12, 20, 21, 22})
+
 #: Sizes of QUERY's status variables that have a fixed size, by code.
 _STATUS_SIZES = {
     0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 17: 8, 18: 2, 19: 1, 20: 1, 21: 1, 128: 3, 129: 8,
@@ -46,12 +52,14 @@ def format_description(head: EventHead, event: bytes) -> tuple[FormatDescription
     body = event[_HEADER:]
     if len(body) < _FIXED + _TAIL:
         raise IndexError("it is truncated")
+    version = _version(body)
     if body[:2] != b"\x04\0" or body[56] != _HEADER:
         raise ValueError(
-            f"binlog version {body[0]} with event headers of {body[56]} bytes;"
+            f"binlog version {body[0]} of server {version}, with event headers of {body[56]} bytes;"
             f" only version 4 with headers of {_HEADER} bytes can be read"
         )
-    version = body[2:52].rstrip(b"\0").decode("utf-8", "replace")
+    if _OTHER_NUMBERS in version:
+        raise ValueError(f"server {version} numbers the types of events in its own way; upgrade the server")
     flavor: Flavor = "mariadb" if len(body) - _FIXED - _TAIL >= _FIRST_OF_MARIADB else "mysql"
     checksum = (flavor == "mariadb" or release(version) >= (5, 6, 1)) and body[-_TAIL] == 1
     if checksum:  # the server computes it without the flag IN_USE
@@ -60,6 +68,23 @@ def format_description(head: EventHead, event: bytes) -> tuple[FormatDescription
         if zlib.crc32(written) != int.from_bytes(event[-4:], "little"):
             raise ValueError("wrong checksum; check disk and network")
     return FormatDescription(*head, version, checksum), flavor
+
+
+def _version(body: bytes) -> str:
+    """Return the server's version from the body of START_V3 or FORMAT_DESCRIPTION."""
+    return body[2:52].rstrip(b"\0").decode("utf-8", "replace")
+
+
+def unknown(kind: int, where: str, version: str, body: bytes) -> UnknownEvent:
+    """Return the error for an event that can't be decoded; `version` is the server's, if it is known."""
+    if kind == EventType.START_V3:
+        version = _version(body)
+    event = f"event type {kind} ({name_of(kind)}) at {where}" + (f" of server {version}" if version else "")
+    if kind in _ONLY_BEFORE_5_1_16:
+        advice = "can't be decoded, and must not be skipped: only MySQL before 5.1.16 logs it; upgrade the server"
+    else:
+        advice = "can't be decoded by this version, and must not be skipped; upgrade to a version that supports it"
+    return UnknownEvent(f"{event} {advice}")
 
 
 def rotate(head: EventHead, body: bytes, *, artificial: bool) -> Rotate:

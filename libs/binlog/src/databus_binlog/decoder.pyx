@@ -74,6 +74,7 @@ cdef class Decoder(EventWriter):
     cdef dict collations
     cdef RowsDecoder rows
     cdef bint format_known  # a FORMAT_DESCRIPTION was read
+    cdef str version  # the server's, from FORMAT_DESCRIPTION
     cdef bint checksum  # the file's events end with a CRC-32
     cdef bint by_statement
     cdef uint32_t next_position  # offset of the next event, as the current event's header has it
@@ -87,7 +88,7 @@ cdef class Decoder(EventWriter):
         self, *, flavor="mysql", wanted=None, collations=None, describe=None, by_statement=False, file="", offset=0,
         semi_sync=False, row_limit=None,
     ):
-        self.flavor = flavor
+        self.flavor, self.version = flavor, ""
         self.collations = dict(DEFAULT_COLLATIONS if collations is None else collations)
         self.limit = max(row_limit, HEADER) if row_limit else SIZE_MAX
         self.rows = RowsDecoder(Tables(wanted, describe, self.collations), self.limit)
@@ -218,6 +219,7 @@ cdef class Decoder(EventWriter):
         except (LookupError, ValueError) as error:
             raise self.corrupt(FORMAT_DESCRIPTION, error) from error
         self.format_known, self.checksum = True, description.checksum
+        self.version = description.server_version
         self.rows.maps.forget()
         return self.emit(description)
 
@@ -239,10 +241,7 @@ cdef class Decoder(EventWriter):
         if kind == START_ENCRYPTION and self.from_file:
             raise UnknownEvent(f"{self.file or 'the input'} is encrypted from {self.where()} on; read it through the server")
         if kind not in SKIPPED and not flags & IGNORABLE:
-            raise UnknownEvent(
-                f"event type {kind} ({name_of(kind)}) at {self.where()} can't be decoded by this version, and must not"
-                " be skipped; upgrade to a version that supports it"
-            )
+            raise control.unknown(kind, self.where(), self.version, body)
         return 0
 
     cdef int heartbeat(self, int kind, bytes body) except -1:
