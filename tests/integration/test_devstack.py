@@ -16,9 +16,14 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from arro3.core import Array, DataType, Table
+from deltalake import write_deltalake
 from redis.asyncio import Redis
+from rich.console import Console
 
 from devstack import KINDS, DevstackError, Kind, Server, Stack, cache
+from devstack.demo.compare import compare
+from devstack.demo.scenario import Demo
 from devstack.process import Process
 from devstack.server import VARIABLES
 
@@ -256,3 +261,24 @@ def test_concurrent_installations_build_once(empty_cache: Path) -> None:
         folders = set(pool.map(install, range(4)))
     assert len(folders) == 1
     assert len(begun) == 1
+
+
+async def test_the_demo_does_not_replace_a_database_of_a_server_that_the_environment_names(
+    devstack: Stack, mariadb: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await query(mariadb, "CREATE DATABASE shop", "CREATE TABLE shop.mine (a INT)")
+    monkeypatch.setenv("DEVSTACK_MARIADB_URL", mariadb.url)
+    with pytest.raises(DevstackError, match="DEVSTACK_MARIADB_URL: this server has a database shop, which the demo"):
+        await Demo(devstack, tmp_path, Console()).prepare()
+    assert await query(mariadb, "SHOW TABLES FROM shop") == [("mine",)]
+    await query(mariadb, "DROP DATABASE shop")
+
+
+async def test_the_comparison_counts_a_row_that_the_mirror_has_twice(mariadb: Server, tmp_path: Path) -> None:
+    await query(mariadb, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    await query(mariadb, "INSERT INTO shop.t VALUES (7)")
+    twice = Table.from_pydict({"id": Array([7, 7], type=DataType.int64())})
+    write_deltalake(tmp_path / "mirror/shop/t", twice)
+    found = await compare(mariadb, tmp_path, "t")
+    await query(mariadb, "DROP DATABASE shop")
+    assert (found.rows, found.missing, found.invented, found.different, found.equal) == (1, 0, 1, 0, False)

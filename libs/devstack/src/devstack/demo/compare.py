@@ -24,7 +24,7 @@ class Comparison:
     rows: int
     #: rows that only the table has
     missing: int
-    #: rows that only the mirror has
+    #: rows that only the mirror has, and further copies of rows that both have
     invented: int
     #: rows that both have, with different values
     different: int
@@ -44,12 +44,13 @@ async def compare(source: Server, lake: Path, table: str) -> Comparison:
         await cursor.execute(f"SELECT * FROM {SCHEMA}.{table}")
         names = [column[0] for column in cursor.description]
         source_rows = _by_key(key_columns, (dict(zip(names, row, strict=True)) for row in await cursor.fetchall()))
-    mirror_rows = _by_key(key_columns, _read_mirror(lake / "mirror" / SCHEMA / table))
+    mirror = _read_mirror(lake / "mirror" / SCHEMA / table)
+    mirror_rows = _by_key(key_columns, mirror)
     return Comparison(
         table=table,
         rows=len(source_rows),
         missing=len(source_rows.keys() - mirror_rows.keys()),
-        invented=len(mirror_rows.keys() - source_rows.keys()),
+        invented=len(mirror_rows.keys() - source_rows.keys()) + len(mirror) - len(mirror_rows),
         different=sum(source_rows[key] != mirror_rows[key] for key in source_rows.keys() & mirror_rows.keys()),
     )
 
@@ -62,10 +63,10 @@ def count(path: Path) -> int:
     return int(column.to_pylist()[0])
 
 
-def _read_mirror(path: Path) -> Iterable[dict[str, Any]]:
+def _read_mirror(path: Path) -> list[dict[str, Any]]:
     batch = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all()
     columns = [column.to_pylist() for column in batch.columns]
-    return (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:

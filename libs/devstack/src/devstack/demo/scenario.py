@@ -15,7 +15,7 @@ from devstack import jars
 from devstack.demo import compare, observe, shop
 from devstack.demo.load import Load
 from devstack.pipeline import Pipeline, stop_services
-from devstack.server import KINDS, DevstackError, Kind, Server
+from devstack.server import KINDS, VARIABLES, DevstackError, Kind, Server, given
 from devstack.stack import Stack
 
 #: the pom of Spark's connectors, relative to the root of the repository
@@ -71,6 +71,7 @@ class Demo:
             *(asyncio.to_thread(self._stack.start, kind) for kind in kinds), asyncio.to_thread(connectors)
         )
         source, redis, kafka = (server for server in started if isinstance(server, Server))
+        await _require_no_shop(source)
         await shop.create(source)
         self.say("Created the shop: customers, products, orders, order lines")
         self.say("The products were inserted before the pipeline starts, so the lake gets them only from a dump")
@@ -153,6 +154,15 @@ class Demo:
         """Print a step."""
         self._console.print(
             f"[dim]\\[{time.monotonic() - self._begin:5.1f} s][/] {text}", highlight=False, soft_wrap=True
+        )
+
+
+async def _require_no_shop(source: Server) -> None:
+    """Raise DevstackError if the demo would replace a database of a server that the environment names."""
+    if source == given("mariadb") and await shop.exists(source):
+        raise DevstackError(
+            f"{VARIABLES['mariadb'][0]}: this server has a database {shop.SCHEMA}, which the demo would replace; drop "
+            "it, or unset the variable to start a server here"
         )
 
 
