@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from deltalake import write_deltalake
 from redis.asyncio import Redis
 from rich.console import Console
 
-from devstack import KINDS, DevstackError, Kind, Server, Stack, cache
+from devstack import KINDS, DevstackError, Kind, Server, Stack, cache, debs
 from devstack.demo.compare import compare
 from devstack.demo.scenario import Demo
 from devstack.process import Process
@@ -282,3 +283,29 @@ async def test_the_comparison_counts_a_row_that_the_mirror_has_twice(mariadb: Se
     found = await compare(mariadb, tmp_path, "t")
     await query(mariadb, "DROP DATABASE shop")
     assert (found.rows, found.missing, found.invented, found.different, found.equal) == (1, 0, 1, 0, False)
+
+
+#: stands for apt-get: two repositories of the release, and no suite can be updated
+APT_GET = """#!/bin/sh
+case "$*" in
+  *indextargets*)
+    echo "http://mirror/mint noble Linuxmint"
+    echo "http://mirror/ubuntu noble Ubuntu"
+    echo "http://download.docker.com/linux noble Docker" ;;
+  *update*) echo "E: The repository 'http://mirror unstable Release' does not have a Release file."; exit 100 ;;
+esac
+"""
+
+
+def test_packages_come_only_from_the_distribution_and_a_missing_suite_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apt-get").write_text(APT_GET)
+    (tmp_path / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    release = {"VERSION_CODENAME": "noble", "ID": "linuxmint", "ID_LIKE": "ubuntu debian"}
+    monkeypatch.setattr("platform.freedesktop_os_release", lambda: release)
+    with pytest.raises(DevstackError, match=r"does not have a Release file.*set DEVSTACK_MYSQL_URL to use an existing"):
+        debs.unpack("mysql", "mysql-server-core", tmp_path / "mysql", print, suite=debs.UNSTABLE)
+    sources = (tmp_path / "mysql/apt/sources/devstack.sources").read_text()
+    assert re.findall("URIs: (.*)", sources) == ["http://mirror/mint", "http://mirror/ubuntu"]

@@ -20,12 +20,9 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
     The package `alone` is unpacked too, without its dependencies.
     """
+    otherwise = f"set {VARIABLES[kind][0]} to use an existing server"
     if not shutil.which("apt-get"):
-        variable, _ = VARIABLES[kind]
-        raise DevstackError(
-            f"{kind} is installed from Debian packages, and there is no apt-get; set {variable} "
-            "to use an existing server"
-        )
+        raise DevstackError(f"{kind} is installed from Debian packages, and there is no apt-get; {otherwise}")
     state = into / "apt"
     for folder in ("sources", "preferences", "lists/partial", "archives/partial"):
         (state / folder).mkdir(parents=True)
@@ -46,7 +43,12 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
     }
     apt = ["apt-get", "-qy", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
     say("reading package lists")
-    run(f"apt-get update for {package}", [*apt, "update"])
+    try:
+        run(f"apt-get update for {package}", [*apt, "update"])
+    except DevstackError as error:
+        raise DevstackError(
+            f"{error} ({kind} needs Debian's suite {suite}; {otherwise})" if suite else str(error)
+        ) from error
     say(f"downloading {package}")
     run(f"apt-get download of {package}", [*apt, "--download-only", "install", package])
     if alone:
@@ -61,16 +63,18 @@ def unpack(kind: Kind, package: str, into: Path, say: Say, *, suite: str | None 
 
 def _sources(suite: str | None) -> str:
     """Return the machine's own apt sources as text, with `suite`, if given, in place of their suites."""
-    own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
-    shown = run(
-        "reading the apt sources",
-        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages", "Component: main"],
-    )
-    targets = sorted({(uri, release) for uri, release in (line.split() for line in shown.splitlines())})
+    system = platform.freedesktop_os_release()
+    own = system.get("VERSION_CODENAME", "")
+    distributions = {system.get("ID", ""), *system.get("ID_LIKE", "").split()}
+    columns = "$(REPO_URI) $(RELEASE) $(ORIGIN)"
+    main = ["Created-By: Packages", "Component: main"]
+    shown = run("reading the apt sources", ["apt-get", "indextargets", "--format", columns, *main])
+    targets = sorted({tuple(line.split(maxsplit=2)) for line in shown.splitlines()})
     wanted = [
         (uri, suite or release)
-        for uri, release in targets
+        for uri, release, *origin in targets  # apt knows no origins before its first update
         if own and (release == own or (not suite and release.startswith(f"{own}-")))
+        if not origin or origin[0].lower() in distributions
     ]
     if not wanted:
         raise DevstackError(
