@@ -93,8 +93,8 @@ JSON = """must be JSON, such as ["A", "B"] for a list, {"KEY": "VALUE"} for a ma
 IN_ENVIRONMENT = {
     "SOURCE__HOST=db1:3306": " overrides nothing: there is no source.host; did you mean DATABUS__SOURCE__HOSTS?",
     "SHOP__OWNER=me": " overrides nothing: there is no shop.owner",
-    "PUBLISHER__ROUTES__TOPIC=t": " overrides nothing: there is no publisher.routes.topic; did you mean "
-    "DATABUS__PUBLISHER__ROUTES?",
+    "SOURCE__TLS__CA=x": " overrides nothing: there is no source.tls.ca; did you mean DATABUS__SOURCE__TLS__CA_FILE?",
+    "PUBLISHER__ROUTES__TOPIC=t": " overrides nothing: there is no publisher.routes.topic",
     "SOURCE__HOSTS=db1:3306": f" {JSON}",
     "REDIS=redis://:hunter2@r": f" {JSON}",
     'SOURCE__HOSTS=["db1"]': f": source.hosts.0: {HOST_PORT}'db1'",

@@ -65,11 +65,12 @@ def _fault(name: str, value: str, known: Mapping[str, Any]) -> str:
     if any(get_origin(kind) is dict and name.startswith(f"{mapping}__") for mapping, kind in known.items()):
         return ""
     if not name.startswith(_PREFIX):  # a variable of somebody else, unless it differs from one of ours only by a _
-        meant = [each for each in known if each.replace("__", "_") == name.replace("__", "_")]
-        return f"{name} overrides nothing; did you mean {meant[0]}?" if meant else ""
-    [meant] = get_close_matches(name, known, n=1, cutoff=0.8) or [""]
+        alike = [each for each in known if each.replace("__", "_") == name.replace("__", "_")]
+        return f"{name} overrides nothing; did you mean {alike[0]}?" if alike else ""
+    level = [each for each in known if each.count("__") == name.count("__")]
+    alike = get_close_matches(name, level, n=1, cutoff=0.85)
     key = name.removeprefix(_PREFIX).lower().replace("__", ".")
-    return f"{name} overrides nothing: there is no {key}" + (f"; did you mean {meant}?" if meant else "")
+    return f"{name} overrides nothing: there is no {key}" + (f"; did you mean {alike[0]}?" if alike else "")
 
 
 def _is_json(text: str) -> bool:
