@@ -38,3 +38,16 @@ def test_patterns_that_match_no_table_are_listed() -> None:
     patterns = TableFilter(["shop.*", "shop.orders", "stock.*"])
     assert patterns.unmatched([("shop", "orders"), ("other", "t")]) == ["stock.*"]
     assert patterns.unmatched([]) == ["shop.*", "shop.orders", "stock.*"]
+
+
+def test_brackets_stand_for_themselves() -> None:
+    patterns = TableFilter(["s[ab].t[0-9]*"])
+    assert patterns.matches("s[ab]", "t[0-9]x")
+    assert not patterns.matches("sa", "t1")
+
+
+@pytest.mark.parametrize("pattern", ["a.*", "a*.*", "a?b.t", "*.t"])
+@pytest.mark.parametrize("schema", ["a", "a.b", "b"])
+def test_a_dot_in_a_name_does_not_separate_schema_and_table(pattern: str, schema: str) -> None:
+    selected = TableFilter([pattern])
+    assert selected.matches(schema, "t") == selected.may_match_in(schema)

@@ -1,37 +1,52 @@
-"""Select tables by `schema.table` patterns with `*` and `?`."""
+"""Select tables by `schema.table` patterns with `*` and `?`. All other characters stand for themselves."""
 
+import re
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from functools import lru_cache
 
-from databus.events import full_name
+
+@lru_cache(maxsize=1024)
+def name_pattern(pattern: str) -> re.Pattern[str]:
+    """Turn a pattern into a regular expression."""
+    return re.compile("".join({"*": ".*", "?": "."}.get(c) or re.escape(c) for c in pattern), re.DOTALL)
 
 
 class TableFilter:
     """The tables that match a pattern of `include` and none of `exclude`; upper and lower case differ."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
-        self._include = include
-        self._exclude = exclude
+        self._include = {pattern: _parts(pattern) for pattern in include}
+        self._exclude = [_parts(pattern) for pattern in exclude]
 
     def matches(self, schema: str, table: str) -> bool:
         """Return whether a table is selected."""
-        name = full_name(schema, table)
-        return any(fnmatchcase(name, p) for p in self._include) and not any(fnmatchcase(name, p) for p in self._exclude)
+        included = any(_matches(parts, schema, table) for parts in self._include.values())
+        return included and not any(_matches(parts, schema, table) for parts in self._exclude)
 
     def may_match_in(self, schema: str) -> bool:
         """Return whether tables of a schema may be selected."""
-        included = any(fnmatchcase(schema, _schema_of(p)) for p in self._include)
-        return included and not any(fnmatchcase(schema, _schema_of(p)) for p in self._exclude if p.endswith(".*"))
+        included = any(in_schema.fullmatch(schema) for in_schema, _ in self._include.values())
+        return included and not any(
+            in_schema.fullmatch(schema) for in_schema, table in self._exclude if table.pattern == ".*"
+        )
 
     def may_be_named_in(self, text: str) -> bool:
         """Return whether a text may contain the name of a schema with selected tables."""
-        return any(fnmatchcase(text, f"*{_schema_of(p)}*") for p in self._include)
+        return any(in_schema.search(text) for in_schema, _ in self._include.values())
 
     def unmatched(self, tables: Iterable[tuple[str, str]]) -> list[str]:
         """List the patterns of `include` that match none of the tables, given as (schema, name)."""
-        names = [full_name(schema, table) for schema, table in tables]
-        return [p for p in self._include if not any(fnmatchcase(name, p) for name in names)]
+        names = list(tables)
+        return [p for p, parts in self._include.items() if not any(_matches(parts, *name) for name in names)]
 
 
-def _schema_of(pattern: str) -> str:
-    return pattern.partition(".")[0]
+_Parts = tuple[re.Pattern[str], re.Pattern[str]]
+
+
+def _parts(pattern: str) -> _Parts:
+    schema, _, table = pattern.partition(".")
+    return name_pattern(schema), name_pattern(table)
+
+
+def _matches(parts: _Parts, schema: str, table: str) -> bool:
+    return bool(parts[0].fullmatch(schema) and parts[1].fullmatch(table))

@@ -5,10 +5,10 @@ expose a column that was meant to be hidden. A pattern (`*`, `?`) may match any 
 """
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 
 from databus.errors import InvalidSettings
 from databus.events import Table
+from databus.table_filter import name_pattern
 
 
 def column_index(table: Table, name: str) -> int:
@@ -24,7 +24,8 @@ def column_indexes(table: Table, names: Iterable[str]) -> set[int]:
     found: set[int] = set()
     for name in names:
         if "*" in name or "?" in name:
-            found |= {index for index, column in enumerate(table.columns) if fnmatchcase(column.name, name)}
+            matches = name_pattern(name).fullmatch
+            found |= {index for index, column in enumerate(table.columns) if matches(column.name)}
         else:
             found.add(column_index(table, name))
     return found
