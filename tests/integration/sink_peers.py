@@ -89,7 +89,7 @@ class SamplePublisher:
             await self._put(table, key, value)
 
     async def _put(self, table: Table, key: bytes, value: bytes) -> None:
-        topic = names.table_topic("{name}.{schema}.{table}", self.name, table)
+        topic = names.table_topic("{name}.{schema}.{table}", self.name, table.schema, table.name)
         if topic not in self.offsets:
             await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
         record = await self._producer.send_and_wait(topic, value, key, partition=0)

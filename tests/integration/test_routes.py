@@ -256,13 +256,6 @@ async def test_a_rule_may_truncate_and_hash_its_key_column(
     assert len(await read(f"{settings.name}.shop.items", 1)) == 1
 
 
-async def test_two_outputs_with_one_topic_are_refused(configured: Callable[..., Settings], run: Run) -> None:
-    settings = configured(routes=[{"match": ["*.*"]}, {"match": ["shop.*"], "output": "again"}])
-    publisher, source = await run(settings)
-    await source.commit(source.insert((1, 9)))
-    assert "rule 2: shop.items already goes to" in str(await publisher.failure())
-
-
 async def test_an_unknown_format_is_refused_at_the_start_and_the_error_names_its_rule(
     configured: Callable[..., Settings],
 ) -> None:

@@ -11,6 +11,7 @@ from databus.events import decode_events
 from databus.pipe import PublisherEnd, ReaderEnd
 from databus.progress import Progress
 from databus.settings import Settings
+from databus.settings.topic_claims import known_claims
 from databus_publisher.batches import Limit
 from databus_publisher.publication import COMMIT_BYTES, Publication
 from model.memory_kafka import MemoryKafka, MemoryProducer
@@ -64,7 +65,7 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
     pipe = PublisherEnd(redis, _SETTINGS.name)
     topics: Any = _Topics()
     while True:
-        publication = Publication(_SETTINGS, producer, topics, progress)
+        publication = Publication(_SETTINGS, producer, topics, progress, known_claims(_SETTINGS, []))
         await producer.require_not_replaced(progress)
         await pipe.open(progress)
         with suppress(GenerationLost):

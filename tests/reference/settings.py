@@ -21,6 +21,7 @@ LINKS = {
     "reader.election.by": "[replicas](../guide/deploy.md#replicas)",
     "publisher.election.by": "[replicas](../guide/deploy.md#replicas)",
     "publisher.format": "[formats](../guide/formats.md)",
+    "publisher.escape_names": "[topic names](publisher.md#topic-names)",
     "publisher.delivery": "[delivery](publisher.md#delivery)",
     "publisher.partition_by": "[partitions](publisher.md#partitions)",
     "publisher.partitions": "[partitions](publisher.md#partitions)",
@@ -28,6 +29,7 @@ LINKS = {
     "publisher.transaction_timeout": "[long transactions](publisher.md#long-transactions)",
     "publisher.oversize": "[records that do not fit](publisher.md#records-that-do-not-fit)",
     "output": "[dumps and the lake](#dumps-and-the-lake)",
+    "escape_names": "[topic names](publisher.md#topic-names)",
     "partition_by": "[partitions](publisher.md#partitions)",
 }
 _UNITS = {

@@ -52,7 +52,7 @@ def test_t30_a_record_that_cannot_be_read_is_an_error(key: bytes, value: bytes) 
 
 
 def test_the_pattern_of_table_topics_does_not_match_our_internal_topics() -> None:
-    pattern = re.compile(names.table_topics(["{name}.{schema}.{table}"], "databus", ["*.*"]))
+    pattern = re.compile(names.table_topics([("{name}.{schema}.{table}", False)], "databus", ["*.*"]))
     assert pattern.fullmatch("databus.shop.t")
     assert not pattern.fullmatch(names.schema_topic("p"))
     assert not pattern.fullmatch(names.progress_topic("p"))

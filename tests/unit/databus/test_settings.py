@@ -118,6 +118,30 @@ def test_all_errors_are_reported_at_once_each_with_the_path_of_its_key(tmp_path:
     assert named == sections | {"source.hosts.0", "source.usr", "reader.backlog_limit", "publisher.topic"}
 
 
+def test_errors_of_several_settings_together_name_each_key(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        """
+        name: databus
+        source: {include: ["progress.*", "shop.t"]}
+        publisher:
+          routes:
+            - {match: ["*.*"]}
+            - {match: ["shop.t"], output: other}
+        """,
+    )
+    with pytest.raises(InvalidSettings) as caught:
+        load(path)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{path}: publisher.routes: rule 1: topic: topics like databus.progress.x are for")
+    assert second.startswith(f"{path}: publisher.routes: rule 2: topic: databus.shop.t is the topic of shop.t")
+
+
+def test_an_empty_list_of_rules_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"publisher\.routes: the list has no rule"):
+        load(write(tmp_path, "name: shop\npublisher: {routes: []}"))
+
+
 @pytest.mark.parametrize("text", ["- a list", "name: [unclosed", ""])
 def test_a_file_that_is_not_a_yaml_mapping_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(InvalidSettings, match=r"databus\.yaml"):

@@ -207,6 +207,10 @@ def test_a_rule_that_does_not_fit_a_table_is_rejected(settings: dict[str, Any], 
     assert f"does not fit table shop.orders: {message}" in str(raised.value)
 
 
+def test_brackets_in_a_pattern_of_columns_stand_for_themselves() -> None:
+    assert orders_filter(mask=["[est]*"]).rows([ROW]) == [ROW]
+
+
 def test_every_rule_fits_a_dropped_table() -> None:
     dropped = Table(schema="shop", name="orders", columns=())
     assert filter_of(rule(mask=["email"]), dropped, b"") is None
@@ -232,6 +236,28 @@ def test_every_rule_fits_a_dropped_table() -> None:
         ({"where": [{"column": "a", "equals": 1.5}]}, "where.0.equals"),
         ({"where": [{"column": "a", "in": [True]}]}, "where.0.in.0"),
         ({"truncate": {"a": 0}}, "truncate.a: must be greater than"),
+        ({"rename": {"a": "n", "b": "N"}}, "rename: several columns would have the name n"),
+        ({"topic": "{table!r}"}, "topic: only {name}, {schema} and {table} can be used"),
+        (
+            {"topic": "all changes"},
+            "topic: Kafka allows only letters, digits, '.', '_' and '-' in topic names, not ' '",
+        ),
+        ({"topic": "{schema}-{table}", "escape_names": True}, "topic: with escape_names, {schema} and {table} need"),
+        (
+            {"output": "o", "topic": "databus.progress.shop"},
+            "topic: topics like databus.progress.shop are for the progress",
+        ),
+        (
+            {"output": "o", "topic": "databus_schemas.{table}"},
+            "topic: topics like databus_schemas.x are for the progress",
+        ),
+        ({"output": "o", "topic": "."}, "topic: . is no name for a topic of Kafka"),
+        ({"output": "o", "topic": "x" * 250}, f"topic: {'x' * 250} is no name for a topic of Kafka"),
+        ({"output": "again"}, "topic: shop.x.x is the topic of x.x by publisher.routes: rule 1, for output default"),
+        (
+            {"output": "again", "topic": "{name}_{schema}.{table}"},
+            "topic: for Kafka, shop_x.x is the same as shop.x.x, the topic of x.x",
+        ),
     ],
 )
 def test_an_invalid_rule_is_rejected_with_its_number_and_the_reason(

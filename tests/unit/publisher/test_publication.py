@@ -23,6 +23,7 @@ from databus.events import (
 )
 from databus.progress import Progress
 from databus.settings import Settings
+from databus.settings.topic_claims import known_claims
 from databus_binlog import Position
 from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
@@ -85,7 +86,7 @@ def publish() -> Callable[..., Any]:
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes, "oversize": "stop"}})
         producer: Any = Producer()
         topics: Any = Topics()
-        return Publication(settings, producer, topics, Progress()), producer
+        return Publication(settings, producer, topics, Progress(), known_claims(settings, [])), producer
 
     return make
 

@@ -12,8 +12,9 @@ import msgspec
 
 from databus.errors import PoisonError
 from databus.events import full_name
+from databus.settings.rules import DEFAULT_OUTPUT
 
-Reason: TypeAlias = Literal["too_large", "unencodable", "unread"]
+Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic"]
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +29,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     #: message format of the original record
     format: str = "databus"
+    #: output whose rule published the record
+    output: str = DEFAULT_OUTPUT
     #: key of the original record
     key: bytes | None = None
     schema: str
@@ -55,6 +58,11 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     def table_name(self) -> str:
         """The name `schema.table`."""
         return full_name(self.schema, self.table)
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the original record had no value: nothing else is without one if only the topic was missing."""
+        return self.reason == "no_topic" and not self.size
 
     @property
     def origin(self) -> str:

@@ -25,6 +25,7 @@ DatabusError
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── SchemaRefused           the schema registry rejects a schema
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
+│   ├── TopicNameRefused        Kafka does not accept the name of a topic
 │   ├── ChangesLost             Kafka no longer has changes that are needed
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
@@ -179,6 +180,10 @@ class SchemaRefused(FatalError):
 
 class DumpUnusable(FatalError):
     """A dump cannot be used: for instance it failed, its files are damaged, or dump-api refuses it."""
+
+
+class TopicNameRefused(FatalError):
+    """Kafka does not accept the name of a topic: it is too long, or too similar to that of an existing topic."""
 
 
 class ChangesLost(FatalError):

@@ -22,6 +22,8 @@ from databus.settings import Settings
 
 #: value of the head record
 HEAD = b"1"
+#: value of the record of a waiting table
+WAITING = b"1"
 
 encode_table = msgspec.json.Encoder().encode
 encode_charset = msgspec.json.Encoder().encode
@@ -38,8 +40,14 @@ class SchemaHistory:
     tables: dict[tuple[str, str], Table] = field(default_factory=dict)
     #: schema → its default character set
     charsets: dict[str, str] = field(default_factory=dict)
+    #: (schema, table) of tables whose topic belongs to another table (`databus.settings.topic_claims`)
+    waiting: set[tuple[str, str]] = field(default_factory=set)
     #: whether there is a head record; if so, the history began with the pipeline, and lacks no table it should have
     complete: bool = False
+
+    def by_claim(self) -> list[tuple[str, str]]:
+        """List the tables in the order in which they claim their topics: a table that waits does not take one over."""
+        return sorted(self.tables, key=lambda name: (name in self.waiting, name))
 
 
 async def read_history(settings: Settings) -> SchemaHistory:
@@ -75,6 +83,8 @@ def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
             match _decode_name(key):
                 case (schema, name):
                     history.tables[schema, name] = _decode_table(value)
+                case ("", schema, name):
+                    history.waiting.add((schema, name))
                 case (schema,):
                     history.charsets[schema] = _decode_charset(value)
                 case ():

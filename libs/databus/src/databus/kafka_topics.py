@@ -8,13 +8,14 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
+    InvalidTopicError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     for_code,
 )
 
-from databus.errors import FatalError
+from databus.errors import FatalError, TopicNameRefused
 
 #: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
@@ -83,7 +84,7 @@ async def create_topic(
 ) -> None:
     """Create a topic unless it exists. A replication factor of -1 is the broker's default.
 
-    Raises FatalError if Kafka refuses to create it.
+    Raises TopicNameRefused if Kafka refuses the name, FatalError if it refuses for another reason.
     """
     # aiokafka accepts -1 only together with an explicit (here: empty) assignment.
     assignment: dict[int, list[int]] | None = {} if replication_factor == -1 else None
@@ -93,7 +94,8 @@ async def create_topic(
         if error.retriable:
             raise error(f"while topic {name} was created")
         if code and error is not TopicAlreadyExistsError:
-            raise FatalError(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
+            refused = TopicNameRefused if error is InvalidTopicError else FatalError
+            raise refused(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
 
 
 async def ensure_compacted(admin: AIOKafkaAdminClient, topic: str, replication_factor: int) -> None:

@@ -10,8 +10,6 @@ from hashlib import blake2b, sha256
 
 import msgspec
 
-from databus.events import Table
-
 
 def function_library(source: str) -> str:
     """Redis function library of the pipe. Its name contains a hash of `source`, so that versions share no functions."""
@@ -77,7 +75,10 @@ def schema_topic(pipeline: str) -> str:
 
 
 def schema_key(*name: str) -> bytes:
-    """Key in the schema topic: (schema, table), (schema,) for its character set, or () for the head record."""
+    """Key in the schema topic: (schema, table); (schema,) for its character set; () for the head record.
+
+    ("", schema, table) is the key of the record of a table whose topic belongs to another table.
+    """
     return msgspec.json.encode(name)
 
 
@@ -91,9 +92,20 @@ def replay_id(pipeline: str) -> str:
     return f"{transactional_id(pipeline)}.deadletter"
 
 
-def table_topic(template: str, pipeline: str, table: Table) -> str:
-    """Topic of a table; characters that Kafka does not allow become `_`."""
-    return kafka_name(template.format(name=pipeline, schema=table.schema, table=table.name))
+def table_topic(template: str, pipeline: str, schema: str, table: str, *, escape: bool = False) -> str:
+    """Topic of a table. In its names, characters that Kafka does not allow become `_`, or all of them are escaped."""
+    convert = escaped_name if escape else kafka_name
+    return template.format(name=pipeline, schema=convert(schema), table=convert(table))
+
+
+def is_reserved(topic: str) -> bool:
+    """Return whether a topic is, or collides with, the progress, schema history or dead letters of any pipeline."""
+    return folded(topic).startswith(tuple(folded(name("")) for name in _OWN_TOPICS))
+
+
+def folded(topic: str) -> str:
+    """The name as Kafka compares it: of topics that differ only in `.` and `_`, it accepts only one."""
+    return topic.replace(".", "_")
 
 
 def debezium_transaction_topic(prefix: str) -> str:
@@ -106,22 +118,47 @@ def debezium_heartbeat_topic(prefix: str) -> str:
     return f"__debezium-heartbeat.{prefix}"
 
 
-def table_topics(templates: Iterable[str], pipeline: str, patterns: Iterable[str]) -> str:
+def table_topics(templates: Iterable[tuple[str, bool]], pipeline: str, patterns: Iterable[str]) -> str:
     """Regular expression of the topics of all tables that match a `schema.table` pattern, and perhaps of others.
 
-    It excludes topics whose names begin like those of Databus' own topics.
+    Each template is given with whether it escapes names. The expression excludes topics whose names begin like those of
+    Databus' own topics.
     """
     parts = [pattern.split(".", 1) for pattern in patterns]
-    names = (each.format(name=pipeline, schema=schema, table=table) for each in templates for schema, table in parts)
-    topics = "|".join(_kafka_pattern(name) for name in sorted(set(names)))
-    ours = "|".join(re.escape(name("")) for name in (progress_topic, schema_topic, dead_letter_topic))
-    return rf"(?!{ours})({topics})"
+    topics = {
+        re.escape(template)
+        .replace(r"\{", "{")
+        .replace(r"\}", "}")
+        .format(name=re.escape(pipeline), schema=_pattern(schema, escape), table=_pattern(table, escape))
+        for template, escape in templates
+        for schema, table in parts
+    }
+    ours = "|".join(re.escape(name("")) for name in _OWN_TOPICS)
+    return rf"(?!{ours})({'|'.join(sorted(topics))})"
 
 
 def kafka_name(name: str) -> str:
     """The name with `_` for each character that Kafka does not allow."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    return "".join(c if _is_plain(c) or c in "._-" else "_" for c in name)
 
 
-def _kafka_pattern(name: str) -> str:
-    return "".join({"*": ".*", "?": "."}.get(c) or re.escape(kafka_name(c)) for c in name)
+def escaped_name(name: str) -> str:
+    """The name with `-` and two hexadecimal digits for each byte of UTF-8 that is neither a letter nor a digit.
+
+    Different names stay different, and a `.` or `_` beside the name cannot be taken for a part of it.
+    """
+    return "".join(c if _is_plain(c) else "".join(f"-{byte:02x}" for byte in c.encode()) for c in name)
+
+
+def _is_plain(c: str) -> bool:
+    return c.isascii() and c.isalnum()
+
+
+def _pattern(pattern: str, escape: bool) -> str:
+    """Turn a pattern with `*` and `?` into a regular expression of names as they are in topics."""
+    convert, one = (escaped_name, ".+") if escape else (kafka_name, ".")
+    return "".join({"*": ".*", "?": one}.get(c) or re.escape(convert(c)) for c in pattern)
+
+
+#: functions that name the topics of a pipeline that are not for changes
+_OWN_TOPICS = (progress_topic, schema_topic, dead_letter_topic)

@@ -11,6 +11,12 @@ def name_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(c) or re.escape(c) for c in pattern), re.DOTALL)
 
 
+def sample(pattern: str) -> tuple[str, str]:
+    """Return schema and name of a table, which need not exist, that matches a `schema.table` pattern."""
+    schema, _, table = pattern.replace("*", "x").replace("?", "x").partition(".")
+    return schema, table
+
+
 class TableFilter:
     """The tables that match a pattern of `include` and none of `exclude`; upper and lower case differ."""
 

@@ -21,6 +21,7 @@ from databus.events import (
     TableDefinition,
 )
 from databus.settings.rules import Rule
+from databus.settings.topic_claims import TopicClaims
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, TransactionEnd
 from databus_messages.message import Frame, Message
 from databus_messages.outputs import Output, OutputPlan
@@ -38,15 +39,17 @@ class EventEncoder:
         source: MessageSource,
         partition_counts: Mapping[str, int],
         salt: bytes = b"",
+        claims: TopicClaims | None = None,
     ) -> None:
         """Make the outputs. `partition_counts` maps topics to their numbers of partitions.
 
-        It need not be complete from the start: see `unknown_topics`.
+        It need not be complete from the start: see `unknown_topics`. `claims` has the topics of tables that are known
+        already; by default none is.
         """
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
         self._heartbeat_outputs = [output for output in self._outputs if output.format.emits_heartbeats]
-        self._router = Router(rules, self._outputs, source.name, salt)
+        self._router = Router(rules, self._outputs, claims or TopicClaims(rules, source.name), salt)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
         #: routes by the table's fingerprint, for tables that have had an event
@@ -79,8 +82,8 @@ class EventEncoder:
         fingerprints = [event.table]
         if isinstance(event, QueryEvent) and event.before:
             fingerprints.append(event.before)
-        topics = [topic for each in fingerprints for topic in self._router.topics(self._table(each))]
-        return [topic for topic in topics if topic not in self._partition_counts]
+        found = [each.topic for fingerprint in fingerprints for each in self._router.topics(self._table(fingerprint))]
+        return [topic for topic in found if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
         """Return the messages of the next event, in order. Iterate over them before the next call.

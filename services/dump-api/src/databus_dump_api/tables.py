@@ -7,7 +7,6 @@ dump cannot reveal data that the rule hides, and a table that this output does n
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from databus import names
 from databus.errors import SchemaMismatch, SourceNotReady
 from databus.events import Row, Table
 from databus.settings import Settings
@@ -45,7 +44,7 @@ def publishing_rule(settings: Settings, table: Table) -> Rule | None:
 def table_topics(settings: Settings, table: Table) -> set[str]:
     """Return a set with the topic of a table's changes; an empty set if the table is not published."""
     rule = publishing_rule(settings, table)
-    return {names.table_topic(rule.topic, settings.name, table)} if rule else set()
+    return {rule.topic_of(settings.name, table.schema, table.name)} if rule else set()
 
 
 class PublishedTable:

@@ -143,7 +143,7 @@ class Batches:
 
     async def _submit(self, partition: Partition) -> None:
         self.raise_failure()  # aiokafka's own error would only say that the call is illegal
-        topic, number = partition
+        topic, number, _ = partition
         batch = self._filling.pop(partition)
         size, records = batch.size(), batch.record_count()
         try:

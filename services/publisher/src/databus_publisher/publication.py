@@ -7,7 +7,7 @@ import asyncio
 import time
 
 from databus import metrics
-from databus.errors import GenerationLost
+from databus.errors import GenerationLost, TopicNameRefused
 from databus.events import (
     Begin,
     Commit,
@@ -19,6 +19,7 @@ from databus.events import (
     RowsEvent,
     SchemaDefinition,
     Start,
+    Table,
     TableDefinition,
 )
 from databus.log_events import LogEvent
@@ -26,6 +27,7 @@ from databus.logs import get_logger
 from databus.progress import Progress
 from databus.progress_tracker import ProgressTracker
 from databus.settings import Settings
+from databus.settings.topic_claims import TopicClaims
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs
@@ -44,8 +46,11 @@ COMMIT_BYTES = 8 * 2**20
 class Publication:
     """Publishes the events of one generation. Raises InvalidSettings for rules that are wrong."""
 
-    def __init__(self, settings: Settings, producer: Producer, topics: Topics, progress: Progress) -> None:
+    def __init__(
+        self, settings: Settings, producer: Producer, topics: Topics, progress: Progress, claims: TopicClaims
+    ) -> None:
         self._settings = settings
+        self._claims = claims
         self._plans = plan_outputs(settings.publisher.rules)
         self._producer = producer
         self._topics = topics
@@ -110,6 +115,7 @@ class Publication:
                 await self._start(event)
             case TableDefinition():
                 await self._history.write_table(event.table)
+                await self._claim_topics(event.table)
             case SchemaDefinition():
                 await self._history.write_schema(event)
             case QueryEvent() | OversizedRow():
@@ -137,7 +143,7 @@ class Publication:
         login = settings.source.login(settings.source.hosts[0])
         source = MessageSource(settings.name, event.flavor, login.host, login.port)
         rules, salt = settings.publisher.rules, settings.publisher.salt.get_secret_value().encode()
-        self._encoder = EventEncoder(rules, self._plans, source, self._partition_counts, salt)
+        self._encoder = EventEncoder(rules, self._plans, source, self._partition_counts, salt, self._claims)
         if topics := self._encoder.own_topics:
             for topic in topics:
                 await self._topics.ensure(topic, partitions=1)
@@ -156,12 +162,30 @@ class Publication:
 
     async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> None:
         """Create the topics of an event's tables if they are missing, and look up their partitions and limits."""
+        wanted = self._settings.publisher.partitions
         for topic in self._encoder.unknown_topics(event):
-            await self._topics.ensure(topic)
-            wanted = self._settings.publisher.partitions
+            if not await self._ensure(topic):
+                self._partition_counts[topic] = wanted or 1
+                continue
             existing = await self._producer.partitions(topic)
             if wanted and existing < wanted:
                 text = f"{topic} has {existing} partitions, fewer than publisher.partitions={wanted}"
                 log.warning(LogEvent.PARTITIONS_MISSING, text, topic=topic, partitions=existing)
             self._producer.set_limit(topic, await self._topics.limit(topic))
             self._partition_counts[topic] = min(existing, wanted or existing)
+
+    async def _claim_topics(self, table: Table) -> None:
+        """Claim a new table's topics. A table that does not get them waits, also after a restart."""
+        if not table.columns or not self._settings.source.captures(table.schema, table.name):
+            return
+        if any(found.refusal for found in self._claims.claim(table.schema, table.name)):
+            await self._history.write_waiting(table.schema, table.name)
+
+    async def _ensure(self, topic: str) -> bool:
+        """Create a topic for tables if it is missing. Return False if no table can have it."""
+        if self._claims.has_owner(topic):
+            try:
+                await self._topics.ensure(topic)
+            except TopicNameRefused as refused:
+                self._claims.refuse(topic, str(refused))
+        return self._claims.has_owner(topic)

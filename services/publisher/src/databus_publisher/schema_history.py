@@ -2,7 +2,7 @@
 
 from databus import names
 from databus.events import SchemaDefinition, Table
-from databus.kafka_history import HEAD, encode_charset, encode_table
+from databus.kafka_history import HEAD, WAITING, encode_charset, encode_table
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED
@@ -31,6 +31,10 @@ class SchemaHistoryWriter:
         """Write a schema's default character set; without a character set the schema was dropped."""
         value = None if event.charset is None else encode_charset(event.charset)
         await self._write(names.schema_key(event.schema), value)
+
+    async def write_waiting(self, schema: str, table: str) -> None:
+        """Write that a table's topic belongs to another table, so that after a restart it still does."""
+        await self._write(names.schema_key("", schema, table), WAITING)
 
     async def _write(self, key: bytes, value: bytes | None) -> None:
         if self._written.get(key, b"") != value:

@@ -20,6 +20,7 @@ _REMEDIES: Mapping[Reason, str] = {
     "too_large": f"{RAISE_LIMIT}, or ",
     "unread": "raise reader.row_limit, or ",
     "unencodable": "",
+    "no_topic": "",
 }
 
 
@@ -90,6 +91,10 @@ class Sender:
 
     async def _send_record(self, message: Message, partition: Partition, records: Records, index: int) -> None:
         record = records[index]
+        if partition.refusal:
+            error, size = f"{message}: {partition.refusal}", len(record.value or b"")
+            await self._refuse(Undelivered(message, partition, "no_topic", error, size, record, index, len(records)))
+            return
         if await self._producer.send(partition, record):
             return
         if limit := await self._topics.raised_limit(partition.topic):
@@ -117,18 +122,26 @@ class Sender:
 
     async def _refuse(self, undelivered: Undelivered) -> None:
         message, record = undelivered.message, undelivered.record
-        content = message.content
-        if isinstance(content, Frame):  # without it, consumers cannot see where transactions begin and end
+        content, no_topic = message.content, undelivered.reason == "no_topic"
+        if isinstance(content, Frame):
+            if no_topic:  # there are no changes in the topic that it would frame
+                return
+            # without it, consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: {RAISE_LIMIT}")
         if self._policy == "stop":
             remedy = f"{_REMEDIES[undelivered.reason]}set publisher.oversize to another policy"
             raise FatalError(f"{undelivered.error}: {remedy}")
-        if self._policy == "split" and undelivered.count == 1 and (halves := message.halves()):
+        if no_topic or not await self._send_otherwise(undelivered, content):
+            await self._dead_letters.write(_letter(undelivered, content), (record and record.value) or b"")
+
+    async def _send_otherwise(self, undelivered: Undelivered, content: Change | DdlStatement) -> bool:
+        """Send what does not fit in smaller messages, or as a claim check. Return whether the policy has such a way."""
+        if self._policy == "split" and undelivered.count == 1 and (halves := undelivered.message.halves()):
             await self.send(halves)
-            return
-        if self._policy == "claim_check" and record and await self._send_claim_check(undelivered, content, record):
-            return
-        await self._dead_letters.write(_letter(undelivered, content), (record and record.value) or b"")
+            return True
+        if self._policy == "claim_check" and (record := undelivered.record):
+            return await self._send_claim_check(undelivered, content, record)
+        return False
 
     async def _send_claim_check(self, undelivered: Undelivered, content: Change | DdlStatement, record: Record) -> bool:
         value = record.value or b""
@@ -155,6 +168,7 @@ def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLet
         topic=undelivered.partition.topic,
         partition=undelivered.partition.number,
         format=undelivered.message.output.rule.format,
+        output=undelivered.message.output.rule.output,
         key=undelivered.record.key if undelivered.record else None,
         schema=content.table.schema,
         table=content.table.name,

@@ -11,6 +11,7 @@ from databus.cancellation import raise_if_cancelled
 from databus.election import leading
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
+from databus.kafka_history import read_history
 from databus.kafka_progress import read_progress
 from databus.leases import open_lease
 from databus.log_events import LogEvent
@@ -21,6 +22,7 @@ from databus.progress import Progress
 from databus.redis_connection import connect_redis
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
+from databus.settings.topic_claims import TopicClaims, known_claims
 from databus_messages.outputs import check_outputs, plan_outputs
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
@@ -60,8 +62,9 @@ async def _serve(
     if progress is None:
         await require_new(settings, redis)
         progress = Progress()
+    claims = await _claim_topics(settings)
     while True:
-        publication = Publication(settings, producer, topics, progress)
+        publication = Publication(settings, producer, topics, progress, claims)
         await _open(pipe, producer, progress)
         health.up()
         with bound(generation=pipe.generation):
@@ -84,6 +87,14 @@ async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> N
     await producer.require_not_replaced(progress)
     await pipe.open(progress)
     metrics.GENERATIONS_OPENED.inc()
+
+
+async def _claim_topics(settings: Settings) -> TopicClaims:
+    """Give the known tables their topics. Log those that have none."""
+    tables = (await read_history(settings)).by_claim()
+    for refused in known_claims(settings, tables, folded=True).refused.values():
+        log.warning(LogEvent.TOPIC_REFUSED, refused.refusal, table=refused.table, topic=refused.topic)
+    return known_claims(settings, tables)
 
 
 def _patience(settings: Settings) -> float:

@@ -43,7 +43,7 @@ class Topics:
         """Create a topic for changes, or a format's own topic, unless it exists; an existing topic is not altered.
 
         `partitions` defaults to `publisher.partitions`, or else to 1. An account without CREATE rights can still write
-        to existing topics.
+        to existing topics. Raises TopicNameRefused.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher

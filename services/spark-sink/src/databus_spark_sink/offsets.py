@@ -118,7 +118,7 @@ def topic_pattern(settings: Settings) -> str:
     Raises InvalidSettings.
     """
     rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
-    templates = [rule.topic for rule in rules if rule.format == "databus"]
+    templates = [(rule.topic, rule.escape_names) for rule in rules if rule.format == "databus"]
     if not templates:
         raise InvalidSettings(
             "publisher.routes: the sink reads format databus, and no rule of output default publishes it: add one"

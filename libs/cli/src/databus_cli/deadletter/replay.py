@@ -9,9 +9,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import MessageSizeTooLargeError
 
 from databus import kafka_client, names
+from databus.dead_letters import DeadLetter
 from databus.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
+from databus.kafka_history import read_history
 from databus.kafka_topics import max_batch_bytes, partition_counts
 from databus.settings import Settings
+from databus.settings.topic_claims import TopicClaims, known_claims
 from databus_cli.deadletter.letters import Letter
 
 
@@ -19,12 +22,18 @@ class Replay:
     """Replays dead letters; with `publisher.delivery: exactly_once`, each in a Kafka transaction of its own."""
 
     def __init__(
-        self, settings: Settings, producer: AIOKafkaProducer, admin: AIOKafkaAdminClient, to: str | None
+        self,
+        settings: Settings,
+        producer: AIOKafkaProducer,
+        admin: AIOKafkaAdminClient,
+        claims: TopicClaims,
+        to: str | None,
     ) -> None:
         self._letters = names.dead_letter_topic(settings.name)
         self._transactional = settings.publisher.delivery == "exactly_once"
         self._producer = producer
         self._admin = admin
+        self._claims = claims
         self._to = to
         #: topic → number of its partitions
         self._partitions: dict[str, int] = {}
@@ -37,20 +46,22 @@ class Replay:
         Raises RecordTooLarge if the broker refuses the record as too large although `max_batch_bytes` allows it.
         """
         about = letter.about
-        if not value:
+        if not value and not about.is_tombstone:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
             return (
                 "the record's value was not kept; the binlog has it: "
                 f"databus binlog {about.file} {limit_option} --tables {about.table_name} "
                 f"--format {about.format}"
             )
-        topic = self._to or about.topic
+        topic, refusal = self._destination(about)
+        if refusal:
+            return refusal
         partitions = await self._count(topic)
         partition = about.partition % max(partitions, 1) if self._to else about.partition
         if partition >= partitions:
             return f"topic {topic} has no partition {partition}: create it, or choose another topic with --to"
         batch = self._producer.create_batch()
-        batch.append(timestamp=None, key=about.key, value=value)
+        batch.append(timestamp=None, key=about.key, value=None if about.is_tombstone else value)
         limit = await self._limit(topic)
         if batch.size() > limit:
             return f"the record needs {batch.size()} bytes, topic {topic} accepts {limit} bytes: {RAISE_LIMIT}"
@@ -60,6 +71,14 @@ class Replay:
         else:
             await self._write(letter, batch, topic, partition)
         return ""
+
+    def _destination(self, about: DeadLetter) -> tuple[str, str]:
+        """Return a record's topic, and why it cannot be used. A table that had no topic may have one by now."""
+        if about.reason == "no_topic" and not self._to:
+            for found in self._claims.claim(about.schema, about.table):
+                if found.rule.output == about.output:
+                    return found.topic, found.refusal
+        return self._to or about.topic, ""
 
     async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
         """Write the record and the letter's tombstone. Await both: aiokafka commits even if a delivery has failed."""
@@ -86,9 +105,10 @@ async def open_replay(settings: Settings, to: str | None) -> AsyncIterator[Repla
 
     to: the topic to write to instead of the records' own topics.
     """
+    claims = known_claims(settings, (await read_history(settings)).by_claim(), folded=True)
     async with kafka_client.admin(settings.kafka) as admin:
         if to and to not in await partition_counts(admin):
             raise DatabusError(f"--to: there is no topic {to}; create it first")
         identity = names.replay_id(settings.name) if settings.publisher.delivery == "exactly_once" else None
         async with kafka_client.producer(settings.kafka, identity) as producer:
-            yield Replay(settings, producer, admin, to)
+            yield Replay(settings, producer, admin, claims, to)

@@ -42,16 +42,23 @@ def load(path: Path) -> Settings:
     try:
         return Settings(**values)
     except ValidationError as error:
-        raise InvalidSettings("\n".join(_line(path, fault) for fault in error.errors())) from error
+        lines = (line for fault in error.errors() for line in _lines(path, fault))
+        raise InvalidSettings("\n".join(lines)) from error
 
 
-def _line(path: Path, fault: "ErrorDetails") -> str:
-    """Describe an error, and where the wrong value is: in the file, or in a variable of the environment."""
+def _lines(path: Path, fault: "ErrorDetails") -> list[str]:
+    """Describe an error, and where the wrong value is: in the file, or in a variable of the environment.
+
+    Errors that concern several keys come together, a line each, and name their keys themselves.
+    """
+    text = describe(Settings, fault)
+    if not fault["loc"]:
+        return [f"{path}: {line}" for line in text.splitlines()]
     location = fault["loc"][:-1] if fault["type"] == "missing" else fault["loc"]
     variable, others = environment.variable_of(location), environment.variables_in(location)
     origin = f"environment: {variable}" if variable else path
     also = f" (the environment sets {', '.join(others)})" if others and not variable else ""
-    return f"{origin}: {_key(fault['loc'])}: {describe(Settings, fault)}{also}"
+    return [f"{origin}: {_key(fault['loc'])}: {text}{also}"]
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -98,4 +105,4 @@ def _key(location: Location) -> str:
     if location[:2] == ("publisher", "routes") and len(location) > 2:
         index, *inside = location[2:]
         return ": ".join(["publisher.routes", f"rule {int(index) + 1}", *([_key(tuple(inside))] if inside else [])])
-    return ".".join(str(part) for part in location) or "configuration"
+    return ".".join(str(part) for part in location)

@@ -3,14 +3,21 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from databus.settings.rules import PartitionBy, Rule, TopicTemplate
+from databus.settings.rules import PartitionBy, Rule
 from databus.settings.services import Election
+from databus.settings.topics import TopicTemplate
 from databus.settings.values import Duration, FileUrl, HostPort, Section, TopicSetting
 
 #: options with which a format publishes the statements that changed rows
 _STATEMENT_OPTIONS = ("include_query", "output_row_query")
+
+
+def _require_rules(rules: list[Rule]) -> list[Rule]:
+    if not rules:
+        raise ValueError("the list has no rule: to publish every table by the same settings, remove routes")
+    return rules
 
 
 class Publisher(Section):
@@ -22,11 +29,13 @@ class Publisher(Section):
     """Options of the message format, for example `{compat: strict}` for `databus`."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
     """Template of topic names with `{name}` (of the pipeline), `{schema}` and `{table}`."""
+    escape_names: bool = False
+    """Whether schema and table are escaped in names of topics, so that these differ for all tables."""
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     """Delivery guarantee; `at_least_once` is for brokers without transactions."""
     partition_by: PartitionBy = "table"
     """What decides about a change's partition: its table, its key (primary, else unique), or nothing (`single`)."""
-    routes: list[Rule] = []
+    routes: Annotated[list[Rule], AfterValidator(_require_rules)] | None = None
     """Rules that select formats and topics by table, leave tables, columns or rows out, and mask or hash values."""
     salt: SecretStr = SecretStr("")
     """Secret for the hashes of rules with `hash`; every service that reads such rules needs it."""
@@ -53,7 +62,7 @@ class Publisher(Section):
     def _read_salt(self) -> Self:
         self.load_secret("salt")
         if not self.salt.get_secret_value():
-            for number, rule in enumerate(self.routes, 1):
+            for number, rule in enumerate(self.routes or [], 1):
                 if rule.hash:
                     raise ValueError(f"routes: rule {number}: hash needs publisher.salt or publisher.salt_file")
         return self
@@ -61,7 +70,7 @@ class Publisher(Section):
     @property
     def rules(self) -> list[Rule]:
         """The rules of `routes` with this section's defaults; one rule for all tables if `routes` is empty."""
-        defaults = self.model_dump(include={"format", "options", "topic", "partition_by"})
+        defaults = self.model_dump(include={"format", "options", "topic", "escape_names", "partition_by"})
         if not self.routes:
             return [Rule(match=["*.*"], **defaults)]
         return [rule.completed(number, defaults) for number, rule in enumerate(self.routes, 1)]

@@ -1,7 +1,9 @@
 """All sections together."""
 
 import zlib
+from typing import Self
 
+from pydantic import model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from databus.settings.kafka import Kafka
@@ -10,6 +12,7 @@ from databus.settings.publisher import Publisher
 from databus.settings.redis import RedisSection
 from databus.settings.services import Dumps, Reader, Spark
 from databus.settings.source import Source
+from databus.settings.topic_claims import topic_faults
 from databus.settings.values import Name
 
 
@@ -35,6 +38,12 @@ class Settings(BaseSettings):
     dumps: Dumps = Dumps()
     spark: Spark = Spark()
     log: Log = Log()
+
+    @model_validator(mode="after")
+    def _check_topics(self) -> Self:
+        if faults := list(dict.fromkeys(topic_faults(self))):
+            raise ValueError("\n".join(faults))
+        return self
 
     @property
     def server_id(self) -> int:

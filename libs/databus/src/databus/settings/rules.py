@@ -4,21 +4,13 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, PrivateAttr, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic import Field, PrivateAttr, StrictInt, StrictStr, StringConstraints, model_validator
 
+from databus.names import table_topic
+from databus.settings.topics import TopicTemplate
 from databus.settings.values import Section, TablePattern
 from databus.table_filter import TableFilter
 
-
-def _require_known_fields(template: str) -> str:
-    try:
-        template.format(name="n", schema="s", table="t")
-    except (AttributeError, KeyError, IndexError, ValueError) as error:
-        raise ValueError(f"only {{name}}, {{schema}} and {{table}} can be used: {error}") from error
-    return template
-
-
-TopicTemplate = Annotated[str, StringConstraints(min_length=1), AfterValidator(_require_known_fields)]
 PartitionBy: TypeAlias = Literal["table", "primary_key", "single"]
 Value: TypeAlias = StrictStr | StrictInt
 Names: TypeAlias = tuple[Annotated[str, StringConstraints(min_length=1), Field(title="name")], ...]
@@ -88,6 +80,8 @@ class Rule(Section):
     """Options of the format; by default `publisher.options`, unless the rule sets `format`."""
     topic: TopicTemplate = "{name}.{schema}.{table}"
     """Template of topic names, by default `publisher.topic`; two outputs must not write a table to the same topic."""
+    escape_names: bool = False
+    """Whether schema and table are escaped in names of topics; by default `publisher.escape_names`."""
     partition_by: PartitionBy = "table"
     """What decides about a change's partition; by default `publisher.partition_by`."""
     key: Names = ()
@@ -111,6 +105,10 @@ class Rule(Section):
     def _check(self) -> Self:
         if self.drop and (more := self.model_fields_set - {"match", "exclude", "output", "drop"}):
             raise ValueError(f"drop: the rule publishes nothing: remove {', '.join(sorted(more))}")
+        if twice := [
+            name for name in self.rename.values() if [*map(str.lower, self.rename.values())].count(name.lower()) > 1
+        ]:
+            raise ValueError(f"rename: several columns would have the name {twice[0]}")
         if self.key and "partition_by" in self.model_fields_set:
             raise ValueError("key replaces partition_by: remove one of them")
         return self
@@ -128,9 +126,13 @@ class Rule(Section):
         """Return whether the rule applies to a table."""
         return self._tables.matches(schema, table)
 
+    def topic_of(self, pipeline: str, schema: str, table: str) -> str:
+        """Return the topic of a table's changes."""
+        return table_topic(self.topic, pipeline, schema, table, escape=self.escape_names)
+
     def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
         """Return the rule with its number and with the defaults. A rule that sets `format` gets no default options."""
-        left_out = {"format", "topic", "partition_by"} - self.model_fields_set
+        left_out = {"format", "topic", "escape_names", "partition_by"} - self.model_fields_set
         if not self.model_fields_set & {"format", "options"}:
             left_out.add("options")
         rule = self.model_copy(update={name: defaults[name] for name in left_out})

@@ -23,6 +23,8 @@ class Partition(NamedTuple):
 
     topic: str
     number: int
+    #: why the records have no topic and become dead letters; empty otherwise
+    refusal: str = ""
 
 
 @dataclass(slots=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from databus import names
 from databus.errors import InvalidSettings
 from databus.events import Action, Begin, Row, RowsEvent, Table
-from databus.settings.rules import Rule, first_matches
+from databus.settings.rules import Rule
+from databus.settings.topic_claims import Destination, TopicClaims
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output
@@ -44,7 +44,8 @@ class Route:
     @property
     def unread_partition(self) -> Partition:
         """The partition of a row that the reader left unread (`OversizedRow`); UNKNOWN if the row's key decides it."""
-        return Partition(self.row_partitions[0].topic, UNKNOWN) if self.key else self.row_partitions[0]
+        first = self.row_partitions[0]
+        return first._replace(number=UNKNOWN) if self.key else first
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
         """Make the messages of a rows event: filtered, numbered for the output's format, and split by partition."""
@@ -81,36 +82,25 @@ class Route:
 class Router:
     """Makes the routes of a table by the rules."""
 
-    def __init__(self, rules: Sequence[Rule], outputs: Iterable[Output], pipeline: str, salt: bytes) -> None:
+    def __init__(self, rules: Sequence[Rule], outputs: Iterable[Output], claims: TopicClaims, salt: bytes) -> None:
         self._rules = rules
         self._outputs = {output.rule.number: output for output in outputs}
-        self._pipeline = pipeline
+        self._claims = claims
         self._salt = salt
 
-    def topics(self, table: Table) -> list[str]:
-        """Name the topics to which a table's changes are published."""
-        return [self._topic(rule, table) for rule in first_matches(self._rules, table.schema, table.name)]
+    def topics(self, table: Table) -> list[Destination]:
+        """Claim the topics to which a table's changes are published."""
+        return self._claims.claim(table.schema, table.name)
 
     def routes(self, table: Table, partition_counts: Mapping[str, int]) -> tuple[Route, ...]:
         """Make a table's routes, given the number of partitions of each topic. Raises InvalidSettings."""
-        routes: dict[str, Route] = {}
-        for rule in first_matches(self._rules, table.schema, table.name):
-            topic = self._topic(rule, table)
-            if other := routes.get(topic):
-                raise InvalidSettings(
-                    f"{rule}: {table.full_name} already goes to {topic} by rule {other.output.rule.number}, "
-                    "for another output: choose another topic"
-                )
-            routes[topic] = self._route(rule, table, topic, partition_counts[topic])
-        return tuple(routes.values())
+        return tuple(self._route(found, table, partition_counts[found.topic]) for found in self.topics(table))
 
-    def _topic(self, rule: Rule, table: Table) -> str:
-        return names.table_topic(rule.topic, self._pipeline, table)
-
-    def _route(self, rule: Rule, table: Table, topic: str, count: int) -> Route:
+    def _route(self, destination: Destination, table: Table, count: int) -> Route:
+        rule, topic, refusal = destination.rule, destination.topic, destination.refusal
         table_filter = filter_of(rule, table, self._salt)
         published = table_filter.table if table_filter else table
-        partitions = tuple(Partition(topic, number) for number in range(count))
+        partitions = tuple(Partition(topic, number, refusal) for number in range(count))
         if rule.partition_by == "primary_key" or rule.key:
             key = _key(rule, table, table_filter) or published.row_key
             key = key if count > 1 else ()

@@ -1,0 +1,114 @@
+"""Tables whose topics collide, on a real Redis and Kafka: only the second one waits, in the dead-letter topic."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiokafka import TopicPartition
+from msgspec.structs import replace
+
+from common.pipelines import Consume
+from databus.events import Action, Table, TableDefinition
+from databus.kafka_client import consumer
+from databus.settings import Settings
+from integration.publisher_in_process import ITEMS, Run, Source
+
+FIRST, SECOND = replace(ITEMS, schema="c_cs", name="order_items"), replace(ITEMS, schema="c_cs_order", name="items")
+
+
+async def insert(source: Source, table: Table, *ids: int) -> None:
+    """Insert rows in a transaction of its own."""
+    event = source.insert(*((n, 1) for n in ids))
+    await source.commit(TableDefinition(table), replace(event, table=table.fingerprint))
+
+
+def ids(messages: list[dict[str, Any]]) -> list[int]:
+    return [int(row[0]) for message in messages for row in message["Rows"]]
+
+
+async def test_only_the_table_whose_topic_kafka_refuses_waits(
+    configured: Callable[..., Settings], run: Run, changes: Consume, dead_letters: Any
+) -> None:
+    settings = configured()
+    published = await changes(f"{settings.name}.c_cs.order_items")
+    publisher, source = await run(settings)
+    await insert(source, FIRST, 1)
+    await insert(source, SECOND, 2, 3)
+    await insert(source, FIRST, 4)
+    assert ids(await published.until(2)) == [1, 4]
+    await publisher.stop()
+    publisher, source = await run(settings)  # a restart changes nothing
+    await insert(source, SECOND, 5)
+    await insert(source, FIRST, 6)
+    assert ids(await published.until(1)) == [6]
+    _, letters, _ = await dead_letters("list", "--json")
+    assert [(letter["reason"], letter["table"], letter["value"]) for letter in letters] == [
+        ("no_topic", "items", True)
+    ] * 2
+    assert "publisher.escape_names" in letters[0]["error"]
+    code, _, err = await dead_letters("replay")
+    assert code == 1
+    assert "publisher.escape_names" in err
+
+    await publisher.stop()
+    settings = configured(routes=[{"match": ["c_cs_order.*"], "escape_names": True}, {"match": ["*.*"]}])
+    escaped = await changes(f"{settings.name}.c-5fcs-5forder.items")
+    assert await dead_letters("replay") == (0, [], "databus: replayed: 2, left: 0\n")
+    assert ids(await escaped.until(2)) == [2, 3, 5]
+    _, source = await run(settings)
+    await insert(source, SECOND, 7)
+    await insert(source, FIRST, 8)
+    assert ids(await escaped.until(1)) == [7]
+    assert ids(await published.until(1)) == [8]
+
+
+async def test_the_table_that_came_first_keeps_its_topic_also_after_a_restart(
+    configured: Callable[..., Settings], run: Run, changes: Consume, dead_letters: Any
+) -> None:
+    debezium = {"format": "debezium-json", "options": {"schemas_enable": False, "provide_transaction_metadata": True}}
+    settings = configured(topic="{name}_{schema}_{table}", **debezium)
+    publisher, source = await run(settings)
+    await insert(source, SECOND, 1)  # comes first, although its name is sorted behind the other's
+    await insert(source, FIRST, 2)
+    await source.wait_until_published()
+    await publisher.stop()
+    publisher, source = await run(settings)
+    await insert(source, FIRST, 3)
+    deletion = replace(source.rows(Action.DELETE, [b"3", b"x"]), table=FIRST.fingerprint)
+    await source.commit(deletion)
+    await insert(source, SECOND, 4)
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    found = [(letter["table"], letter["action"], letter["bytes"] > 0) for letter in letters]
+    changed = [("order_items", action, True) for action in ("insert", "insert", "delete")]
+    assert found == [*changed, ("order_items", "delete", False)]  # the last one is a tombstone
+    assert (await dead_letters("replay"))[0] == 1  # not into the other table's topic
+
+    await publisher.stop()
+    configured(topic="{name}_{schema}.{table}", escape_names=True, **debezium)
+    escaped = f"{settings.name}_c-5fcs.order-5fitems"
+    await changes(escaped)
+    assert await dead_letters("replay") == (0, [], "databus: replayed: 4, left: 0\n")
+    async with consumer(settings.kafka) as reading:
+        reading.assign([TopicPartition(escaped, 0)])
+        await reading.seek_to_beginning()
+        values = [(await reading.getone()).value for _ in range(4)]
+    assert [value and json.loads(value)["op"] for value in values] == ["c", "c", "d", None]
+
+
+async def test_a_format_that_frames_transactions_frames_only_what_is_published(
+    configured: Callable[..., Settings], run: Run, dead_letters: Any
+) -> None:
+    settings = configured(format="canal-protobuf", oversize="split")
+    _, source = await run(settings)
+    await insert(source, FIRST, 1)
+    both = source.insert((2, 1), (3, 1)), source.insert((4, 1), first=2)
+    events = [replace(event, table=table.fingerprint) for event, table in zip(both, (SECOND, FIRST), strict=True)]
+    await source.commit(TableDefinition(SECOND), *events)
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    assert [(letter["table"], letter["row"]) for letter in letters] == [("items", 0)]  # both rows in one letter
+    async with consumer(settings.kafka) as reading:
+        reading.assign([TopicPartition(f"{settings.name}.c_cs.order_items", 0)])
+        await reading.seek_to_beginning()
+        assert len([await reading.getone() for _ in range(6)]) == 6  # begin, insert and end of each transaction
