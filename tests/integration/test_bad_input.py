@@ -17,8 +17,10 @@ from devstack.pipeline import Pipeline
 
 
 @pytest.fixture
-def pipeline(make_pipeline: MakePipeline, source: Server) -> Pipeline:
-    return make_pipeline(source, "shop")
+async def pipeline(make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute) -> Pipeline:
+    """A pipeline that captures the test's schema, which has the table `t`."""
+    await execute("CREATE TABLE t (a INT PRIMARY KEY)")
+    return make_pipeline(source, schema)
 
 
 def configure(pipeline: Pipeline, section: str, **values: Any) -> None:
@@ -68,12 +70,91 @@ async def account(source: Server) -> AsyncIterator[str]:
         await execute(f"DROP USER {name}@'%'")
 
 
-async def test_a_missing_grant_is_named(pipeline: Pipeline, account: str) -> None:
+@pytest.fixture
+async def unnamed(source: Server) -> AsyncIterator[None]:
+    """The binlog does not name columns."""
+    async with connected(source) as execute:
+        await execute("SET GLOBAL binlog_row_metadata = 'MINIMAL'")
+        yield
+        await execute("SET GLOBAL binlog_row_metadata = 'FULL'")
+
+
+@pytest.mark.usefixtures("unnamed")
+async def test_every_missing_grant_is_named(pipeline: Pipeline, source: Server, account: str, schema: str) -> None:
     configure(pipeline, "source", user=account, password_file=None, password="secret")
+    expected = {
+        "reader": ["lacks SELECT on", "GRANT REPLICATION CLIENT", "GRANT REPLICATION SLAVE"],
+        "dump-api": ["lacks SELECT on", "GRANT REPLICATION CLIENT"] + ["GRANT RELOAD"] * (source.kind == "mysql"),
+    }
+    for service, grants in expected.items():
+        code, output = await check(pipeline, service)
+        assert code == 78
+        faults = [line for line in output.splitlines() if " ERROR " in line]
+        assert len(faults) == len(grants)
+        assert all(any(grant in fault for fault in faults) for grant in grants)
+    async with connected(source) as execute:
+        await execute(f"CREATE TABLE {schema}.u (a INT PRIMARY KEY)")
+        await execute(f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, RELOAD ON *.* TO {account}@'%'")
+        await execute(f"GRANT SELECT ON {schema}.t TO {account}@'%'")
+        await execute(f"GRANT INSERT ON {schema}.u TO {account}@'%'")
+        code, output = await check(pipeline, "dump-api")
+        assert code == 78
+        assert f"lacks SELECT on {schema}.u: grant it" in output
+        await execute(f"GRANT SELECT ON {schema}.u TO {account}@'%'")
+    for service in expected:
+        code, output = await check(pipeline, service)
+        assert (code, output.splitlines()[-1]) == (0, f"databus-{service}: ready")
+
+
+async def test_all_hosts_are_checked(pipeline: Pipeline, source: Server, account: str) -> None:
+    hosts = ["127.0.0.1:1", f"{source.host}:{source.port}", "127.0.0.1:2"]
+    configure(pipeline, "source", hosts=hosts, user=account, password_file=None, password="secret")
+    for service in "reader", "dump-api":
+        code, output = await check(pipeline, service)
+        assert code == 78
+        assert all(host in output for host in hosts)
+
+
+async def test_a_pattern_that_matches_no_table_is_a_warning(pipeline: Pipeline, schema: str) -> None:
+    configure(pipeline, "source", include=[f"{schema}.*", "shopp.*"])
+    for service in "reader", "dump-api":
+        code, output = await check(pipeline, service)
+        assert (code, output.splitlines()[-1]) == (0, f"databus-{service}: ready")
+        assert "source.include: shopp.* matches no table" in output
+        assert f"{schema}.* matches no table" not in output
+
+
+async def test_tables_whose_topics_collide_and_rules_that_do_not_fit_are_named(
+    pipeline: Pipeline, schema: str, execute: Execute
+) -> None:
+    await execute("CREATE TABLE `a$b` (a INT PRIMARY KEY, b INT, c INT)")
+    await execute("CREATE TABLE `a.b` (a INT PRIMARY KEY, b INT)")
+    configure(pipeline, "publisher", routes=[{"match": ["*.a*"], "rename": {"b": "C"}}])
     code, output = await check(pipeline, "reader")
     assert code == 78
-    assert len(output.splitlines()) == 1
-    assert "REPLICATION SLAVE" in output
+    assert f"is the same as {pipeline.name}.{schema}.a_b" in output or f"is the topic of {schema}.a" in output
+    code, output = await check(pipeline, "dump-api")
+    assert code == 78
+    assert "escape_names" in output
+    assert f"rule 1 does not fit table {schema}.a$b: rename: two columns would have the same name" in output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prefixx": "x"}, "rule 2: options.prefixx: format debezium-json has no such option; it has prefix, "),
+        ({}, "rule 2: format debezium-json writes to topic PIPELINE, and so does publisher.routes: rule 1"),
+        ({"prefix": "other"}, "ready"),
+    ],
+)
+async def test_wrong_options_and_a_shared_prefix_of_debezium_are_named(
+    make_pipeline: MakePipeline, mariadb: Server, options: dict[str, Any], message: str
+) -> None:
+    pipeline = make_pipeline(mariadb, "shop")
+    first = {"match": ["*.*"], "format": "debezium-json"}
+    routes = [first, first | {"output": "again", "topic": "again.{table}", "options": options}]
+    configure(pipeline, "publisher", routes=routes)
+    assert message.replace("PIPELINE", pipeline.name) in (await check(pipeline, "publisher"))[1]
 
 
 @pytest.fixture
@@ -113,8 +194,8 @@ async def test_a_dependency_that_is_not_running_is_named(
     configure(pipeline, section, **values)
     code, output = await check(pipeline, service)
     assert code == 75
-    assert len(output.splitlines()) == 1
-    assert setting in output
+    (error,) = (line for line in output.splitlines() if " ERROR " in line)
+    assert setting in error
 
 
 async def test_an_unknown_key_is_named(make_pipeline: MakePipeline, mariadb: Server) -> None:

@@ -13,7 +13,7 @@ from common.connections import Execute, connected
 from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus import names
 from devstack import Server, Stack
-from devstack.pipeline import Pipeline
+from devstack.pipeline import Pipeline, Service
 
 #: values of binlog_row_metadata with which servers log the least about columns
 LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}
@@ -317,5 +317,6 @@ async def test_t30_an_unreadable_history_is_never_treated_as_empty(
             await producer.send_and_wait(topic, b'{"schema"', names.schema_key(schema, "t"))
     pipeline.spawn("publisher")
     pipeline.spawn("reader")
-    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
-    assert "the schema history in Kafka" in pipeline.log("reader").read_text()
+    ended: Service = "reader" if fault == "missing" else "publisher"
+    await asyncio.to_thread(pipeline.wait_ended, ended, 60)
+    assert "the schema history in Kafka" in pipeline.log(ended).read_text()

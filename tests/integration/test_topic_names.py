@@ -4,13 +4,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from common.pipelines import Consume
+from databus.errors import InvalidSettings
 from databus.events import Action, Table, TableDefinition
 from databus.kafka_client import consumer
+from databus.runtime import Health
 from databus.settings import Settings
+from databus_publisher import service
 from integration.publisher_in_process import ITEMS, Run, Source
 
 FIRST, SECOND = replace(ITEMS, schema="c_cs", name="order_items"), replace(ITEMS, schema="c_cs_order", name="items")
@@ -37,6 +41,8 @@ async def test_only_the_table_whose_topic_kafka_refuses_waits(
     await insert(source, FIRST, 4)
     assert ids(await published.until(2)) == [1, 4]
     await publisher.stop()
+    with pytest.raises(InvalidSettings, match=r"c_cs_order\.items has no topic: .* escape_names"):
+        await service.check(settings, Health())
     publisher, source = await run(settings)  # a restart changes nothing
     await insert(source, SECOND, 5)
     await insert(source, FIRST, 6)

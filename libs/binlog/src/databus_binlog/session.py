@@ -127,9 +127,7 @@ class Session:
         committed; a dump from the file and offset would skip them.
         """
         mysql = self.server.flavor == "mysql"
-        new_name = mysql and release(self.server.version) >= (8, 2)
-        status = "SHOW BINARY LOG STATUS" if new_name else "SHOW MASTER STATUS"
-        rows = await self.query(status, grant=_STATUS_GRANT)
+        rows = await self.log_status()
         if not rows:
             raise InvalidPosition("the server writes no binary log; start it with log_bin and binlog_format=ROW")
         file, offset = str(rows[0][0]), int(rows[0][1])
@@ -137,6 +135,11 @@ class Session:
             return Position(file=file, offset=offset)
         gtid_set = str(rows[0][4]).replace("\n", "") if mysql else await self.gtid_at(file, offset)
         return Position(gtid_set=gtid_set, file=file, offset=offset)
+
+    async def log_status(self) -> list[Row]:
+        """Return the row that describes the log's end; no row if the log is off. Needs REPLICATION CLIENT."""
+        new_name = self.server.flavor == "mysql" and release(self.server.version) >= (8, 2)
+        return await self.query("SHOW BINARY LOG STATUS" if new_name else "SHOW MASTER STATUS", grant=_STATUS_GRANT)
 
     async def earliest_position(self) -> Position:
         """Return the start of the oldest file of the log."""

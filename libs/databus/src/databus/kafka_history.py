@@ -90,9 +90,7 @@ def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:
                 case ():
                     history.complete = value == HEAD
                 case _:
-                    raise SchemaHistoryCorrupt(
-                        f"the schema history in Kafka has a key that cannot be read; {START_OVER}"
-                    )
+                    raise _corrupt("it has an unknown key")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _corrupt(str(error)) from error
     return history

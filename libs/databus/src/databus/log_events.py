@@ -39,6 +39,7 @@ class LogEvent(StrEnum):
 
     # --- reader
     READING = "reading", "The reader starts to read the binlog of a host at a position."
+    PATTERN_UNMATCHED = "pattern_unmatched", "A pattern of `source.include` matches no table (only with `--check`)."
     HOST_REFUSED = "host_refused", "A host of the source lacks the next changes, or is not set up for capture."
     SOURCE_SWITCHED = "source_switched", "The reader reads the host given to `databus source switch`."
     SOURCE_NOT_SWITCHED = "source_not_switched", "The reader cannot use the host given to `databus source switch`."

@@ -68,7 +68,7 @@ async def _traces(settings: Settings, redis: Redis) -> list[str]:
 
 def _own_topics(settings: Settings) -> str:
     """Return a regular expression of the topics that only this pipeline writes: their names contain its name."""
-    templates = [rule.topic for rule in settings.publisher.rules if "{name}" in rule.topic]
+    templates = [(rule.topic, rule.escape_names) for rule in settings.publisher.rules if "{name}" in rule.topic]
     topics = [re.escape(names.dead_letter_topic(settings.name))]
     if templates:
         topics.append(names.table_topics(templates, settings.name, settings.source.include))

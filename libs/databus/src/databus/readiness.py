@@ -1,6 +1,7 @@
 """Whether a database is set up for change data capture. Each fault is one line that names the setting."""
 
 from databus.errors import SourceNotReady
+from databus.settings import Settings
 from databus_binlog import Server
 
 #: variable, its required value, and for other values the fault and what to do
@@ -30,3 +31,12 @@ def require_ready(server: Server, host: str) -> None:
     """Raise SourceNotReady with all faults, one a line, if there are any."""
     if found := faults(server):
         raise SourceNotReady("\n".join(f"database {host}: {fault}" for fault in found))
+
+
+def require_named_columns(settings: Settings, server: Server, host: str) -> None:
+    """Raise SourceNotReady if the delivery needs a binlog that names columns, and the server's does not."""
+    if settings.publisher.delivery == "at_least_once" and not names_columns(server):
+        raise SourceNotReady(
+            f"database {host}: the binlog does not name columns, and with publisher.delivery=at_least_once "
+            "the schema history may be ahead of rows that are read again: set binlog_row_metadata=FULL on the server"
+        )

@@ -1,8 +1,10 @@
 """Sessions with the source database; errors of its client turned into ours."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 
+from databus.checks import run_all
 from databus.errors import FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.settings import Source
 from databus.wrong_server import wrong_server
@@ -72,3 +74,14 @@ def source_errors(host: str) -> Iterator[None]:
         raise SourceRefused(_REFUSALS[type(error)], f"database {host}: {error}") from error
     except BinlogError as error:
         raise FatalError(f"database {host}: {error}") from error
+
+
+async def check_host(source: Source, host: str, *checks: Callable[[Session], Awaitable[object]]) -> None:
+    """Log in to a host, and make all checks in this session, as `run_all` does."""
+    async with connect_source(source, host) as session:
+        await run_all(*(partial(_check, check, session, host) for check in checks))
+
+
+async def _check(check: Callable[[Session], Awaitable[object]], session: Session, host: str) -> None:
+    with source_errors(host):
+        await check(session)

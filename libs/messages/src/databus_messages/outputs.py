@@ -92,13 +92,33 @@ def plan_outputs(rules: Iterable[Rule]) -> list[OutputPlan]:
         except ValidationError as error:
             for detail in error.errors():
                 path = ".".join(map(str, ("options", *detail["loc"])))
+                if detail["type"] == "extra_forbidden":
+                    errors.append(f"{rule}: {path}: format {rule.format} has no such option; {_options(kind)}")
+                    continue
                 errors.append(f"{rule}: {path}: {detail['msg'].removeprefix('Value error, ')} (format {rule.format})")
     if errors:
         raise InvalidSettings("\n".join(errors))
     return plans
 
 
-def check_outputs(plans: Iterable[OutputPlan]) -> None:
-    """Check the services that formats depend on, e.g. a schema registry. Blocks; raises what `Format.check` raises."""
+def _options(kind: type[AnyFormat]) -> str:
+    names = ", ".join(kind.options_type.model_fields)
+    return f"it has {names}" if names else "it has none"
+
+
+def check_outputs(plans: Sequence[OutputPlan], pipeline: str) -> None:
+    """Check that outputs share no topic of their formats, and the services that formats depend on. Blocks.
+
+    Raises InvalidSettings, and what `Format.check` raises.
+    """
+    rules: dict[str, Rule] = {}
+    for plan in plans:
+        for topic in plan.format(MessageSource(pipeline, "mysql", "", 0), plan.options).topics():
+            rule, other = plan.rule, rules.setdefault(topic, plan.rule)
+            if (rule.output, rule.format) != (other.output, other.format):
+                raise InvalidSettings(
+                    f"{rule}: format {rule.format} writes to topic {topic}, and so does {other}, for output "
+                    f"{other.output} in format {other.format}: set another name in options, for instance `prefix`"
+                )
     for plan in plans:
         plan.format.check(plan.options)

@@ -7,17 +7,22 @@ get them at all.
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 from asyncmy.constants import ER
 from asyncmy.errors import MySQLError
 
+from databus.checks import run_all
 from databus.errors import SchemaMismatch, SourceUnavailable
 from databus.progress import Progress
-from databus.settings import Source
-from databus.source_connection import connect_source
+from databus.settings import Settings, Source
+from databus.settings.topic_claims import require_topics
+from databus.source_connection import check_host, connect_source
 from databus_binlog.errors import from_server
 from databus_binlog.session import Session
+from databus_changes.captured import captured_tables, require_select
+from databus_messages.routing.filter import require_fit
 
 
 @asynccontextmanager
@@ -44,6 +49,27 @@ async def _find_host(source: Source, server: str, connections: AsyncExitStack) -
         except SourceUnavailable as error:
             failures.append(str(error))
     raise SourceUnavailable("; ".join(failures))
+
+
+async def check_source(settings: Settings, host: str) -> None:
+    """Check that a host can be dumped: its grants, and that the captured tables can be read and have topics."""
+    await check_host(settings.source, host, Session.log_status, _check_lock, partial(_check_tables, settings, host))
+
+
+async def _check_lock(session: Session) -> None:
+    """Flush a table that does not exist: on MySQL, this needs the same privilege as the lock that a dump takes."""
+    if session.server.flavor == "mysql":
+        await session.query("FLUSH LOCAL TABLES `mysql`.`databus_check`", grant="RELOAD")
+
+
+async def _check_tables(settings: Settings, host: str, session: Session) -> None:
+    tables = await captured_tables(session, settings.source, host)
+    salt = settings.publisher.salt.get_secret_value().encode()
+    await run_all(
+        partial(require_select, session, settings.source, tables, host),
+        partial(require_topics, settings, [(table.schema, table.name) for table in tables]),
+        partial(require_fit, settings.publisher.rules, tables, salt),
+    )
 
 
 async def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:

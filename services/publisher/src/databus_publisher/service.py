@@ -3,11 +3,13 @@
 import asyncio
 import math
 import time
+from functools import partial
 
 from redis.asyncio import Redis
 
 from databus import metrics
 from databus.cancellation import raise_if_cancelled
+from databus.checks import run_all
 from databus.election import leading
 from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
@@ -22,8 +24,9 @@ from databus.progress import Progress
 from databus.redis_connection import connect_redis
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
-from databus.settings.topic_claims import TopicClaims, known_claims
+from databus.settings.topic_claims import TopicClaims, known_claims, require_topics
 from databus_messages.outputs import check_outputs, plan_outputs
+from databus_messages.routing.filter import require_fit
 from databus_publisher.producer import Producer, open_producer
 from databus_publisher.publication import Publication
 from databus_publisher.topics import Topics, open_topics
@@ -163,18 +166,41 @@ async def _step(pipe: PublisherEnd, publication: Publication, entries: list[Entr
 async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to the services that formats need.
 
-    Create or verify the topics of progress and schema history.
+    Create or verify the topics of progress and schema history, and check the rules for the tables of that history.
     """
+    await run_all(
+        partial(_check_redis, settings),
+        partial(_check_topics, settings),
+        partial(_check_outputs, settings),
+        partial(_check_tables, settings),
+    )
+
+
+async def _check_redis(settings: Settings) -> None:
     async with connect_redis(settings.redis) as redis:
         await PublisherEnd(redis, settings.name).probe()
         async with open_lease(settings.publisher.election, settings.name, "publisher", redis) as lease:
             await lease.holder()
-        async with open_topics(settings):
-            if await read_progress(settings) is None:
-                await require_new(settings, redis)
-    await _check_outputs(settings)
+
+
+async def _check_topics(settings: Settings) -> None:
+    async with open_topics(settings):
+        pass  # opening them creates or verifies the topics of the pipeline's state
+    if await read_progress(settings) is None:
+        async with connect_redis(settings.redis) as redis:
+            await require_new(settings, redis)
+
+
+async def _check_tables(settings: Settings) -> None:
+    history = await read_history(settings)
+    tables = [table for name, table in history.tables.items() if settings.source.captures(*name)]
+    salt = settings.publisher.salt.get_secret_value().encode()
+    await run_all(
+        partial(require_topics, settings, history.by_claim()),
+        partial(require_fit, settings.publisher.rules, tables, salt),
+    )
 
 
 async def _check_outputs(settings: Settings) -> None:
     """Validate formats and options, and the services that formats depend on."""
-    await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules))
+    await asyncio.to_thread(check_outputs, plan_outputs(settings.publisher.rules), settings.name)

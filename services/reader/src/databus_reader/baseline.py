@@ -14,7 +14,7 @@ from databus.kafka_history import SchemaHistory, read_history
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.progress import Progress
-from databus.readiness import names_columns
+from databus.readiness import names_columns, require_named_columns
 from databus.runtime import Health
 from databus.settings import Settings, StartLatest
 from databus.source_connection import connect_source
@@ -56,12 +56,7 @@ class Baseline:
         settings = self._settings
         history = await read_history(settings)
         named = names_columns(connection.session.server)
-        if settings.publisher.delivery == "at_least_once" and not named:
-            raise SourceNotReady(
-                f"database {connection.host}: the binlog does not name columns, and with "
-                "publisher.delivery=at_least_once the schema history may be ahead of rows that are read again: set "
-                "binlog_row_metadata=FULL on the server"
-            )
+        require_named_columns(settings, connection.session.server, connection.host)
         if progress.position is None:
             added = await self._read_first(connection, health)
             dropped = history.tables.keys() - added.tables.keys()

@@ -1,7 +1,9 @@
 """The reader's main path: claim → connect → decode → append."""
 
 import asyncio
+from functools import partial
 
+from databus.checks import Check, run_all
 from databus.election import leading
 from databus.errors import GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
 from databus.kafka_history import read_history
@@ -10,10 +12,14 @@ from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.pipe import ReaderEnd
 from databus.progress import Progress
+from databus.readiness import names_columns, require_named_columns
 from databus.redis_connection import connect_redis
 from databus.runtime import Health
 from databus.settings import Settings
-from databus.source_connection import connect_source
+from databus.settings.topic_claims import require_topics
+from databus.source_connection import check_host
+from databus_binlog.session import Session
+from databus_changes.captured import captured_tables, require_select
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
 from databus_reader.source.engine import require_engine, require_readable
@@ -111,15 +117,38 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
 async def check(settings: Settings, _: Health) -> None:
     """Connect to Redis, to Kubernetes if it keeps the lease, to Kafka and to every host of the database.
 
-    Verify the schema history, and the settings and grants of the hosts.
+    Verify the schema history, and the settings, grants and captured tables of the hosts.
     """
     require_engine(settings.reader.engine)
-    await read_history(settings)
+    hosts = (partial(_check_host, settings, host) for host in settings.source.hosts)
+    await run_all(partial(read_history, settings), partial(_check_redis, settings), *hosts)
+
+
+async def _check_redis(settings: Settings) -> None:
     async with connect_redis(settings.redis) as redis:
         await ReaderEnd(redis, settings.name).probe()
         async with open_lease(settings.reader.election, settings.name, "reader", redis) as lease:
             await lease.holder()
-    for host in settings.source.hosts:
-        async with connect_source(settings.source, host) as session:
-            await require_readable(session, settings, host)
-            await session.register(settings.server_id)
+
+
+async def _check_host(settings: Settings, host: str) -> None:
+    await check_host(
+        settings.source,
+        host,
+        lambda session: require_readable(session, settings, host),
+        lambda session: _check_tables(session, settings, host),
+        Session.log_status,
+        lambda session: session.register(settings.server_id),
+    )
+
+
+async def _check_tables(session: Session, settings: Settings, host: str) -> None:
+    """Check the topics of the captured tables, and that their columns have names: in the binlog, or for the account."""
+    tables = await captured_tables(session, settings.source, host)
+    checks: list[Check] = [partial(require_topics, settings, [(table.schema, table.name) for table in tables])]
+    if not names_columns(session.server):
+        text = f"database {host}: binlog_row_metadata is not FULL: the schema history names the columns instead"
+        log.warning(LogEvent.COLUMN_NAMES_MISSING, text, host=host)
+        checks.append(partial(require_named_columns, settings, session.server, host))
+        checks.append(partial(require_select, session, settings.source, tables, host))
+    await run_all(*checks)

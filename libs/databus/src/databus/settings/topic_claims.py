@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from databus import names
+from databus.errors import InvalidSettings
 from databus.events import full_name
 from databus.settings.rules import Rule, first_matches
 from databus.settings.topics import separates_names
@@ -116,6 +117,12 @@ def known_claims(settings: "Settings", tables: Iterable[tuple[str, str]], *, fol
         if settings.source.captures(*table):
             claims.claim(*table)
     return claims
+
+
+def require_topics(settings: "Settings", tables: Iterable[tuple[str, str]]) -> None:
+    """Raise InvalidSettings, with a line for each of these tables that has no topic."""
+    if refused := known_claims(settings, tables, folded=True).refused:
+        raise InvalidSettings("\n".join(found.refusal for found in refused.values()))
 
 
 def topic_faults(settings: "Settings") -> Iterator[str]:

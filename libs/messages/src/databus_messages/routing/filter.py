@@ -4,11 +4,11 @@ A filter is made for one version of a table. A rule that does not fit the table 
 must never publish more than configured.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from databus.errors import InvalidSettings
 from databus.events import Action, Row, Table
-from databus.settings.rules import Rule
+from databus.settings.rules import Rule, first_matches
 from databus_messages.routing.conditions import RowTest, conditions
 from databus_messages.routing.projection import project
 
@@ -64,6 +64,19 @@ class Filter:
 def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:
     """Return the rule's filter for a table; None if the table is published unchanged or was dropped."""
     return Filter(rule, table, salt) if rule.filters and table.columns else None
+
+
+def require_fit(rules: Sequence[Rule], tables: Iterable[Table], salt: bytes) -> None:
+    """Raise InvalidSettings, with a line for each rule that applies to one of these tables and does not fit it."""
+    faults: list[str] = []
+    for table in tables:
+        for rule in first_matches(rules, table.schema, table.name):
+            try:
+                filter_of(rule, table, salt)
+            except InvalidSettings as error:
+                faults.append(str(error))
+    if faults:
+        raise InvalidSettings("\n".join(faults))
 
 
 def _filtered(passes: RowTest, action: Action, rows: Sequence[Row]) -> Iterator[tuple[Action, Sequence[Row]]]:

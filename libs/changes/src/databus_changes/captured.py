@@ -1,0 +1,55 @@
+"""The captured tables of a database, as its account sees them: what `--check` reports about them."""
+
+from databus.errors import SourceNotReady
+from databus.events import Table
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+from databus.settings import Source
+from databus.table_filter import TableFilter, sample
+from databus_binlog.errors import MissingPrivilege, ServerRefused
+from databus_changes.catalog import Queries, read_tables
+from databus_changes.tables import TableName
+
+log = get_logger(__name__)
+
+
+async def captured_tables(session: Queries, source: Source, host: str) -> list[Table]:
+    """Read the captured tables. Log the patterns of `source.include` that match none."""
+    tables = await read_tables(session)
+    for pattern in TableFilter(source.include).unmatched((table.schema, table.name) for table in tables):
+        text = f"database {host}: source.include: {pattern} matches no table that user {source.user!r} can see"
+        log.warning(LogEvent.PATTERN_UNMATCHED, text, host=host)
+    return [table for table in tables if source.captures(table.schema, table.name)]
+
+
+async def require_select(session: Queries, source: Source, tables: list[Table], host: str) -> None:
+    """Raise SourceNotReady, with a line for each pattern of `source.include` whose tables the account may not read.
+
+    A server hides tables from an account without a privilege on them. But it reports a missing privilege before a
+    missing table. So for each pattern a name that matches it is tried, and only if that is refused, the tables that are
+    seen, because each of them may have a grant of its own.
+    """
+    faults: list[str] = []
+    for pattern in source.include:
+        if await _may_select(session, sample(pattern)):
+            continue
+        names = [(table.schema, table.name) for table in tables]
+        matching = [name for name in names if TableFilter([pattern]).matches(*name)]
+        refused = [".".join(name) for name in matching if not await _may_select(session, name)]
+        if refused or not matching:
+            named = ", ".join(refused[:10]) + (", …" if len(refused) > 10 else "")
+            faults.append(f"database {host}: user {source.user!r} lacks SELECT on {named or pattern}: grant it")
+    if faults:
+        raise SourceNotReady("\n".join(faults))
+
+
+async def _may_select(session: Queries, name: TableName) -> bool:
+    """Return whether the account may read a table, which need not exist."""
+    schema, table = (part.replace("`", "``") for part in name)
+    try:
+        await session.query(f"SELECT * FROM `{schema}`.`{table}` LIMIT 0")  # noqa: S608
+    except MissingPrivilege:
+        return False
+    except ServerRefused:  # there is no such table
+        return True
+    return True
