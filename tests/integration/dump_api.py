@@ -59,14 +59,21 @@ def path_of(manifest: dict[str, Any], name: str) -> str:
 
 
 class StartedHealth(Health):
-    """Sets `event` when the service is up. Tests wait for it, so that they never cancel aiokafka while it connects."""
+    """Sets `event` when the service has checked its dependencies.
+
+    Tests wait for it, so that they never cancel aiokafka while it connects.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.event = asyncio.Event()
 
-    def up(self) -> None:
-        super().up()
+    def up(self, *, host: str = "") -> None:
+        super().up(host=host)
+        self.event.set()
+
+    def down(self, reason: str) -> None:
+        super().down(reason)
         self.event.set()
 
 

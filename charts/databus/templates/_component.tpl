@@ -159,6 +159,10 @@ metadata:
     {{- include "databus.labels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}
 spec:
+  {{- if $.folder }}
+  # The only pod: while it is not ready, its dumps can still be read and deleted.
+  publishNotReadyAddresses: true
+  {{- end }}
   selector:
     {{- include "databus.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}

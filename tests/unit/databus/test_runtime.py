@@ -47,7 +47,7 @@ async def test_only_work_that_reports_steps_counts_as_stuck_long_after_a_retry(
     monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
     monkeypatch.setattr(runtime, "_STUCK_SECONDS", 0)
     health = Health()
-    await runtime._retrying(work, Settings(name="shop"), health)
+    await runtime.retrying(work, Settings(name="shop"), health)
     assert health.alive is not reports_steps
 
 
@@ -60,7 +60,7 @@ async def test_a_retry_counts_as_a_step(monkeypatch: pytest.MonkeyPatch) -> None
             raise KafkaUnavailable("no broker answers")
 
     monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
-    await runtime._retrying(work, Settings(name="shop"), health)
+    await runtime.retrying(work, Settings(name="shop"), health)
     assert health.alive
 
 
@@ -162,7 +162,7 @@ async def test_pauses_between_retries_grow_until_the_work_is_ready_for_longer_th
         raise KafkaUnavailable("no broker answers")
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await runtime._retrying(work, Settings(name="shop"), Health())
+    await runtime.retrying(work, Settings(name="shop"), Health())
     assert slept == pauses
 
 
@@ -221,7 +221,7 @@ async def test_an_outage_is_logged_once_however_often_the_work_is_retried(
 
     monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
     health = Health()
-    await runtime._retrying(work, Settings(name="shop"), health)
+    await runtime.retrying(work, Settings(name="shop"), health)
     assert [record.event for record in caplog.records] == [LogEvent.DEPENDENCY_LOST, LogEvent.DEPENDENCY_BACK]
     assert "at try 1" in caplog.messages[0]
 
@@ -239,5 +239,5 @@ async def test_a_lost_leadership_is_not_logged_as_an_outage(
         health.up()
 
     monkeypatch.setattr(runtime, "_FIRST_PAUSE", 0)
-    await runtime._retrying(work, Settings(name="shop"), Health())
+    await runtime.retrying(work, Settings(name="shop"), Health())
     assert [record.event for record in caplog.records] == [LogEvent.LEADERSHIP_LOST]

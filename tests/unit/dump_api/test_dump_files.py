@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 from base64 import b64decode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -128,9 +129,21 @@ async def test_a_complete_dump_survives_a_restart(tmp_path: Path) -> None:
     assert reopen(tmp_path).get(DUMP) == complete
 
 
-async def test_an_interrupted_deletion_is_finished_at_the_next_start(tmp_path: Path) -> None:
-    await DumpStore(tmp_path).save(manifest(DUMP, State.DELETED))
+async def test_an_interrupted_deletion_is_finished_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = DumpStore(tmp_path)
+    await store.save(manifest(DUMP, State.COMPLETE))
     (tmp_path / DUMP / "shop.orders.00001.jsonl.zst").write_bytes(b"whole")
+
+    def crash(_: Path) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(shutil, "rmtree", crash)
+    with pytest.raises(SystemExit):
+        await store.remove(DUMP)
+    monkeypatch.undo()
+    assert names_in(tmp_path / DUMP) == ["shop.orders.00001.jsonl.zst"]
     assert reopen(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
 

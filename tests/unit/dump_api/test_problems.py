@@ -5,13 +5,14 @@ import pytest
 from fastapi import FastAPI
 
 from databus.log_events import LogEvent
+from databus.runtime import Health
 from databus.settings import TablePattern
 from databus_dump_api import problems
 
 
 async def test_an_unknown_error_is_logged_and_answered_without_its_message(caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
-    problems.install(app)
+    problems.install(app, Health())
 
     @app.get("/v1/dumps")
     async def broken() -> None:

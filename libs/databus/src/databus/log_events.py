@@ -93,7 +93,7 @@ class Fields(PositionFields, total=False):
     holder: Annotated[str, "the active replica: host, process id and a random number"]
     listen: Annotated[str, "address of `/healthz`, `/readyz` and `/metrics`"]
     version: Annotated[str, "version of Databus"]
-    dependency: Annotated[str, "`source`, `redis`, `kafka`, `dump-api`, `kubernetes` or `schema-registry`"]
+    dependency: Annotated[str, "`source`, `redis`, `kafka`, `storage`, `dump-api`, `kubernetes` or `schema-registry`"]
     seconds: Annotated[float, "length of the outage"]
     host: Annotated[str, "host of the source, `host:port`"]
     transaction: Annotated[int, "ordinal of a source transaction in the pipeline"]

@@ -20,7 +20,7 @@ from databus.settings import Log
 from databus_binlog import Position
 
 #: libraries whose lines are left out by default: their errors reach us, too, and we log each once, in our words
-_QUIET = ("aiokafka", "asyncmy", "httpx", "py4j", "uvicorn")
+_QUIET = ("aiokafka", "asyncmy", "httpx", "py4j")
 #: number of characters after which a GTID set is cut
 _MAX_GTID = 300
 

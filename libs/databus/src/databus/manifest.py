@@ -23,8 +23,6 @@ class State(StrEnum):
     COMPLETE = "complete"
     #: ended without a result; `error` is the reason
     FAILED = "failed"
-    #: its files have been or are being removed
-    DELETED = "deleted"
 
 
 class DumpFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ PUBLISH_LAG = Gauge(
 DUMPS = Counter("databus_dump_total", "Dumps that ended, by state", ["state"])
 DUMP_ROWS = Counter("databus_dump_rows", "Rows written to dumps")
 DUMP_DOWNLOADS = Counter("databus_dump_downloads", "Downloads of dump files")
+DUMP_STORAGE_FREE = Gauge("databus_dump_storage_free_bytes", "Free bytes on the volume of the dumps")
 LEASE_CONFLICTS = Counter("databus_dump_lease_conflicts", "Deletions refused because a client reads the dump")
 
 SINK_ROWS = Counter("databus_sink_rows", "Row images written to the change log")

@@ -163,7 +163,7 @@ async def serve(listen: str, run: Work, settings: Settings, health: Health, http
     with _listening(listen) as bound:
         log.info(LogEvent.STARTED, "the service starts", version=version("databus-core"), listen=listen)
         web = asyncio.create_task(server.serve(sockets=[bound]))
-        work = asyncio.create_task(_retrying(run, settings, health))
+        work = asyncio.create_task(retrying(run, settings, health))
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -188,7 +188,7 @@ async def _until_ended(work: "asyncio.Task[None]", stop: asyncio.Event) -> None:
         work.result()
 
 
-async def _retrying(run: Work, settings: Settings, health: Health) -> None:
+async def retrying(run: Work, settings: Settings, health: Health) -> None:
     """Do the work; after a RetryableError, do it again, with growing pauses."""
     pause = _FIRST_PAUSE
     while True:

@@ -9,14 +9,19 @@ from starlette.types import ASGIApp
 
 from databus import runtime
 from databus.checks import run_all
+from databus.kafka_progress import read_progress
+from databus.metrics import DUMP_STORAGE_FREE
 from databus.redis_connection import connect_redis, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_dump_api import app, snapshot
+from databus_dump_api import app
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
 from databus_dump_api.source import check_source, connect_pipeline_host
 from databus_dump_api.store import DumpStore
+
+#: seconds between two checks of the dependencies
+_CHECK_SECONDS = 10.0
 
 
 class Service:
@@ -29,30 +34,51 @@ class Service:
         """Open the storage and build the HTTP application."""
         store = _store(settings)
         store.open()
+        DUMP_STORAGE_FREE.set_function(store.free_bytes)
         self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
         self._dumps = DumpManager(settings, store, self._leases)
         return app.build(self._dumps, health, settings.dumps.lease_ttl)
 
     async def run(self, settings: Settings, health: Health) -> None:
-        """Connect to the dependencies, then take requested dumps forever."""
-        await asyncio.to_thread(_store(settings).require_writable)
-        async with connect_redis(settings.redis), connect_pipeline_host(settings.source, None):
-            pass
-        await snapshot.end_offsets(settings, set())
-        health.up()
+        """Take requested dumps forever. Meanwhile readiness follows the dependencies that a request needs."""
+        tasks = {
+            asyncio.create_task(runtime.retrying(_watch, settings, health)),
+            asyncio.create_task(self._dumps.work()),
+        }
         async with self._leases:
-            await self._dumps.work()
+            try:
+                (ended, *_), _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                await ended
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+
+
+async def _watch(settings: Settings, health: Health) -> None:
+    while True:
+        await _check_needs(settings)
+        health.up()
+        await asyncio.sleep(_CHECK_SECONDS)
 
 
 async def check(settings: Settings, _: Health) -> None:
     """Check the storage, Redis, Kafka, and the grants and captured tables of every host of the database."""
     hosts = (partial(check_source, settings, host) for host in settings.source.hosts)
     await run_all(
-        lambda: asyncio.to_thread(_store(settings).require_writable),
+        lambda: asyncio.to_thread(_store(settings).require_space),
         partial(_check_redis, settings),
-        lambda: snapshot.end_offsets(settings, set()),
+        partial(read_progress, settings),
         *hosts,
     )
+
+
+async def _check_needs(settings: Settings) -> None:
+    """Check what a request for a dump needs: space on the volume, Redis, Kafka and the host that the pipeline reads."""
+    await asyncio.to_thread(_store(settings).require_space)
+    await _check_redis(settings)
+    async with connect_pipeline_host(settings.source, await read_progress(settings)):
+        pass
 
 
 async def _check_redis(settings: Settings) -> None:

@@ -47,7 +47,7 @@ DumpId = Annotated[str, Path(description="id of a dump", examples=["20261121T115
 def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
     """Build the application; `lease_ttl` is in seconds."""
     app = FastAPI(title="Databus dumps", version="1", description=_DESCRIPTION, routes=health_routes(health))
-    problems.install(app)
+    problems.install(app, health)
 
     @app.post(
         "/v1/dumps",

@@ -2,8 +2,7 @@
 
 A dump with a lease is never deleted, although leases are in Redis and dumps on disk. Taking a lease writes the lease
 first and then checks whether the dump is being deleted; deleting marks the dump first and then looks for leases.
-Whichever comes second sees the other. The mark is in memory, because only one process owns a storage. A crash does not
-undo a deletion: the manifest has the state `deleted` before the first file is removed.
+Whichever comes second sees the other. The mark is in memory, because only one process owns a storage.
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from databus.cancellation import raise_if_cancelled
 from databus.errors import DatabusError
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
@@ -29,9 +29,6 @@ from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import find_tables
 
 log = get_logger(__name__)
-
-#: seconds between checks of Redis while there is no dump to take
-_PING = 5.0
 
 
 class DumpManager:
@@ -50,9 +47,10 @@ class DumpManager:
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
         """Accept a request for a dump of the published tables that match `patterns` (None: all).
 
-        The worker takes the dump later. Raises UnknownTables, PipelineNotStarted, and the errors of `read_progress` and
-        `connect_pipeline_host`.
+        The worker takes the dump later. Raises UnknownTables, PipelineNotStarted, StorageFull, StorageUnavailable, and
+        the errors of `read_progress` and `connect_pipeline_host`.
         """
+        await asyncio.to_thread(self._store.require_space)
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):
             tables = await find_tables(session, self._settings, patterns)
@@ -127,22 +125,25 @@ class DumpManager:
             if await self._leases.is_leased(dump):
                 LEASE_CONFLICTS.inc()
                 raise InUse(f"dump {dump} is being read: it can be deleted once its leases have ended")
-            await self._store.remove(manifest)
+            await self._store.remove(dump)
         finally:
             self._deleting.discard(dump)
 
     async def work(self) -> None:
-        """Take requested dumps, the oldest first, forever; between dumps, check that Redis answers."""
+        """Take requested dumps, the oldest first, forever.
+
+        A dump that an earlier call has not finished becomes failed. Raises StorageUnavailable; then a dump that is
+        pending remains so.
+        """
+        for manifest in self._in_state(State.RUNNING):
+            await self._fail(manifest, "it was interrupted; request a new dump")
         while True:
-            while pending := self._oldest_pending():
-                with bound(dump=pending.id):
-                    await self._take(pending)
+            while pending := self._in_state(State.PENDING):
+                with bound(dump=pending[-1].id):
+                    await self._take(pending[-1])
                 await self._delete_expired()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_PING):
-                    await self._requested.wait()
+            await self._requested.wait()
             self._requested.clear()
-            await self._leases.ping()
 
     async def _take(self, manifest: Manifest) -> None:
         """Take one dump; it ends as complete or failed."""
@@ -152,11 +153,17 @@ class DumpManager:
         try:
             manifest = await snapshot.take(self._settings, manifest, self._store.folder(manifest.id))
             await self._store.save(manifest)
-            log.info(LogEvent.DUMP_COMPLETED, "the dump is complete", **position_fields(manifest.position))
         except (DatabusError, OSError) as error:
-            log.error(LogEvent.DUMP_FAILED, f"the dump failed: {error}")
-            await self._store.fail(manifest, " ".join(str(error).split()))
-        DUMPS.labels(self.get(manifest.id).state).inc()
+            raise_if_cancelled()
+            await self._fail(manifest, " ".join(str(error).split()))
+        else:
+            log.info(LogEvent.DUMP_COMPLETED, "the dump is complete", **position_fields(manifest.position))
+            DUMPS.labels(State.COMPLETE).inc()
+
+    async def _fail(self, manifest: Manifest, reason: str) -> None:
+        log.error(LogEvent.DUMP_FAILED, f"the dump failed: {reason}", dump=manifest.id)
+        DUMPS.labels(State.FAILED).inc()
+        await self._store.fail(manifest, reason)
 
     async def _delete_expired(self) -> None:
         """Delete all dumps older than the newest `dumps.keep` complete ones. Leased dumps are left to a later call."""
@@ -169,9 +176,8 @@ class DumpManager:
                 with suppress(InUse, UnknownDump):  # a client may delete it first
                     await self.delete(manifest.id)
 
-    def _oldest_pending(self) -> Manifest | None:
-        pending = (manifest for manifest in self._store.newest_first() if manifest.state is State.PENDING)
-        return min(pending, key=lambda manifest: manifest.created, default=None)
+    def _in_state(self, state: State) -> list[Manifest]:
+        return [manifest for manifest in self.newest_first() if manifest.state is state]
 
     def _readable(self, dump: str) -> Manifest:
         manifest = self.get(dump)

@@ -26,11 +26,6 @@ class Leases:
     ) -> None:
         await self._redis.aclose()
 
-    async def ping(self) -> None:
-        """Check that Redis answers."""
-        with redis_errors():
-            await self._redis.ping()
-
     async def take(self, dump: str) -> str:
         """Take a lease and return its id. The caller must check afterwards that the dump can still be read."""
         lease = secrets.token_hex(8)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -11,6 +12,7 @@ import zstandard
 from databus import durable
 from databus.events import Action, Row, Table
 from databus.manifest import DumpFile
+from databus_dump_api.store import storage_errors
 from databus_messages.formats.databus import Encoder
 
 #: file names are limited to 255 bytes; the rest is for the part number and the suffix
@@ -20,7 +22,7 @@ _LONGEST_STEM = 200
 class PartWriter:
     """Writes a table's rows to part files of about `size` bytes before compression.
 
-    All methods block. The files are durable once `close` has returned.
+    All methods block, and raise StorageFull or StorageUnavailable. The files are durable once `close` has returned.
     """
 
     def __init__(self, folder: Path, table: Table, size: int, *, strict: bool = False) -> None:
@@ -44,13 +46,15 @@ class PartWriter:
     def close(self) -> list[DumpFile]:
         """Finish the last part and describe all parts; a table without rows has none."""
         self._end_part()
-        durable.sync_folder(self._folder)
+        with storage_errors(self._folder):
+            durable.sync_folder(self._folder)
         return self._closed
 
     def abandon(self) -> None:
         """Close the file that is open, if any, without finishing it."""
         if self._part is not None:
-            self._part.file.close()
+            with suppress(OSError):  # what is still in its buffer may not fit on the volume
+                self._part.file.close()
 
     def _end_part(self) -> None:
         if self._part is not None:
@@ -62,7 +66,8 @@ class _PartFile:
     """One part, counted and hashed while it is written."""
 
     def __init__(self, path: Path) -> None:
-        self.file: BinaryIO = path.open("xb")
+        with storage_errors(path):
+            self.file: BinaryIO = path.open("xb")
         #: bytes before compression
         self.written = 0
         self._path = path
@@ -79,7 +84,8 @@ class _PartFile:
 
     def close(self, table: str, *, strict: bool) -> DumpFile:
         self._put(self._compressor.flush())
-        durable.close(self.file)
+        with storage_errors(self._path, self._bytes):
+            durable.close(self.file)
         return DumpFile(
             name=self._path.name,
             table=table,
@@ -90,9 +96,10 @@ class _PartFile:
         )
 
     def _put(self, compressed: bytes) -> None:
-        self.file.write(compressed)
-        self._hash.update(compressed)
         self._bytes += len(compressed)
+        with storage_errors(self._path, self._bytes):
+            self.file.write(compressed)
+        self._hash.update(compressed)
 
 
 def _stem(table: Table) -> str:

@@ -8,8 +8,8 @@ Problem
 ├── InUse                409  the dump cannot be deleted now
 └── UnknownTables        422  a requested pattern matches no table that is captured and published
 
-Any other DatabusError (of the database, Redis or Kafka, or PipelineNotStarted) is a 503, with Retry-After unless it is
-fatal.
+Any other DatabusError (of the database, Redis, Kafka or the storage, or PipelineNotStarted) is a 503, except
+StorageFull, which is a 507. They have Retry-After unless they are fatal.
 """
 
 from http import HTTPStatus
@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from databus.errors import DatabusError, FatalError, RetryableError
 from databus.log_events import LogEvent
 from databus.logs import get_logger
+from databus.runtime import Health
 
 log = get_logger(__name__)
 
@@ -76,6 +77,18 @@ class PipelineNotStarted(RetryableError):
     """The pipeline has no position yet, so Kafka might lack the first changes after a dump."""
 
 
+class StorageUnavailable(RetryableError):
+    """The folder of the dumps cannot be read or changed."""
+
+    dependency = "storage"
+
+
+class StorageFull(RetryableError):
+    """The volume of the dumps has not enough free space."""
+
+    dependency = "storage"
+
+
 class Document(msgspec.Struct, frozen=True):
     """RFC 9457 problem document."""
 
@@ -85,8 +98,8 @@ class Document(msgspec.Struct, frozen=True):
     type: str = "about:blank"
 
 
-def install(app: FastAPI) -> None:
-    """Make `app` answer every error with a problem document."""
+def install(app: FastAPI, health: Health) -> None:
+    """Make `app` answer every error with a problem document. An unavailable dependency makes the service not ready."""
 
     @app.exception_handler(Problem)
     async def problem(_: Request, error: Problem) -> Response:
@@ -94,8 +107,13 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(DatabusError)
     async def unavailable(_: Request, error: DatabusError) -> Response:
+        full = isinstance(error, StorageFull)
+        status = HTTPStatus.INSUFFICIENT_STORAGE if full else HTTPStatus.SERVICE_UNAVAILABLE
+        if isinstance(error, RetryableError) and error.dependency:
+            health.down(str(error))
+            health.outages.lost(error)
         headers = {} if isinstance(error, FatalError) else {"Retry-After": _RETRY_AFTER}
-        return _response(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers)
+        return _response(status, str(error), headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
