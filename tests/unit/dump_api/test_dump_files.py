@@ -1,10 +1,12 @@
 """Part files, manifests and the SELECT of a dump, without servers."""
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 from base64 import b64decode
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from databus.errors import FatalError
 from databus.events import Column, Row, Table
 from databus.manifest import Manifest, State
 from databus_dump_api.parts import PartWriter
+from databus_dump_api.problems import StorageFull
 from databus_dump_api.select import select
 from databus_dump_api.store import DumpStore
 
@@ -146,6 +149,47 @@ async def test_an_interrupted_deletion_is_finished_at_the_next_start(
     assert names_in(tmp_path / DUMP) == ["shop.orders.00001.jsonl.zst"]
     assert reopen(tmp_path).get(DUMP) is None
     assert names_in(tmp_path) == []
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, nothing can be stored."""
+
+    def fsync(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return lambda: monkeypatch.setattr(os, "fsync", fsync)
+
+
+async def test_a_refused_dump_leaves_no_folder(tmp_path: Path, full: Callable[[], None]) -> None:
+    store = reopen(tmp_path)
+    full()
+    with pytest.raises(StorageFull):
+        await store.save(manifest(DUMP, State.PENDING))
+    assert store.newest_first() == []
+    assert names_in(tmp_path) == []
+
+
+async def test_an_interrupted_dump_is_failed_even_if_its_manifest_cannot_be_replaced(
+    tmp_path: Path, full: Callable[[], None]
+) -> None:
+    await DumpStore(tmp_path).save(manifest(DUMP, State.RUNNING))
+    full()
+    found = reopen(tmp_path).get(DUMP)
+    assert found
+    assert found.state is State.FAILED
+
+
+def test_a_part_that_does_not_fit_is_an_error_also_when_it_is_only_flushed(tmp_path: Path) -> None:
+    parts = PartWriter(tmp_path, ORDERS, size=3000)
+    parts.write([[b"1", None]])
+    assert parts._part
+    parts._part.file.close()
+    parts._part.file = Path("/dev/full").open("wb")  # noqa: SIM115 - `abandon` closes it
+    with pytest.raises(StorageFull, match=r"shop\.orders\.00001\.jsonl\.zst needs \d+ bytes"):
+        parts.close()
+    parts.abandon()
+    assert parts._part.file.closed
 
 
 @pytest.mark.parametrize("damaged", [b'{"id": ', b'{"id": "\xff"}'])
