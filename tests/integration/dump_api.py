@@ -27,7 +27,7 @@ class Api(httpx.AsyncClient):
 
     async def take_dump(self, *patterns: str, state: str = "complete") -> dict[str, Any]:
         """Request a dump of these tables (by default all), and require `state` at its end. Return its manifest."""
-        answer = await self.post("/v1/dumps", json={"tables": patterns} if patterns else None)
+        answer = await self.post("/v1/dumps", json={"tables": patterns} if patterns else {})
         assert answer.status_code == 202, answer.text
         manifest: dict[str, Any] = {}
 

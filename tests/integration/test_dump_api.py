@@ -19,6 +19,7 @@ from common.connections import Execute
 from common.pipelines import MakePipeline
 from common.waiting import eventually
 from databus.manifest import Manifest, State
+from databus.metrics import DUMP_DOWNLOADS
 from databus.names import lease_key
 from databus.redis_connection import redis_client
 from databus_dump_api.dumps import DumpManager
@@ -60,6 +61,58 @@ async def test_a_malformed_request_gets_a_problem_document(api: Api, body: str) 
     assert answer.json()["detail"].startswith("body")
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize(
+    ("tables", "status", "error"),
+    [
+        (["a.b"] * 1001, 422, "at most 1000 items"),
+        (["a." + "*b" * 150], 422, "at most 300 characters"),
+        (["a.b"] * 200_000, 413, "at most 1048576 bytes"),
+    ],
+)
+async def test_a_request_has_a_limited_size(api: Api, tables: list[str], status: int, error: str) -> None:
+    answer = await api.post("/v1/dumps", json={"tables": tables})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/problem+json")
+    assert error in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("body", ["", '{"tables": ["*.*"]}'])
+async def test_a_page_of_another_site_cannot_start_a_dump(api: Api, kind: str | None, body: str) -> None:
+    """A browser sends such a request without a question; one with `application/json` it would not send."""
+    answer = await api.post("/v1/dumps", content=body, headers={"Content-Type": kind} if kind else {})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (415, "application/problem+json")
+    assert "Content-Type: application/json" in answer.json()["detail"]
+    assert (await api.get("/v1/dumps")).json() == {"dumps": []}
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_request_without_a_body_asks_for_all_tables(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    answer = await api.post("/v1/dumps", headers={"Content-Type": "application/json; charset=utf-8"})
+    assert answer.status_code == 202
+    assert [table["name"] for table in answer.json()["tables"]] == ["t"]
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_the_queue_of_requests_has_a_limit(api: Api, schema: str, execute: Execute) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    answers = await asyncio.gather(*(api.post("/v1/dumps", json={}) for _ in range(30)))
+    refused = [answer for answer in answers if answer.status_code != 202]
+    assert len(refused) == 20
+    assert {(answer.status_code, answer.headers["Content-Type"]) for answer in refused} == {
+        (429, "application/problem+json")
+    }
+    assert "10 requests" in refused[0].json()["detail"]
+    assert int(refused[0].headers["Retry-After"]) > 0
+
+    async def accepted() -> bool:
+        return (await api.post("/v1/dumps", json={})).status_code == 202
+
+    await eventually(accepted)
+
+
 async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, execute: Execute) -> None:
     await execute("CREATE TABLE `a/b c` (id INT PRIMARY KEY, name VARCHAR(10))")
     await execute("INSERT INTO `a/b c` VALUES (3, NULL), (1, 'Zoë'), (2, '')")
@@ -71,6 +124,11 @@ async def test_a_downloaded_file_matches_its_manifest(api: Api, schema: str, exe
     assert answer.headers["ETag"] == f'"{file["sha256"]}"'
     assert hashlib.sha256(answer.content).hexdigest() == file["sha256"]
     assert int(answer.headers["Content-Length"]) == file["bytes"] == len(answer.content)
+    downloads = DUMP_DOWNLOADS.collect()
+    head = await api.head(path_of(manifest, file["name"]))
+    assert (head.status_code, head.content) == (200, b"")
+    assert DUMP_DOWNLOADS.collect() == downloads
+    assert head.headers == answer.headers
     rest = await api.get(path_of(manifest, file["name"]), headers={"Range": "bytes=5-"})
     assert (rest.status_code, rest.content) == (206, answer.content[5:])
     rows = await api.rows(manifest, f"{schema}.a/b c")
@@ -131,7 +189,18 @@ async def test_the_openapi_document_describes_every_route_and_every_schema_that_
     used = set(re.findall(r'"#/components/schemas/(\w+)"', answer.text))
     assert used >= {"Manifest", "DumpFile", "Table", "Position", "Document", "DumpLease"}
     assert used <= document["components"]["schemas"].keys()
-    assert (await api.get("/docs")).status_code == 200
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_the_openapi_page_needs_no_other_site(api: Api) -> None:
+    page = await api.get("/docs")
+    assert page.status_code == 200
+    assert "//" not in re.sub(r"<!--.*?-->", "", page.text)
+    assets = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(assets) > 1
+    for asset in assets:
+        assert (await api.get(asset)).status_code == 200, asset
+    assert (await api.get("/redoc")).status_code == 404
 
 
 # --- leases and deletion ----------------------------------------------------------------------------------------------

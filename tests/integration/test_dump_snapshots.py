@@ -151,7 +151,7 @@ async def test_no_dump_is_taken_before_the_pipeline_has_a_position(
 
 
 async def require_refusal(api: Api) -> None:
-    answer = await api.post("/v1/dumps")
+    answer = await api.post("/v1/dumps", json={})
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert "start reader and publisher" in answer.json()["detail"]
     assert int(answer.headers["Retry-After"]) > 0

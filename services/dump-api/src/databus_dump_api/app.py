@@ -4,8 +4,10 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import FastAPI, Path, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Path, Response
+from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from databus.manifest import DumpLease, DumpList, Manifest
 from databus.runtime import Health, health_routes
@@ -29,12 +31,23 @@ Errors are problem documents (RFC 9457).
 """
 
 
+#: limits of a request: bytes of its body, patterns, characters of a pattern
+_MAX_BODY = 2**20
+_MAX_PATTERNS = 1000
+_MAX_PATTERN = 300
+
+
 class DumpRequest(BaseModel):
     """Which tables to dump."""
 
     model_config = ConfigDict(extra="forbid")
 
-    tables: Annotated[list[TablePattern], Field(min_length=1)] | None = Field(
+    tables: (
+        Annotated[
+            list[Annotated[TablePattern, Field(max_length=_MAX_PATTERN)]], Field(min_length=1, max_length=_MAX_PATTERNS)
+        ]
+        | None
+    ) = Field(
         default=None,
         description="`schema.table` patterns with `*` and `?`; by default all captured and published tables",
         examples=[["shop.*"], ["shop.orders", "shop.customers"]],
@@ -46,17 +59,24 @@ DumpId = Annotated[str, Path(description="id of a dump", examples=["20261121T115
 
 def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
     """Build the application; `lease_ttl` is in seconds."""
-    app = FastAPI(title="Databus dumps", version="1", description=_DESCRIPTION, routes=health_routes(health))
+    app = FastAPIOffline(
+        redoc_url=None, title="Databus dumps", version="1", description=_DESCRIPTION, routes=health_routes(health)
+    )
+    app.add_middleware(_with_limited_body)
     problems.install(app, health)
 
     @app.post(
         "/v1/dumps",
         status_code=HTTPStatus.ACCEPTED,
         summary="Request a dump",
-        responses=_responses({202: Manifest}, 422, 503),
+        responses=_responses({202: Manifest}, 413, 415, 422, 429, 503, 507),
+        dependencies=[Depends(_require_json)],
     )
     async def request_dump(request: DumpRequest | None = None) -> Response:
-        """Request a snapshot of the tables. Dumps are taken one at a time, in the order of requests."""
+        """Request a snapshot of the tables. Dumps are taken one at a time, in the order of requests.
+
+        The body may be empty, but the request must have the header `Content-Type: application/json`.
+        """
         manifest = await dumps.request(request.tables if request else None)
         return _json(manifest, HTTPStatus.ACCEPTED, {"Location": f"/v1/dumps/{manifest.id}"})
 
@@ -88,6 +108,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         responses=_responses({}, 404, 409, 503)
         | {200: {"content": {"application/zstd": {}}, "description": "The file; `ETag` is its SHA-256"}},
     )
+    @app.head("/v1/dumps/{dump}/files/{name}", include_in_schema=False)
     async def download(dump: DumpId, name: str) -> Response:
         """Stream a file of a complete dump, or a `Range` of it. The download has a lease of its own."""
         path, file = dumps.file(dump, name)
@@ -126,6 +147,31 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
 
     _describe_structs(app)
     return app
+
+
+def _require_json(content_type: Annotated[str, Header()] = "") -> None:
+    """Refuse what a browser would send to another site without asking that site first."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it with Content-Type: application/json")
+
+
+def _with_limited_body(app: ASGIApp) -> ASGIApp:
+    """Refuse requests whose body is longer than `_MAX_BODY`, without reading the rest."""
+
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > _MAX_BODY:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body may have at most {_MAX_BODY} bytes")
+            return message
+
+        await app(scope, counted, send)
+
+    return limited
 
 
 def _json(value: msgspec.Struct, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:

@@ -28,7 +28,10 @@ class Download(FileResponse):
         self._renewal_failed = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take a lease, send the file, release the lease."""
+        """Take a lease, send the file, release the lease. HEAD needs no lease."""
+        if scope["method"] == "HEAD":
+            await super().__call__(scope, receive, send)
+            return
         lease = await self._dumps.lease(self._dump)
         renewed_at = monotonic()
 

@@ -23,12 +23,23 @@ from databus.metrics import DUMPS, LEASE_CONFLICTS
 from databus.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
-from databus_dump_api.problems import InUse, NotComplete, PipelineNotStarted, UnknownDump, UnknownFile, UnknownLease
+from databus_dump_api.problems import (
+    InUse,
+    NotComplete,
+    PipelineNotStarted,
+    QueueFull,
+    UnknownDump,
+    UnknownFile,
+    UnknownLease,
+)
 from databus_dump_api.source import connect_pipeline_host
 from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import find_tables
 
 log = get_logger(__name__)
+
+#: limit of requests that are being accepted or whose dumps are pending
+_MAX_WAITING = 10
 
 
 class DumpManager:
@@ -43,13 +54,24 @@ class DumpManager:
         self._leases = leases
         self._requested = asyncio.Event()
         self._deleting: set[str] = set()
+        #: number of requests that are being accepted
+        self._arriving = 0
 
     async def request(self, patterns: Sequence[str] | None) -> Manifest:
         """Accept a request for a dump of the published tables that match `patterns` (None: all).
 
-        The worker takes the dump later. Raises UnknownTables, PipelineNotStarted, StorageFull, StorageUnavailable, and
-        the errors of `read_progress` and `connect_pipeline_host`.
+        The worker takes the dump later. Raises QueueFull, UnknownTables, PipelineNotStarted, StorageFull,
+        StorageUnavailable, and the errors of `read_progress` and `connect_pipeline_host`.
         """
+        if self._arriving + len(self._in_state(State.PENDING)) >= _MAX_WAITING:
+            raise QueueFull(f"{_MAX_WAITING} requests are waiting: request the dump again when some are complete")
+        self._arriving += 1
+        try:
+            return await self._accept(patterns)
+        finally:
+            self._arriving -= 1
+
+    async def _accept(self, patterns: Sequence[str] | None) -> Manifest:
         await asyncio.to_thread(self._store.require_space)
         progress = await read_progress(self._settings)
         async with connect_pipeline_host(self._settings.source, progress) as (_, session):
@@ -65,6 +87,7 @@ class DumpManager:
             pipeline=self._settings.name,
             state=State.PENDING,
             created=created,
+            requested=None if patterns is None else tuple(patterns),
             tables=tables,
         )
         await self._store.save(manifest)
@@ -166,13 +189,11 @@ class DumpManager:
         await self._store.fail(manifest, reason)
 
     async def _delete_expired(self) -> None:
-        """Delete all dumps older than the newest `dumps.keep` complete ones. Leased dumps are left to a later call."""
-        complete = [manifest for manifest in self.newest_first() if manifest.state is State.COMPLETE]
-        if len(complete) < self._settings.dumps.keep:
-            return
-        oldest_kept = complete[self._settings.dumps.keep - 1].created
+        """Delete each dump that `dumps.keep` newer ones replace. Leased dumps are left to a later call."""
+        ended = [*self._in_state(State.COMPLETE), *self._in_state(State.FAILED)]
         for manifest in reversed(self.newest_first()):
-            if manifest.created < oldest_kept:
+            newer = sum(_replaces(other, manifest) for other in ended)
+            if manifest in ended and newer >= self._settings.dumps.keep:
                 with suppress(InUse, UnknownDump):  # a client may delete it first
                     await self.delete(manifest.id)
 
@@ -186,3 +207,14 @@ class DumpManager:
         if manifest.state is not State.COMPLETE:
             raise NotComplete(f"dump {dump} is {manifest.state}")
         return manifest
+
+
+def _replaces(newer: Manifest, older: Manifest) -> bool:
+    """Return whether a dump is newer than another of the same tables, and complete unless both are failed."""
+    if newer.created <= older.created or newer.state not in (State.COMPLETE, older.state):
+        return False
+    return newer.requested == older.requested or _table_names(newer) == _table_names(older)
+
+
+def _table_names(manifest: Manifest) -> set[tuple[str, str]]:
+    return {(table.schema, table.name) for table in manifest.tables}

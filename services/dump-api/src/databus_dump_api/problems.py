@@ -6,7 +6,8 @@ Problem
 ├── UnknownLease         404  the lease does not exist or has expired
 ├── NotComplete          409  the dump cannot be read: it is not complete, or it is being deleted
 ├── InUse                409  the dump cannot be deleted now
-└── UnknownTables        422  a requested pattern matches no table that is captured and published
+├── UnknownTables        422  a requested pattern matches no table that is captured and published
+└── QueueFull            429  too many requests are waiting
 
 Any other DatabusError (of the database, Redis, Kafka or the storage, or PipelineNotStarted) is a 503, except
 StorageFull, which is a 507. They have Retry-After unless they are fatal.
@@ -27,7 +28,7 @@ from databus.runtime import Health
 log = get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-#: seconds after which a client may repeat a request that failed because a dependency is unavailable
+#: seconds after which a client may repeat a request that was refused or failed for a passing reason
 _RETRY_AFTER = "5"
 
 
@@ -73,6 +74,12 @@ class UnknownTables(Problem):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+class QueueFull(Problem):
+    """Too many requests are waiting."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+
 class PipelineNotStarted(RetryableError):
     """The pipeline has no position yet, so Kafka might lack the first changes after a dump."""
 
@@ -103,7 +110,8 @@ def install(app: FastAPI, health: Health) -> None:
 
     @app.exception_handler(Problem)
     async def problem(_: Request, error: Problem) -> Response:
-        return _response(error.status, str(error))
+        headers = {"Retry-After": _RETRY_AFTER} if isinstance(error, QueueFull) else {}
+        return _response(error.status, str(error), headers)
 
     @app.exception_handler(DatabusError)
     async def unavailable(_: Request, error: DatabusError) -> Response:

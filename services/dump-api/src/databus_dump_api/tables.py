@@ -4,7 +4,8 @@ A dump contains exactly the columns, rows and values that the rule of output `de
 dump cannot reveal data that the rule hides, and a table that this output does not publish is in no dump.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from databus.errors import SchemaMismatch, SourceNotReady
@@ -24,7 +25,12 @@ WHERE t.table_schema = %s AND t.table_name = %s"""
 
 async def find_tables(session: Queries, settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
     """Find the published tables that match `patterns` (None: all). Raises UnknownTables if a pattern matches none."""
-    published = [table for table in await read_tables(session) if publishing_rule(settings, table)]
+    # Many patterns and tables would keep the event loop busy for seconds.
+    return await asyncio.to_thread(_select, await read_tables(session), settings, patterns)
+
+
+def _select(tables: Iterable[Table], settings: Settings, patterns: Sequence[str] | None) -> tuple[Table, ...]:
+    published = [table for table in tables if publishing_rule(settings, table)]
     wanted = TableFilter(["*.*"] if patterns is None else patterns)
     if unmatched := wanted.unmatched((table.schema, table.name) for table in published):
         raise UnknownTables(

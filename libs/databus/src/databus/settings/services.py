@@ -44,7 +44,7 @@ class Dumps(Section):
     storage: FileUrl = "file:///var/lib/databus/dumps"
     """Folder of the dumps."""
     keep: Annotated[int, Field(ge=1)] = 3
-    """Complete dumps to keep. After each new dump, older ones that nobody reads are deleted."""
+    """Complete dumps to keep of each set of tables. After each new dump, older ones that nobody reads are deleted."""
     lease_ttl: Duration = 60.0
     """How long a client's lease, which prevents the deletion of a dump, lasts without renewal."""
     part_size: Size = 64 * 2**20
