@@ -24,7 +24,11 @@ from faults.proxy import Proxy
 
 SERVICES: tuple[Service, ...] = ("publisher", "reader", "dump-api")
 #: which services use a dependency all the time
-USERS: dict[str, tuple[Service, ...]] = {"source": ("reader",), "redis": SERVICES, "kafka": ("publisher",)}
+USERS: dict[str, tuple[Service, ...]] = {
+    "source": ("reader", "dump-api"),
+    "redis": SERVICES,
+    "kafka": ("publisher", "dump-api"),
+}
 
 
 @dataclass

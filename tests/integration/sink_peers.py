@@ -117,8 +117,12 @@ class DumpServer:
         self.ranges: list[str] = []
         #: seconds that a lease is valid
         self.lease_ttl = 60.0
-        #: attempts to renew a lease, all of which fail
+        #: attempts to renew a lease
         self.renewals: asyncio.Queue[None] = asyncio.Queue()
+        #: statuses of the next answers to these attempts; later ones fail with 503
+        self.renewal_answers: list[int] = []
+        #: status of the answers to requests for a lease
+        self.lease_answer = 200
 
     def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
         """Write a dump's files, with up to two rows in a line, and return its manifest."""
@@ -166,12 +170,14 @@ class DumpServer:
         return _json(self.on_request.pop(0))
 
     async def _lease(self, request: Request) -> Response:
+        if self.lease_answer != 200:
+            return Response(status_code=self.lease_answer)
         self.leases.append(f"taken {request.path_params['dump']}")
         return _json({"lease": "l1", "expires_in": self.lease_ttl})
 
     async def _renew(self, _: Request) -> Response:
         await self.renewals.put(None)
-        return Response(status_code=503)
+        return Response(status_code=self.renewal_answers.pop(0) if self.renewal_answers else 503)
 
     async def _release(self, request: Request) -> Response:
         self.leases.append(f"released {request.path_params['dump']}")

@@ -13,7 +13,7 @@ import pytest
 
 from common.connections import Execute, connected
 from common.waiting import eventually
-from databus.errors import SchemaMismatch
+from databus.errors import SchemaMismatch, SourceUnavailable
 from databus.names import progress_topic
 from databus.progress import Progress, encode_progress
 from databus.settings import Settings
@@ -211,6 +211,21 @@ async def test_ddl_waits_for_the_table_being_read_but_not_for_the_dump(api: Api,
                 assert not alter.done()
             await view.release_table()
             await alter
+
+
+async def test_a_server_that_sends_nothing_fails_the_dump(
+    api: Api, schema: str, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    async with connect_source(api.settings.source) as session:
+        table = await read_table(session, schema, "t")
+        assert table
+        async with asyncio.timeout(60), open_view(api.settings.source, api.settings.source.hosts[0], session) as view:
+            await execute("LOCK TABLES t WRITE")
+            monkeypatch.setattr("databus_dump_api.source._ANSWER_SECONDS", 0.5)
+            with pytest.raises(SourceUnavailable, match=r"sent nothing for 0\.5 s"):
+                await anext(view.batches(select(table)))
+    await execute("UNLOCK TABLES")
 
 
 async def test_a_table_whose_engine_has_no_consistent_snapshots_fails_the_dump(

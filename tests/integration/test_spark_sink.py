@@ -30,6 +30,18 @@ INSERT, UPDATE, DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
 
 
+class StatusHealth(Health):
+    """Keeps what the service reports while it is not ready."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reasons: list[str] = []
+
+    def down(self, reason: str) -> None:
+        super().down(reason)
+        self.reasons.append(reason)
+
+
 class Sink:
     """A sink with its own lake, and with stand-ins for publisher and dump-api."""
 
@@ -37,10 +49,11 @@ class Sink:
         self.settings, self.publisher, self.dumps = settings, publisher, dumps
         self.lake = LakeLayout(settings.spark.lake)
         self.spark = spark
+        self.health = StatusHealth()
 
     async def run(self) -> None:
         """Bring the lake up to date with what is in Kafka now."""
-        await service.keep_up_to_date(self.settings, Health(), self.spark, self.lake, until_idle=True)
+        await service.keep_up_to_date(self.settings, self.health, self.spark, self.lake, until_idle=True)
 
     def dump(self, rows: dict[Table, list[Row]]) -> None:
         """Add a dump of these rows, as of now."""
@@ -93,6 +106,13 @@ async def test_the_stream_continues_the_dump_without_gap_or_duplicate(sink: Sink
         ("update_after", "mysql-bin.000010", 54, 3, "tres"),
     ]
     assert sink.dumps.leases == ["taken dump-1", "released dump-1"]
+    assert sink.health.reasons == [
+        "looking for a dump to load",
+        "downloading dump dump-1, file 1 of 1",
+        "loading dump dump-1, table 1 of 1: shop.items",
+        "waiting until the pipeline has passed the position of dump dump-1",
+        "starting to read Kafka",
+    ]
 
 
 async def test_changes_after_a_failover_are_kept_despite_lower_file_numbers(sink: Sink) -> None:

@@ -1,14 +1,17 @@
 """The sink's start: it requests and downloads a dump, and reports what is missing."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 import yaml
 
+from common.waiting import eventually
 from databus.dump_client import DumpApi
 from databus.errors import DumpApiUnavailable, DumpUnusable, KafkaUnavailable
 from databus.log_events import LogEvent
@@ -72,6 +75,80 @@ async def test_a_lease_that_cannot_be_renewed_is_logged_once(
             await dumps.renewals.get()
     logged = [(record.event, record.fields) for record in caplog.records if record.name.startswith("databus")]
     assert logged == [(LogEvent.LEASE_NOT_RENEWED, {"dump": "dump-1"})]
+
+
+async def test_an_expired_lease_is_replaced(dumps: DumpServer, api: DumpApi, caplog: pytest.LogCaptureFixture) -> None:
+    dumps.lease_ttl = 0.03
+    dumps.renewal_answers = [200, 404, 200]
+    async with api.leased("dump-1"):
+        for _ in range(3):
+            await dumps.renewals.get()
+    assert dumps.leases == ["taken dump-1", "taken dump-1", "released dump-1"]
+    (record,) = (record for record in caplog.records if record.name.startswith("databus"))
+    assert (record.event, record.fields) == (LogEvent.LEASE_NOT_RENEWED, {"dump": "dump-1"})
+
+
+async def test_the_loss_of_a_deleted_dump_s_lease_is_logged(
+    dumps: DumpServer, api: DumpApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    dumps.lease_ttl = 0.03
+    dumps.renewal_answers = [404]
+
+    async def logged() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name.startswith("databus")]
+
+    async with api.leased("dump-1"):
+        dumps.lease_answer = 404
+        assert "the lease is lost" in (await eventually(logged))[0]
+    assert len(await logged()) == 1
+
+
+async def test_a_reader_that_is_cancelled_while_it_gives_up_its_lease_ends(
+    dumps: DumpServer, api: DumpApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping, go_on = asyncio.Event(), asyncio.Event()
+
+    async def renew(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopping.set()
+            await go_on.wait()
+
+    async def read() -> None:
+        async with api.leased("dump-1"):
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(api, "_renew", renew)
+    task = asyncio.create_task(read())
+    await stopping.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    go_on.set()
+
+
+def inode(path: Path) -> int:
+    return path.stat().st_ino
+
+
+async def test_a_download_is_on_disk_when_it_is_complete(
+    dumps: DumpServer, api: DumpApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: [[b"1", b"one"]]})
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    async with api.leased(manifest.id):
+        await api.download(manifest.id, manifest.files[0], tmp_path / "part")
+    assert synced == [inode(tmp_path / "part"), inode(tmp_path)]
+
+
+async def test_a_busy_dump_api_counts_as_unavailable() -> None:
+    busy = httpx.MockTransport(lambda _: httpx.Response(429, json={"detail": "10 requests are waiting"}))
+    async with DumpApi("http://dumps") as api:
+        api._http = httpx.AsyncClient(transport=busy, base_url="http://dumps")
+        with pytest.raises(DumpApiUnavailable, match="10 requests are waiting"):
+            await api.take(["shop.*"])
 
 
 async def test_the_error_for_an_unreachable_dump_api_does_not_contain_the_login() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from hashlib import file_digest
 from http import HTTPStatus
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from databus import durable
 from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -23,6 +25,15 @@ log = get_logger(__name__)
 _CHUNK = 2**20
 
 _T = TypeVar("_T")
+
+
+@dataclass
+class _Lease:
+    """A lease that is being held."""
+
+    path: str
+    #: seconds between renewals
+    renew_after: float
 
 
 class DumpApi:
@@ -66,19 +77,16 @@ class DumpApi:
     @asynccontextmanager
     async def leased(self, dump: str) -> AsyncIterator[None]:
         """Hold a lease of the dump, so that dump-api does not delete it during the block."""
-        answer = await self._request("POST", f"/v1/dumps/{dump}/leases")
-        lease = self._read(answer, DumpLease)
-        path = f"/v1/dumps/{dump}/leases/{lease.lease}"
-        renewing = asyncio.create_task(self._renew(dump, path, lease.expires_in / 3))
+        lease = await self._take_lease(dump)
+        renewing = asyncio.create_task(self._renew(dump, lease))
         try:
             yield
         finally:
             renewing.cancel()
-            with suppress(asyncio.CancelledError, DumpApiUnavailable, DumpUnusable):
-                await renewing
+            await asyncio.wait({renewing})
             # A lease that cannot be released expires by itself.
             with suppress(DumpApiUnavailable, DumpUnusable):
-                await self._request("DELETE", path)
+                await self._request("DELETE", lease.path)
 
     async def download(self, dump: str, file: DumpFile, path: Path) -> None:
         """Download a file, or the rest of it, and verify its SHA-256. A damaged file is removed."""
@@ -96,20 +104,43 @@ class DumpApi:
                 with path.open("ab" if answer.status_code == HTTPStatus.PARTIAL_CONTENT else "wb") as part:
                     async for chunk in answer.aiter_raw(_CHUNK):
                         await asyncio.to_thread(part.write, chunk)
+                    await asyncio.to_thread(durable.close, part)
+            await asyncio.to_thread(durable.sync_folder, path.parent)
         except httpx.TransportError as error:
             raise self._unavailable(error) from error
 
-    async def _renew(self, dump: str, path: str, pause: float) -> None:
+    async def _take_lease(self, dump: str) -> "_Lease":
+        lease = self._read(await self._request("POST", f"/v1/dumps/{dump}/leases"), DumpLease)
+        return _Lease(f"/v1/dumps/{dump}/leases/{lease.lease}", lease.expires_in / 3)
+
+    async def _renew(self, dump: str, lease: "_Lease") -> None:
+        """Renew a lease forever, and replace it if it has expired. Ends when dump-api refuses a new one."""
         failed = False
         while True:
-            await asyncio.sleep(pause)
+            await asyncio.sleep(lease.renew_after)
             try:
-                await self._request("PUT", path)
+                await self._request("PUT", lease.path)
             except DumpApiUnavailable as error:
                 if not failed:
                     text = f"the lease of the dump could not be renewed: {error}; retrying"
                     log.warning(LogEvent.LEASE_NOT_RENEWED, text, dump=dump)
                 failed = True
+            except DumpUnusable as error:
+                if not await self._replace(dump, lease, error):
+                    return
+
+    async def _replace(self, dump: str, lease: "_Lease", refusal: DumpUnusable) -> bool:
+        """Take a new lease in place of one that dump-api does not know. False if dump-api refuses that, too."""
+        try:
+            lease.path = (await self._take_lease(dump)).path
+        except DumpUnusable as error:
+            text = f"the lease is lost, and with it perhaps the dump: {error}"
+            log.warning(LogEvent.LEASE_NOT_RENEWED, text, dump=dump)
+            return False
+        except DumpApiUnavailable:
+            return True  # the next attempt to renew it fails again
+        log.warning(LogEvent.LEASE_NOT_RENEWED, f"a new lease of the dump was taken: {refusal}", dump=dump)
+        return True
 
     async def _request(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         try:
@@ -130,7 +161,7 @@ class DumpApi:
             return
         url = _without_login(answer.request.url)
         detail = f"{answer.request.method} {url}: {answer.status_code}: {_detail(await answer.aread())}"
-        if answer.is_server_error:
+        if answer.is_server_error or answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             raise DumpApiUnavailable(f"dump-api is unavailable: {detail}")
         raise DumpUnusable(f"dump-api refused the request: {detail}")
 

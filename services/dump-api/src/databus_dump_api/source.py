@@ -5,6 +5,7 @@ lag behind. Its dump would lack changes that Kafka already has, and consumers, w
 get them at all.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ from asyncmy.constants import ER
 from asyncmy.errors import MySQLError
 
 from databus.checks import run_all
-from databus.errors import SchemaMismatch, SourceUnavailable
+from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
 from databus.progress import Progress
 from databus.settings import Settings, Source
 from databus.settings.topic_claims import require_topics
@@ -24,20 +25,24 @@ from databus_binlog.session import Session
 from databus_changes.captured import captured_tables, require_select
 from databus_messages.routing.filter import require_fit
 
+#: seconds without an answer after which a server counts as gone; a SELECT may wait for DDL
+_ANSWER_SECONDS = 300.0
+
 
 @asynccontextmanager
 async def connect_pipeline_host(source: Source, progress: Progress | None) -> AsyncIterator[tuple[str, Session]]:
     """Log in to the server that the progress names, or to the first host that answers if the progress names none.
 
     Yields the host and the session. Errors of the session leave the block as in `connect_source`. Raises
-    SourceUnavailable also while the reader is failing over to another host.
+    SourceUnavailable also while the reader is failing over to another host, and SourceNotReady if no host is set up for
+    dumps.
     """
     async with AsyncExitStack() as connections:
         yield await _find_host(source, progress.server if progress else "", connections)
 
 
 async def _find_host(source: Source, server: str, connections: AsyncExitStack) -> tuple[str, Session]:
-    failures: list[str] = []
+    failures: list[SourceUnavailable | SourceNotReady] = []
     for host in source.hosts:
         try:
             async with AsyncExitStack() as attempt:
@@ -45,10 +50,12 @@ async def _find_host(source: Source, server: str, connections: AsyncExitStack) -
                 if server in ("", session.server.identity):
                     connections.push_async_exit(attempt.pop_all())
                     return host, session
-                failures.append(f"database {host}: it is not the server that the pipeline reads ({server})")
-        except SourceUnavailable as error:
-            failures.append(str(error))
-    raise SourceUnavailable("; ".join(failures))
+                text = f"database {host}: it is not the server that the pipeline reads ({server})"
+                failures.append(SourceUnavailable(text, host))
+        except (SourceUnavailable, SourceNotReady) as error:
+            failures.append(error)
+    final = all(isinstance(error, SourceNotReady) for error in failures)
+    raise (SourceNotReady if final else SourceUnavailable)("; ".join(map(str, failures)))
 
 
 async def check_source(settings: Settings, host: str) -> None:
@@ -74,9 +81,23 @@ async def _check_tables(settings: Settings, host: str, session: Session) -> None
 
 async def execute(connection: Any, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement on an asyncmy connection and return its rows."""
-    async with connection.cursor() as cursor:
+    async with answering(), connection.cursor() as cursor:
         await cursor.execute(statement)
         return list(await cursor.fetchall())
+
+
+@asynccontextmanager
+async def answering() -> AsyncIterator[None]:
+    """Limit the wait for a server's answer: a host that has vanished sends none. Raises SourceUnavailable.
+
+    Afterwards the connection cannot be used.
+    """
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            yield
+    except TimeoutError as error:
+        text = f"the database has sent nothing for {_ANSWER_SECONDS:g} s: check the server and long DDL statements"
+        raise SourceUnavailable(f"{text}, then request a new dump") from error
 
 
 @contextmanager

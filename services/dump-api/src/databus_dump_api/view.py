@@ -25,7 +25,7 @@ from databus_binlog import MariaDbGtidPosition, Position
 from databus_binlog.driver import log_in
 from databus_binlog.session import Session
 from databus_dump_api.select import Select
-from databus_dump_api.source import execute, server_errors
+from databus_dump_api.source import answering, execute, server_errors
 
 log = get_logger(__name__)
 
@@ -65,18 +65,11 @@ class View:
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "SAVEPOINT before_table")
             cursor = self._connection.cursor(SSCursor)
-            await cursor.execute(select.sql)
-            batch: list[Row] = []
-            size = 0
-            async for cells in cursor:
-                batch.append(select.row(cells))
-                size += sum(len(cell) for cell in cells if cell is not None)
-                if size >= _BATCH:
-                    with self._paused():
-                        yield batch
-                    batch, size = [], 0
-            if batch:
-                yield batch
+            async with answering():
+                await cursor.execute(select.sql)
+            while batch := await _next_batch(cursor, select):
+                with self._paused():
+                    yield batch
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
@@ -93,6 +86,19 @@ class View:
         """
         with server_errors(self._user, "SELECT"):
             await execute(self._connection, "ROLLBACK TO SAVEPOINT before_table")
+
+
+async def _next_batch(cursor: Any, select: Select) -> list[Row]:
+    """Read the next rows, of about 64 KiB; none at the end of the table."""
+    batch: list[Row] = []
+    size = 0
+    async with answering():
+        async for cells in cursor:
+            batch.append(select.row(cells))
+            size += sum(len(cell) for cell in cells if cell is not None)
+            if size >= _BATCH:
+                break
+    return batch
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger, position_fields
 from databus.manifest import Manifest, State
+from databus.runtime import Health
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_spark_sink import decode, lake
@@ -31,31 +32,34 @@ from databus_spark_sink.offsets import StartingDump, is_from_pipeline_host, wait
 log = get_logger(__name__)
 
 
-async def ensure_loaded(settings: Settings, spark: SparkSession, layout: LakeLayout) -> StartingDump:
-    """Return the dump that the lake was loaded from; load one if there is none yet."""
+async def ensure_loaded(settings: Settings, health: Health, spark: SparkSession, layout: LakeLayout) -> StartingDump:
+    """Return the dump that the lake was loaded from; load one if there is none yet. `health` shows the current step."""
     if layout.marker.exists():
         return msgspec.json.decode(layout.marker.read_bytes(), type=StartingDump)
     async with DumpApi(settings.dumps.url) as api:
-        manifest = await _choose(settings, api)
+        manifest = await _choose(settings, health, api)
         async with api.leased(manifest.id):
             folder = layout.downloads / manifest.id
             tables = [table for table in manifest.tables if belongs(settings, table.schema, table.name)]
-            await _download(api, manifest, tables, folder)
-    await asyncio.to_thread(_load, spark, layout, manifest, tables, folder)
+            await _download(api, health, manifest, tables, folder)
+    await asyncio.to_thread(_load, spark, health, layout, manifest, tables, folder)
+    health.down(f"waiting until the pipeline has passed the position of dump {manifest.id}")
     dump = StartingDump(manifest, await wait_until_passed(settings, manifest))
     _write_marker(layout.marker, dump)
     await asyncio.to_thread(shutil.rmtree, layout.downloads)
     return dump
 
 
-async def _choose(settings: Settings, api: DumpApi) -> Manifest:
+async def _choose(settings: Settings, health: Health, api: DumpApi) -> Manifest:
     """Choose the newest dump of the tables from the server that the pipeline reads; if there is none, request one."""
+    health.down("looking for a dump to load")
     progress = await read_progress(settings)
     for manifest in await api.dumps():
         usable = manifest.state is State.COMPLETE and is_from_pipeline_host(manifest, progress)
         if manifest.pipeline == settings.name and usable and _covers(manifest, settings):
             break
     else:
+        health.down("waiting until dump-api has taken a dump")
         manifest = await api.take(settings.spark.tables)
     if manifest.position is None or not manifest.position.file:
         raise DumpUnusable(f"dump {manifest.id} has no binlog file position; request a new dump")
@@ -72,10 +76,12 @@ def _covers(manifest: Manifest, settings: Settings) -> bool:
     return not TableFilter(settings.spark.tables).unmatched((table.schema, table.name) for table in manifest.tables)
 
 
-async def _download(api: DumpApi, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
+async def _download(api: DumpApi, health: Health, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
     """Download the tables' files and decompress them: Hadoop's zstd codec needs a native library, often missing."""
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    for file in chain.from_iterable(manifest.files_of(tables)):
+    files = list(chain.from_iterable(manifest.files_of(tables)))
+    for number, file in enumerate(files, 1):
+        health.down(f"downloading dump {manifest.id}, file {number} of {len(files)}")
         path = folder / file.name
         if not _decompressed(path).exists():
             await api.download(manifest.id, file, path)
@@ -93,9 +99,12 @@ def _decompressed(path: Path) -> Path:
     return path.with_suffix("")
 
 
-def _load(spark: SparkSession, layout: LakeLayout, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
+def _load(
+    spark: SparkSession, health: Health, layout: LakeLayout, manifest: Manifest, tables: Sequence[Table], folder: Path
+) -> None:
     shutil.rmtree(layout.checkpoint, ignore_errors=True)
-    for table in tables:
+    for number, table in enumerate(tables, 1):
+        health.down(f"loading dump {manifest.id}, table {number} of {len(tables)}: {table.full_name}")
         _create_change_log(spark, layout, table)
         if table.primary_key:
             _load_mirror(spark, layout, table, manifest, folder)

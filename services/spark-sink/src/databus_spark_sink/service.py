@@ -16,6 +16,7 @@ from databus_spark_sink.lake import LakeLayout
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
     """Keep the lake up to date; with `until_idle`, return when it has everything that is in Kafka now."""
     layout = LakeLayout(settings.spark.lake)
+    health.down("starting Spark")
     spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
     try:
         await keep_up_to_date(settings, health, spark, layout, until_idle=until_idle)
@@ -27,7 +28,8 @@ async def keep_up_to_date(
     settings: Settings, health: Health, spark: SparkSession, layout: LakeLayout, *, until_idle: bool
 ) -> None:
     """Do the work of `run` in an open session."""
-    dump = await bootstrap.ensure_loaded(settings, spark, layout)
+    dump = await bootstrap.ensure_loaded(settings, health, spark, layout)
+    health.down("starting to read Kafka")
     starts = await offsets.starting_offsets(settings, layout, dump.manifest)
     writer = LakeWriter(settings, layout, dump)
     query = await asyncio.to_thread(stream.start, spark, settings, layout, writer, starts, until_idle=until_idle)
