@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from common.pipelines import Consume
 from databus.errors import InvalidSettings
-from databus.events import Action, Commit, OversizedRow, QueryEvent, TableDefinition
+from databus.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, TableDefinition
 from databus.kafka_client import consumer
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
@@ -51,6 +51,25 @@ def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: rowwise\nVersion: 1\n")
     (package / "entry_points.txt").write_text("[databus.formats]\nrowwise = integration.rowwise_format:Rowwise\n")
     monkeypatch.syspath_prepend(package.parent)
+
+
+async def test_ddl_on_a_database_goes_to_topics_that_are_created_for_it(
+    configured: Callable[..., Settings], run: Run, read: Read
+) -> None:
+    settings = configured(
+        routes=[
+            {"match": ["*.*"], "format": "canal-json"},
+            {"match": ["*.*"], "output": "changes", "format": "debezium-json", "topic": "{name}.changes"},
+        ],
+    )
+    _, source = await run(settings)
+    await source.commit(DatabaseEvent("shop", Action.CREATE, b"CREATE DATABASE shop", 4, 99, "utf8mb4"))
+    await source.commit(DatabaseEvent("shop", Action.DROP, b"DROP DATABASE shop", 104, 199, None, (ITEMS.fingerprint,)))
+    create, drop = [json.loads(record.value) for record in await read(f"{settings.name}.shop", 2)]
+    assert (create["type"], create["sql"], drop["sql"]) == ("QUERY", "CREATE DATABASE shop", "DROP DATABASE shop")
+    assert [json.loads(record.value)["sql"] for record in await read(f"{settings.name}.shop.items", 1)] == [drop["sql"]]
+    _, change = [json.loads(record.value)["payload"] for record in await read(settings.name, 2)]
+    assert [(each["type"], each["id"]) for each in change["tableChanges"]] == [("DROP", '"shop"."items"')]
 
 
 async def test_two_outputs_publish_a_change_each_in_its_own_form(

@@ -145,3 +145,5 @@ def test_indexes_are_found_by_name_in_any_case(statement: str, indexes: dict[str
 def test_dropping_a_schema_drops_its_known_tables() -> None:
     changes = applied("DROP DATABASE IF EXISTS shop")
     assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": None})
+    changes = applied("CREATE OR REPLACE DATABASE shop CHARSET latin1")
+    assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": "latin1"})

@@ -6,6 +6,7 @@ from databus.events import (
     Action,
     Begin,
     Commit,
+    DatabaseEvent,
     Heartbeat,
     OversizedRow,
     QueryEvent,
@@ -214,12 +215,23 @@ async def test_a_replaced_table_is_dropped_with_its_old_definition_and_created_w
 
 async def test_definitions_in_a_captured_schema_are_emitted_even_if_no_captured_table_changes(make, log):
     translation = make()
-    begin, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))
+    begin, _, schema, commit = await translation.of(log.gtid(), log.query("CREATE DATABASE shop CHARSET latin1"))
     assert (begin.transaction, schema) == (1, SchemaDefinition("shop", "latin1"))
     begin, definition, commit = await translation.of(log.gtid(), log.query("CREATE TABLE audit (c CHAR(1))"))
     assert definition.table.columns[0].charset == "latin1"
     assert commit.end == 44
     assert await translation.of(log.gtid(), log.query("CREATE TABLE other.t (c CHAR(1))", "other")) == []
+
+
+async def test_ddl_on_a_database_is_published_with_its_charset_and_the_tables_that_it_drops(make, log):
+    translation = make(history=SchemaHistory({("shop", "t"): log.known(), ("shop", "audit"): log.known(name="audit")}))
+    drop, create = "DROP DATABASE shop", "CREATE DATABASE shop CHARSET latin1"
+    _, table, dropped, *_ = await translation.of(log.gtid(), log.query(drop, ""))
+    assert table == TableDefinition(log.known())
+    assert dropped == DatabaseEvent("shop", Action.DROP, drop.encode(), 14, 24, None, (table.table.fingerprint,))
+    _, created, _, _ = await translation.of(log.gtid(), log.query(create, ""))
+    assert created == DatabaseEvent("shop", Action.CREATE, create.encode(), 34, 44, "latin1")
+    assert await translation.of(log.gtid(), log.query("CREATE DATABASE other", "")) == []
 
 
 async def test_an_alter_in_two_phases_is_published_only_at_its_commit(make, log):

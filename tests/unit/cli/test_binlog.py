@@ -169,8 +169,8 @@ def test_records_begin_at_the_given_offset(run):
     [sale] = (event for event, _ in read_files([str(GOLDEN)]) if isinstance(event, Gtid) and event.gtid[-3:] == ":18")
     code, lines, _ = run(*arguments, "--from", str(sale.start))
     assert code == 0
-    assert [line["value"]["type"] for line in expected] == ["CREATE", "INSERT", "UPDATE", "UPDATE"]
-    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in expected[1:]]
+    assert [line["value"]["type"] for line in expected] == ["QUERY", "CREATE", "INSERT", "UPDATE", "UPDATE"]
+    assert [line["value"]["data"] for line in lines] == [line["value"]["data"] for line in expected[2:]]
 
 
 @pytest.mark.parametrize("start", [4, 256, 417, 3822])

@@ -9,7 +9,7 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus_binlog import events as binlog
 from databus_changes import doubts
-from databus_changes.ddl.statement import Statement, TableChange, parse_statement
+from databus_changes.ddl.statement import DatabaseChange, Statement, TableChange, parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
 from databus_changes.tables import CapturedTables, TableName
@@ -23,12 +23,14 @@ class Ddl:
     """A statement that may define tables or schemas."""
 
     statement: Statement
-    #: tables of the statement's changes, captured or not, except temporary ones; for DROP DATABASE and CREATE OR
-    #: REPLACE DATABASE, all known tables of the database
+    #: tables of the statement's changes, captured or not, except temporary ones; if it drops a database, all known
+    #: tables of the database
     tables: tuple[TableName, ...]
     #: the changes to publish: one for each captured table, two for a replaced one, none for a CREATE TABLE that fills
     #: its table from a query
     captured: tuple[TableChange, ...]
+    #: the change of a database that may have captured tables
+    database: DatabaseChange | None
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
     as_written: bool
 
@@ -72,8 +74,9 @@ class StatementReader:
         if statement.changes_rows:
             self._dml(statement, event)
             return None
-        if statement.dropped_schema is not None:
-            changes, as_written = self._drops(statement.dropped_schema, event), True
+        database = statement.database
+        if database is not None:
+            changes, as_written = self._drops(database, event), True
         else:
             changes = self._lasting(statement, event)
             as_written = len(changes) == len(statement.changes)
@@ -81,6 +84,7 @@ class StatementReader:
             statement=statement,
             tables=tuple(dict.fromkeys(change.table for change in changes)),
             captured=self._to_publish(statement, changes, event),
+            database=database if database and self._captured.captures_some(database.schema) else None,
             as_written=as_written and not event.error_code,
         )
 
@@ -117,9 +121,10 @@ class StatementReader:
             position = f"{event.file}:{event.start}"
             log.warning(LogEvent.STATEMENT_SKIPPED, text, table=full_name(*table), position=position)
 
-    def _drops(self, schema: str, event: binlog.Query) -> list[TableChange]:
-        """Return a DROP of each known table of a schema, which DROP DATABASE drops."""
-        return [TableChange(Action.DROP, table, text_of(event)) for table in self._tracker.tables_in(schema)]
+    def _drops(self, database: DatabaseChange, event: binlog.Query) -> list[TableChange]:
+        """Return a DROP of each known table of a database if the statement drops them."""
+        tables = self._tracker.tables_in(database.schema) if database.drops_tables else ()
+        return [TableChange(Action.DROP, table, text_of(event)) for table in tables]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
         """Return the changes of tables that are not temporary, and remember which tables are temporary."""

@@ -172,6 +172,10 @@ class TableTracker:
         """List the known tables of a schema."""
         return [name for name in self._tables if name[0] == schema]
 
+    def charset(self, schema: str) -> str | None:
+        """Return the default character set of a schema; None if the schema or its character set is not known."""
+        return self._charsets.get(schema)
+
     def forget_tables(self) -> None:
         """Forget all tables: a statement that cannot be read may have changed any of them."""
         for name in list(self._tables):

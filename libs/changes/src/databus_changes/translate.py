@@ -22,6 +22,7 @@ from databus.events import (
     Action,
     Begin,
     Commit,
+    DatabaseEvent,
     Event,
     Heartbeat,
     OversizedRow,
@@ -35,7 +36,7 @@ from databus_binlog import ABSENT, Flavor, TableMap
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
 from databus_changes import doubts
-from databus_changes.ddl.statement import TableChange
+from databus_changes.ddl.statement import DatabaseChange, TableChange
 from databus_changes.doubts import Doubt, OnDoubt, stop
 from databus_changes.executed import Executed
 from databus_changes.statements import StatementReader
@@ -218,7 +219,7 @@ class Translator:
             self._end(event, event.xid, out)
 
     async def _ddl(self, event: binlog.Query, out: list[Event]) -> None:
-        """Emit DDL on captured tables, and every definition that it changes."""
+        """Emit DDL on captured tables and databases, and every definition that it changes."""
         if self._gtid and self._gtid.alter in {"start", "rollback"}:  # a two-phase ALTER takes effect at COMMIT ALTER
             return
         ddl = self._statements.read(event)
@@ -228,8 +229,11 @@ class Translator:
         definitions = await self._tracker.apply(ddl.statement, ddl.tables, as_written=ddl.as_written)
         if definitions:
             self._begin(event, out)
-        for change in ddl.captured:
-            self._table_change(change, before[change.table], event, out)
+        if ddl.database:
+            self._database_change(ddl.database, filter(None, before.values()), event, out)
+        else:
+            for change in ddl.captured:
+                self._table_change(change, before[change.table], event, out)
         for definition in definitions:
             if isinstance(definition, Table):
                 self._announce(definition, out)
@@ -250,6 +254,22 @@ class Translator:
         query = change.query.encode("utf-8", "surrogateescape")
         old = before.fingerprint if before is not None else ""
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
+
+    def _database_change(
+        self, change: DatabaseChange, dropped: Iterable[Table], event: binlog.Query, out: list[Event]
+    ) -> None:
+        self._begin(event, out)
+        fingerprints = []
+        for table in dropped:
+            self._changed.add(_name(table))
+            self._announce(table, out)
+            fingerprints.append(table.fingerprint)
+        charset = self._tracker.charset(change.schema)
+        out.append(
+            DatabaseEvent(
+                change.schema, change.action, event.query, event.start, event.end, charset, tuple(fingerprints)
+            )
+        )
 
     def _announce(self, table: Table, out: list[Event]) -> None:
         """Emit a table's definition, unless it is the one that was emitted last for this table."""

@@ -4,8 +4,8 @@ They are encoded as msgpack. Each event is an array with an integer tag, to be s
 it differs from the last one sent for the same table; events refer to it by its fingerprint.
 
 A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition)*
-Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent)* Commit)* End?`.
-Definitions before `Start` are sent only when a pipeline begins.
+Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent | DatabaseEvent)*
+Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
 
 GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
 executed since the last `Start`, `Commit` or `Heartbeat`.
@@ -71,8 +71,8 @@ class Index(msgspec.Struct, frozen=True):
 
 
 def full_name(schema: str, table: str) -> str:
-    """Return a table's name as `schema.table`."""
-    return f"{schema}.{table}"
+    """Return a table's name as `schema.table`; without a table, the name of the schema."""
+    return f"{schema}.{table}" if table else schema
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -246,6 +246,24 @@ class OversizedRow(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=9
     size: int
 
 
+class DatabaseEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=11):
+    """DDL on a captured database, which is a schema."""
+
+    schema: str
+    #: CREATE, ALTER or DROP
+    action: Action
+    #: the SQL statement, normally in UTF-8
+    query: bytes
+    #: offset at which the binlog event starts in the transaction's file
+    start: int
+    #: offset at which the binlog event ends
+    end: int
+    #: default character set after the statement; None if the database was dropped, or the character set is not known
+    charset: str | None
+    #: fingerprints of the captured tables that are dropped with the database
+    dropped: tuple[str, ...] = ()
+
+
 class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=10):
     """The reader has sent all that was in the binlog, and ends (`--until-idle`)."""
 
@@ -257,6 +275,7 @@ Event: TypeAlias = (
     | RowsEvent
     | OversizedRow
     | QueryEvent
+    | DatabaseEvent
     | Commit
     | Heartbeat
     | Start

@@ -108,6 +108,13 @@ def folded(topic: str) -> str:
     return topic.replace(".", "_")
 
 
+def database_topic(template: str, pipeline: str, schema: str, *, escape: bool = False) -> str:
+    """Topic of DDL on a database: the table topic's template without `{table}` and the punctuation before it."""
+    without_table = re.sub(r"[._-]*\{table[^}]*\}", "", template).strip("._-")
+    convert = escaped_name if escape else kafka_name
+    return without_table.format(name=pipeline, schema=convert(schema)) or pipeline
+
+
 def debezium_transaction_topic(prefix: str) -> str:
     """Topic with one partition: begin and end of transactions, in Debezium's formats."""
     return f"{prefix}.transaction"

@@ -32,9 +32,13 @@ class TableFilter:
     def may_match_in(self, schema: str) -> bool:
         """Return whether tables of a schema may be selected."""
         included = any(in_schema.fullmatch(schema) for in_schema, _ in self._include.values())
-        return included and not any(
-            in_schema.fullmatch(schema) for in_schema, table in self._exclude if table.pattern == ".*"
-        )
+        return included and not any(in_schema.fullmatch(schema) for in_schema, table in self._exclude if _is_any(table))
+
+    def matches_all_in(self, schema: str) -> bool:
+        """Return whether all tables of a schema are selected, whatever their names."""
+        all_tables = (in_schema for in_schema, table in self._include.values() if _is_any(table))
+        included = any(in_schema.fullmatch(schema) for in_schema in all_tables)
+        return included and not any(in_schema.fullmatch(schema) for in_schema, _ in self._exclude)
 
     def may_be_named_in(self, text: str) -> bool:
         """Return whether a text may contain the name of a schema with selected tables."""
@@ -52,6 +56,10 @@ _Parts = tuple[re.Pattern[str], re.Pattern[str]]
 def _parts(pattern: str) -> _Parts:
     schema, _, table = pattern.partition(".")
     return name_pattern(schema), name_pattern(table)
+
+
+def _is_any(table: re.Pattern[str]) -> bool:
+    return table.pattern == ".*"
 
 
 def _matches(parts: _Parts, schema: str, table: str) -> bool:

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from databus.errors import GenerationLost, InvalidSettings
 from databus.events import (
+    Action,
     Begin,
     Commit,
+    DatabaseEvent,
     Event,
     Heartbeat,
     OversizedRow,
@@ -25,6 +27,8 @@ from databus.settings.topic_claims import TopicClaims
 from databus_messages.formats.base import Change, DdlStatement, MessageSource, TransactionEnd
 from databus_messages.message import Frame, Message
 from databus_messages.outputs import Output, OutputPlan
+from databus_messages.routing.databases import DatabaseRouter
+from databus_messages.routing.partitions import Partition
 from databus_messages.routing.routes import Route, Router
 from databus_messages.transaction_buffer import TransactionBuffer
 
@@ -49,7 +53,9 @@ class EventEncoder:
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
         self._heartbeat_outputs = [output for output in self._outputs if output.format.emits_heartbeats]
-        self._router = Router(rules, self._outputs, claims or TopicClaims(rules, source.name), salt)
+        claims = claims or TopicClaims(rules, source.name)
+        self._router = Router(rules, self._outputs, claims, salt)
+        self._databases = DatabaseRouter(rules, self._outputs, claims, source.name)
         self._partition_counts = partition_counts
         self._tables: dict[str, Table] = {}
         #: routes by the table's fingerprint, for tables that have had an event
@@ -77,35 +83,44 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
-    def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> list[str]:
+    def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent) -> list[str]:
         """Name the topics that must be added to `partition_counts` before the event can be encoded."""
-        fingerprints = [event.table]
-        if isinstance(event, QueryEvent) and event.before:
-            fingerprints.append(event.before)
-        found = [each.topic for fingerprint in fingerprints for each in self._router.topics(self._table(fingerprint))]
-        return [topic for topic in found if topic not in self._partition_counts]
+        topics: list[str] = []
+        match event:
+            case DatabaseEvent():
+                fingerprints = event.dropped
+                topics += self._databases.topics(event.schema)
+            case QueryEvent(before=before) if before:
+                fingerprints = event.table, before
+            case _:
+                fingerprints = (event.table,)
+        topics += [found.topic for each in fingerprints for found in self._router.topics(self._table(each))]
+        return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
         """Return the messages of the next event, in order. Iterate over them before the next call.
 
         Raises InvalidSettings if a rule does not fit a table, GenerationLost for an event out of order.
         """
+        messages: Iterable[Message] = ()
         match event:
             case RowsEvent():
-                return self.rows(event)
+                messages = self.rows(event)
             case Begin():
                 self.begin(event)
             case Commit():
-                return self.commit(event)
+                messages = self.commit(event)
             case TableDefinition():
                 self._tables[event.table.fingerprint] = event.table
             case QueryEvent():
-                return self._ddl(event)
+                messages = self._ddl(event)
+            case DatabaseEvent():
+                messages = self._database_ddl(event)
             case OversizedRow():
-                return self._unread(event)
+                messages = self._unread(event)
             case Heartbeat():
-                return self._heartbeat(event.time_us)
-        return ()
+                messages = self._heartbeat(event.time_us)
+        return messages
 
     def begin(self, event: Begin) -> None:
         """Begin a transaction."""
@@ -141,6 +156,25 @@ class EventEncoder:
                 before=before.get(route.output),
             )
             yield Message(route.output, route.ddl_partitions, statement)
+
+    def _database_ddl(self, event: DatabaseEvent) -> Iterator[Message]:
+        if (begin := self._begin) is None:
+            raise _outside_transaction()
+
+        def message(
+            output: Output, partitions: Sequence[Partition], action: Action, table: Table, dropped: Sequence[Table] = ()
+        ) -> Message:
+            before = table if action is Action.DROP and table.name else None
+            statement = DdlStatement(table, begin, action, event.query, event.start, event.end, before, dropped)
+            return Message(output, partitions, statement)
+
+        routes = [route for fingerprint in event.dropped for route in self._find(fingerprint)]
+        for route in routes:
+            if not route.output.format.has_database_statements:
+                yield message(route.output, route.ddl_partitions, Action.DROP, route.table)
+        database = Table(schema=event.schema, name="", columns=(), charset=event.charset or "")
+        for to in self._databases.destinations(event.schema, routes, self._partition_counts):
+            yield message(to.output, to.partitions, event.action, database, to.dropped)
 
     def _published_before(self, event: QueryEvent) -> dict[Output, Table]:
         """Return, by output, the table as it was published before the statement; empty if that is not known."""

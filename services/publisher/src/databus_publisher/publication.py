@@ -11,6 +11,7 @@ from databus.errors import GenerationLost, TopicNameRefused
 from databus.events import (
     Begin,
     Commit,
+    DatabaseEvent,
     End,
     Event,
     Heartbeat,
@@ -118,7 +119,7 @@ class Publication:
                 await self._claim_topics(event.table)
             case SchemaDefinition():
                 await self._history.write_schema(event)
-            case QueryEvent() | OversizedRow():
+            case QueryEvent() | OversizedRow() | DatabaseEvent():
                 await self._open_topics(event)
             case End():
                 if self.in_transaction:
@@ -160,8 +161,8 @@ class Publication:
         self._tracker.start(event)
         await self.commit()
 
-    async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow) -> None:
-        """Create the topics of an event's tables if they are missing, and look up their partitions and limits."""
+    async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent) -> None:
+        """Create the topics of an event if they are missing, and look up their partitions and limits."""
         wanted = self._settings.publisher.partitions
         for topic in self._encoder.unknown_topics(event):
             if not await self._ensure(topic):
@@ -182,10 +183,10 @@ class Publication:
             await self._history.write_waiting(table.schema, table.name)
 
     async def _ensure(self, topic: str) -> bool:
-        """Create a topic for tables if it is missing. Return False if no table can have it."""
-        if self._claims.has_owner(topic):
+        """Create a topic for changes if it is missing. Return False if no table and no database can have it."""
+        if self._claims.is_usable(topic):
             try:
                 await self._topics.ensure(topic)
             except TopicNameRefused as refused:
                 self._claims.refuse(topic, str(refused))
-        return self._claims.has_owner(topic)
+        return self._claims.is_usable(topic)

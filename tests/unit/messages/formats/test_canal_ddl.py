@@ -42,8 +42,8 @@ def test_the_type_follows_from_the_words_of_the_statement(action: Action, sql: s
     assert describe(statement(action, sql.encode())) == (expected, "t", sql)
 
 
-def test_drop_database_has_the_type_query_and_no_table() -> None:
-    assert describe(statement(Action.DROP, b"drop database s")) == ("QUERY", "", "drop database s")
+def test_ddl_on_a_database_has_the_type_query_and_no_table() -> None:
+    assert describe(statement(Action.DROP, b"drop database s", name="")) == ("QUERY", "", "drop database s")
 
 
 def test_a_statement_that_is_not_utf8_is_rejected_with_its_tables_name() -> None:

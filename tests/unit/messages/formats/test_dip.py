@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Column, Row, Table
@@ -78,7 +79,8 @@ def test_time_is_in_utc_plus_8(time_ms: int, expected: str) -> None:
     ],
 )
 def test_a_statement_is_canals_flat_message(action: Action, sql: str, kind: str, table: str) -> None:
-    (record,) = FORMAT.statement(DdlStatement(CUSTOMERS, begin(1656300979748), action, sql.encode(), 4, 99))
+    described = replace(CUSTOMERS, name=table)
+    (record,) = FORMAT.statement(DdlStatement(described, begin(1656300979748), action, sql.encode(), 4, 99))
     assert (record.value or b"").decode() == (
         '{"data":null,"database":"inventory","es":1656300979748,"id":0,"isDdl":true,"mysqlType":null,"old":null,'
         f'"pkNames":null,"sql":{json.dumps(sql)},"sqlType":null,"table":"{table}","ts":1656300979748,"type":"{kind}"}}'

@@ -20,7 +20,7 @@ from databus_changes.ddl.create_table import create_table
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.draft import TableDraft
 from databus_changes.ddl.reader import TokenReader
-from databus_changes.ddl.statement import Statement
+from databus_changes.ddl.statement import DATABASE_OPTIONS, Statement
 from databus_changes.tables import TableName
 
 
@@ -153,8 +153,7 @@ class _Grammar:
     def _alter(self) -> None:
         tokens = self._tokens
         if tokens.take("DATABASE") or tokens.take("SCHEMA"):
-            named = tokens.next not in {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE"}
-            schema = self._dialect.schema(tokens.name()) if named else self._schema
+            schema = self._schema if tokens.next in DATABASE_OPTIONS else self._dialect.schema(tokens.name())
             if charset := self._schema_charset():
                 self.changes.charsets[schema] = charset
             return

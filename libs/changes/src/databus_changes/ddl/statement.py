@@ -31,6 +31,8 @@ _ROWLESS |= {"GRANT", "REVOKE", "FLUSH", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSU
 _MODIFIERS = {"ONLINE", "OFFLINE", "IGNORE", "OR", "REPLACE", "TEMPORARY"}
 #: first words of a query in parentheses
 _QUERY = {"SELECT", "TABLE", "VALUES", "WITH", "("}
+#: keywords that follow ALTER DATABASE if it does not name the database; "" is the end
+DATABASE_OPTIONS = {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "READ", ""}
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,19 @@ class TableChange:
     query: str
 
 
+@dataclass(frozen=True)
+class DatabaseChange:
+    """DDL on one database, which is a schema."""
+
+    action: Action
+    schema: str
+    #: whether the database's tables are dropped: by DROP, and by MariaDB's CREATE OR REPLACE
+    drops_tables: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One classified statement. At most one of `changes`, `dropped_schema` and `changes_rows` is set."""
+    """One classified statement. At most one of `changes`, `database` and `changes_rows` is set."""
 
     #: default schema: that of names without a schema
     schema: str
@@ -56,12 +68,12 @@ class Statement:
     changes: tuple[TableChange, ...] = ()
     #: whether its text says that the tables in `changes` are temporary; such tables have no rows in the binlog
     temporary: bool = False
-    #: whether it is CREATE OR REPLACE, which drops an existing table or schema first
+    #: whether it is CREATE OR REPLACE TABLE, which drops an existing table first
     replaces: bool = False
     #: whether it creates a table and fills it from a query
     has_query: bool = False
-    #: schema that it drops, with all tables; CREATE OR REPLACE DATABASE creates it anew
-    dropped_schema: str | None = None
+    #: the database that it creates, alters or drops
+    database: DatabaseChange | None = None
     #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
     #: the tables whose rows it changes; empty if its text does not show them for certain
@@ -75,7 +87,7 @@ class Statement:
             self,
             schema=self.schema.lower(),
             changes=tuple(replace(change, table=_lower(change.table)) for change in self.changes),
-            dropped_schema=self.dropped_schema and self.dropped_schema.lower(),
+            database=self.database and replace(self.database, schema=self.database.schema.lower()),
             targets=frozenset(map(_lower, self.targets)),
             schemas=frozenset(schema.lower() for schema in self.schemas),
         )
@@ -117,9 +129,11 @@ def parse_statement(
             replaces=replaces,
             has_query=verb == "CREATE" and _has_query(keywords[index:]),
         )
-    if (verb == "DROP" or replaces) and kind in {"DATABASE", "SCHEMA"}:
-        name = tokens[_past_condition(keywords, index + 1) :][:1]
-        return classified(replaces=replaces, dropped_schema=name[0].text if name else None)
+    if verb in _ACTIONS and kind in {"DATABASE", "SCHEMA"}:
+        drops_tables = verb == "DROP" or replaces
+        name = _database(tokens, keywords, index + 1) or schema
+        change = DatabaseChange(_ACTIONS[verb], name, drops_tables)
+        return classified(database=change)
     if verb in _ROWLESS or _is_administration(keywords):
         return classified()
     return classified(
@@ -175,6 +189,12 @@ def _past_condition(keywords: list[str], index: int) -> int:
     if keywords[index] != "IF" or keywords[index + 1] not in {"NOT", "EXISTS"}:
         return index
     return index + (3 if keywords[index + 1] == "NOT" else 2)
+
+
+def _database(tokens: Sequence[Token], keywords: list[str], index: int) -> str:
+    """Return the name of the database; empty for an ALTER DATABASE without a name."""
+    index = _past_condition(keywords, index)
+    return "" if keywords[index] in DATABASE_OPTIONS else tokens[index].text
 
 
 def _name(tokens: Sequence[Token], index: int) -> Sequence[Token]:

@@ -130,6 +130,14 @@ class Rule(Section):
         """Return the topic of a table's changes."""
         return table_topic(self.topic, pipeline, schema, table, escape=self.escape_names)
 
+    def may_match_in(self, schema: str) -> bool:
+        """Return whether the rule may apply to tables of a schema."""
+        return self._tables.may_match_in(schema)
+
+    def matches_all_in(self, schema: str) -> bool:
+        """Return whether the rule applies to all tables of a schema that no earlier rule applies to."""
+        return self._tables.matches_all_in(schema)
+
     def completed(self, number: int, defaults: dict[str, Any]) -> "Rule":
         """Return the rule with its number and with the defaults. A rule that sets `format` gets no default options."""
         left_out = {"format", "topic", "escape_names", "partition_by"} - self.model_fields_set
@@ -155,6 +163,20 @@ def first_matches(rules: Iterable[Rule], schema: str, table: str) -> Sequence[Ru
         if rule.output not in chosen and rule.matches(schema, table):
             chosen[rule.output] = rule
     return [rule for rule in chosen.values() if not rule.drop]
+
+
+def database_rules(rules: Iterable[Rule], schema: str) -> Sequence[Rule]:
+    """List the rules that may publish tables of a database, which is a schema."""
+    found: list[Rule] = []
+    complete: set[str] = set()
+    for rule in rules:
+        if rule.output in complete or not rule.may_match_in(schema):
+            continue
+        if rule.matches_all_in(schema):  # no later rule of this output applies to a table of the database
+            complete.add(rule.output)
+        if not rule.drop:
+            found.append(rule)
+    return found
 
 
 def default_rule(rules: Iterable[Rule], schema: str, table: str) -> Rule | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: how many characters Kafka allows in a topic's name
 _LONGEST = 249
-_ADVICE = "set publisher.escape_names, or escape_names or another topic for this table in a rule of publisher.routes"
+_ADVICE = "set publisher.escape_names, or escape_names or another topic in a rule of publisher.routes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,8 @@ class TopicClaims:
         self._owners: dict[str, Destination] = {}
         #: (table, number of the rule) → destination that cannot be used
         self.refused: dict[tuple[str, int], Destination] = {}
+        #: topics of DDL on databases
+        self._of_databases: set[str] = set()
         #: topic → why Kafka refuses to create it
         self._refused: dict[str, str] = {}
 
@@ -68,13 +70,19 @@ class TopicClaims:
         """Claim the topics of a table, one for each output that publishes it."""
         return [self._claim(rule, schema, table) for rule in first_matches(self._rules, schema, table)]
 
+    def claim_for_database(self, topic: str) -> str:
+        """Claim a topic of DDL on a database. Return why it cannot be used, and what to do; "" if it can."""
+        self._of_databases.add(topic)
+        fault = self._fault_of_name(topic)
+        return f"DDL on a database has no topic: {fault}: {_ADVICE}" if fault else ""
+
     def refuse(self, topic: str, reason: str) -> None:
-        """Record that Kafka refuses to create a topic: no table can have it."""
+        """Record that Kafka refuses to create a topic."""
         self._refused[topic] = reason
 
-    def has_owner(self, topic: str) -> bool:
-        """Return whether some table has the topic."""
-        return topic in self._owners and topic not in self._refused
+    def is_usable(self, topic: str) -> bool:
+        """Return whether some table or database has the topic."""
+        return topic in self._owners.keys() | self._of_databases and not self._fault_of_name(topic)
 
     def _claim(self, rule: Rule, schema: str, table: str) -> Destination:
         fields = tuple(value for field, value in (("{schema}", schema), ("{table}", table)) if field in rule.topic)
@@ -84,14 +92,19 @@ class TopicClaims:
             self.refused[found.table, rule.number] = found
         return found
 
-    def _fault(self, mine: Destination) -> str:
-        topic = mine.topic
+    def _fault_of_name(self, topic: str) -> str:
         if topic in self._refused:
             return self._refused[topic]
         if topic in (".", "..") or len(topic) > _LONGEST:
             return f"{topic} is no name for a topic of Kafka (at most {_LONGEST} characters)"
         if names.is_reserved(topic):
             return f"topics like {topic} are for the progress, schemas and dead letters of pipelines"
+        return ""
+
+    def _fault(self, mine: Destination) -> str:
+        topic = mine.topic
+        if fault := self._fault_of_name(topic):
+            return fault
         owner = self._owners.setdefault(names.folded(topic) if self._folded else topic, mine)
         if owner.topic != topic:
             return f"for Kafka, {topic} is the same as {owner.topic}, the topic of {owner.table}"

@@ -128,7 +128,8 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
 class DdlStatement:
     """A DDL statement."""
 
-    #: the table after the statement; if that drops or renames the table, as it was before
+    #: the table after the statement; if that drops or renames the table, as it was before. For a statement on a
+    #: database: a table without name and columns, whose `charset` is that of the database; empty if it is not known
     table: Table
     begin: Begin
     action: Action
@@ -140,6 +141,13 @@ class DdlStatement:
     end: int
     #: the table before the statement; None if it did not exist, is not known, or was not published by this rule
     before: Table | None = None
+    #: the published tables that are dropped with a database
+    dropped: Sequence[Table] = ()
+
+    @property
+    def is_on_database(self) -> bool:
+        """Whether this is CREATE, ALTER or DROP DATABASE."""
+        return not self.table.name
 
     @property
     def sql(self) -> str:
@@ -185,6 +193,10 @@ class Format(ABC, Generic[OptionsT]):
     accepts_packed_rows: ClassVar[bool] = False
     #: whether `change` and `statement` may call another service, e.g. a schema registry: see `may_block`
     calls_services: ClassVar[bool] = False
+    #: whether to call `statement` for DDL on databases; if not, a dropped database is a DROP of each of its tables
+    has_database_statements: bool = False
+    #: the format's own topic for DDL on databases; None: the topics in `databus_messages.routing.databases`
+    database_topic: str | None = None
 
     def __init__(self, source: MessageSource, options: OptionsT) -> None:
         self.source = source
@@ -236,7 +248,7 @@ class Format(ABC, Generic[OptionsT]):
         """Make the records of a change."""
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Make the records of a statement.
+        """Make the records of a statement on a table or, with `has_database_statements`, on a database.
 
         Those for the topic of the route are written to each partition that may have rows of the table, including rows
         that were published when the table had another key.

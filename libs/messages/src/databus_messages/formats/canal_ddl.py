@@ -2,8 +2,8 @@
 
 Canal derives the type from a statement's first words and, for ALTER TABLE, from the first words of its clauses. A
 statement has one message for each captured table that it changes: RENAME TABLE has one for the old and one for the new
-name, and DROP DATABASE has one for each captured table, without the table's name. (Canal itself publishes one message,
-for the new name or the first table.) CREATE INDEX and DROP INDEX have none: the reader does not report them as
+name. (Canal itself publishes one message, for the new name or the first table.) CREATE, ALTER and DROP DATABASE are a
+QUERY without a table. CREATE INDEX and DROP INDEX have none: the reader does not report them as
 statements on a table.
 """
 
@@ -80,14 +80,14 @@ def ddl_message(
 def describe(statement: DdlStatement) -> CanalDdl:
     """Classify a statement. Raises PoisonError if it is not UTF-8."""
     name, sql = statement.table.name, statement.sql
+    if statement.is_on_database:
+        return CanalDdl("QUERY", name, sql)
     words = list(_words(sql))
     match statement.action:
         case Action.CREATE:
             return CanalDdl("CREATE", name, sql)
         case Action.TRUNCATE:
             return CanalDdl("TRUNCATE", name, sql)
-        case Action.DROP if words[1:2] in (["DATABASE"], ["SCHEMA"]):
-            return CanalDdl("QUERY", "", sql)
         case Action.DROP:
             return CanalDdl("ERASE", name, sql)
         case Action.ALTER:

@@ -35,6 +35,7 @@ class CanalJson(Format[CanalOptions]):
     """Encodes flat messages. `clock` returns seconds since the epoch."""
 
     options_type = CanalOptions
+    has_database_statements = True
 
     def __init__(self, source: MessageSource, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(source, options)

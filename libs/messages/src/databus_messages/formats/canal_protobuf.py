@@ -48,6 +48,7 @@ class CanalProtobuf(Format[CanalOptions]):
     """Encodes each entry as a packet of its own, except in dumps."""
 
     options_type = CanalOptions
+    has_database_statements = True
 
     def __init__(self, source: MessageSource, options: CanalOptions) -> None:
         super().__init__(source, options)

@@ -44,6 +44,8 @@ class _Origin(NamedTuple):
 class Dip(Format[Options]):
     """Encodes each row as one message, and each DDL statement as one message."""
 
+    has_database_statements = True
+
     def __init__(self, source: MessageSource, options: Options) -> None:
         super().__init__(source, options)
         self._writers = TableCache(_row_writer)

@@ -1,5 +1,6 @@
 """Maxwell's messages about DDL, with the table's definition."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from databus.events import Action, Column, Table
@@ -12,14 +13,30 @@ _WITH_FRACTION = columns.TEMPORAL - {"date"}
 _STRINGS = columns.TEXT | columns.BINARY
 
 
-def ddl_message(statement: DdlStatement) -> dict[str, Any] | None:
-    """Return a statement's message; None if Maxwell has none for it.
+def ddl_messages(statement: DdlStatement) -> Iterator[dict[str, Any]]:
+    """Yield a statement's messages; none for a TRUNCATE.
 
+    CREATE OR REPLACE DATABASE has two: `database-drop` and `database-create`.
     A rename has two messages: one for the old name, in which `old` and `def` are the same, and one for the new name,
     without `old`. `old` is also left out if the definition before the statement is not known.
     """
-    if statement.action not in _TYPES:
-        return None
+    if statement.is_on_database:
+        yield from _database_messages(statement)
+    elif statement.action in _TYPES:
+        yield _table_message(statement)
+
+
+def _database_messages(statement: DdlStatement) -> Iterator[dict[str, Any]]:
+    database, end = statement.table, {"ts": statement.begin.time_us // 1000, "sql": statement.sql}
+    if statement.action is Action.DROP or statement.dropped:
+        yield {"type": "database-drop", "database": database.schema} | end
+    if statement.action is not Action.DROP:
+        yield {
+            "type": f"database-{statement.action}", "database": database.schema, "charset": database.charset or None
+        } | end  # fmt: skip
+
+
+def _table_message(statement: DdlStatement) -> dict[str, Any]:
     table = statement.table
     message: dict[str, Any] = {"type": _TYPES[statement.action], "database": table.schema, "table": table.name}
     if statement.action is Action.ALTER and statement.before:

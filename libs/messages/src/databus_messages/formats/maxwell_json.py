@@ -4,8 +4,7 @@
 lacks it; `query`, if enabled, is left out if `RowsQueries` does not find the statement. Where Maxwell uses a random
 UUID as a key, this format derives the UUID from the origin of the message (for a row, its transaction and its ordinal
 there), so that a message that is encoded again has the same key. `ts` is the commit time. In a dump, each table's rows
-are between `bootstrap-start` and `bootstrap-complete`, and `ts` is when the dump was requested. DROP DATABASE is a
-`table-drop` for each captured table; other DDL on databases has no message.
+are between `bootstrap-start` and `bootstrap-complete`, and `ts` is when the dump was requested.
 """
 
 from collections.abc import Iterable
@@ -22,7 +21,7 @@ from databus_messages.formats.base import (
     SnapshotRows,
 )
 from databus_messages.formats.columns import invalid_value
-from databus_messages.formats.maxwell_ddl import ddl_message
+from databus_messages.formats.maxwell_ddl import ddl_messages
 from databus_messages.formats.maxwell_keys import uuid
 from databus_messages.formats.maxwell_messages import MaxwellTableEncoder
 from databus_messages.formats.maxwell_options import MaxwellOptions
@@ -46,6 +45,8 @@ class MaxwellJson(Format[MaxwellOptions]):
             or options.output_server_id
             or options.output_thread_id
         )
+        self.has_database_statements = options.output_ddl
+        self.database_topic = options.ddl_kafka_topic
         self._queries = RowsQueries()
         #: how many rows of the dump's current table are encoded
         self._dumped = 0
@@ -91,18 +92,17 @@ class MaxwellJson(Format[MaxwellOptions]):
         return KeyValueRecords(keys, values)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
-        """Encode a CREATE, ALTER or DROP as one message, if DDL is enabled."""
-        message = ddl_message(statement) if self.options.output_ddl else None
-        if message is None:
-            return ()
-        begin = statement.begin
+        """Encode a CREATE, ALTER or DROP, if DDL is enabled."""
+        begin, table = statement.begin, statement.table
+        origin: dict[str, str] = {}
         if self.options.output_binlog_position:
-            message["position"] = f"{begin.file}:{statement.start}"
+            origin["position"] = f"{begin.file}:{statement.start}"
         if self.options.output_gtid_position and begin.gtid:
-            message["gtid"] = begin.gtid
-        table = statement.table
-        key = uuid(self.source.name, begin.transaction, statement.start, table.schema, table.name)
-        return [Record(key, encode(message), topic=self.options.ddl_kafka_topic)]
+            origin["gtid"] = begin.gtid
+        identity = (self.source.name, begin.transaction, statement.start, table.schema, table.name)
+        for message in ddl_messages(statement) if self.options.output_ddl else ():
+            key = uuid(*identity, message["type"])
+            yield Record(key, encode(message | origin), topic=self.options.ddl_kafka_topic)
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Encode the rows as Maxwell's bootstrap messages."""

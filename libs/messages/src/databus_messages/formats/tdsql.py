@@ -7,7 +7,7 @@ Each row, GTID, XID and DDL statement is a message without a key. Choices that T
   rows of an event have the same index. Events of other tables are not counted. For a statement on several tables only
   one table map is counted; in a compressed transaction one table map is counted for each rows event.
 * `db` and `table` are empty for a GTID. An XID has those of the transaction's last rows, a DDL statement those of its
-  table. (TDSQL itself repeats those of the last table map.)
+  table; for DDL on a database, `table` is empty. (TDSQL itself repeats those of the last table map.)
 * A transaction without an XID (e.g. of a non-transactional engine) has no message at its end.
 * `begintime` is the commit time, or for rows of a dump the time when the dump was requested.
 * Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and
@@ -58,6 +58,7 @@ class Tdsql(Format[TdsqlOptions]):
     """Encodes the messages of a TDSQL data subscription."""
 
     options_type = TdsqlOptions
+    has_database_statements = True
 
     def __init__(self, source: MessageSource, options: TdsqlOptions) -> None:
         super().__init__(source, options)

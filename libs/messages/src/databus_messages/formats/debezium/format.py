@@ -47,6 +47,8 @@ class Debezium(Format[OptionsT]):
         self._envelope = EnvelopeEncoder(codec)
         self._rows = RowRecords(self._envelope, tombstones=options.tombstones_on_delete)
         self._metadata = MetadataTopics(codec, source.flavor, prefix, self._source.schema, options)
+        self.has_database_statements = options.include_schema_changes
+        self.database_topic = self._metadata.schema_changes.name
         self._heartbeat_us: int | None = None
         self._transaction: TransactionMetadata | None = None
         self._queries = RowsQueries()

@@ -71,11 +71,15 @@ def value_schema(flavor: Flavor, source: Schema) -> Schema:
 
 def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
     """Return `tableChanges`, which is empty for a TRUNCATE: it changes no schema."""
-    kind, table = _CHANGE_TYPES.get(statement.action), statement.table
-    if kind is None:
-        return []
+    if statement.is_on_database:
+        return [_change("DROP", table) for table in statement.dropped]
+    kind = _CHANGE_TYPES.get(statement.action)
+    return [_change(kind, statement.table)] if kind else []
+
+
+def _change(kind: str, table: Table) -> dict[str, Any]:
     name = f'"{table.schema}"."{table.name}"'
-    return [{"type": kind, "id": name, "table": None if kind == "DROP" else _table(table)}]
+    return {"type": kind, "id": name, "table": None if kind == "DROP" else _table(table)}
 
 
 def _table(table: Table) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class SourceEncoder:
         """Return the source of a DDL statement as a dict."""
         time_us = begin.time_us
         origin = (begin.server_id, begin.gtid or None, begin.file, pos, 0, begin.thread_id or None, None)
-        values = (time_us // 1000, "false", table.schema, None, time_us, time_us * 1000, table.name, *origin)
+        values = (time_us // 1000, "false", table.schema, None, time_us, time_us * 1000, table.name or None, *origin)
         return dict(zip(_FIELDS, (*self._constants, *values), strict=True))
 
     def _encode(self, first: int, *values: Any) -> bytes:
