@@ -13,7 +13,7 @@ CREATE TABLE a (id INT);
 -- cases -> {"databaseName": "shop", "schemaName": null, "ddl": "CREATE TABLE `shop`.a (id INT)",
 --    "tableChanges": [{"type": "CREATE", "id": "\"shop\".\"a\"", "table": {"defaultCharsetName": "utf8mb4",
 --    "primaryKeyColumnNames": [], "columns": [{"name": "id", "jdbcType": 4, "nativeType": null, "typeName": "INT",
---    "typeExpression": "INT", "charsetName": null, "length": 11, "scale": null, "position": 1, "optional": true,
+--    "typeExpression": "INT", "charsetName": null, "length": null, "scale": null, "position": 1, "optional": true,
 --    "autoIncremented": false, "generated": false, "comment": null, "defaultValueExpression": null,
 --    "enumValues": null}], "comment": null}}]}
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from common.pipelines import Consume
 from databus.errors import InvalidSettings
-from databus.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, TableDefinition
+from databus.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, Table, TableDefinition
 from databus.kafka_client import consumer
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
@@ -53,23 +53,30 @@ def rowwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(package.parent)
 
 
-async def test_ddl_on_a_database_goes_to_topics_that_are_created_for_it(
-    configured: Callable[..., Settings], run: Run, read: Read
+async def test_ddl_goes_to_topics_that_are_created_for_it_unless_its_table_is_absent(
+    configured: Callable[..., Settings], run: Run, read: Read, admin: AIOKafkaAdminClient
 ) -> None:
     settings = configured(
         routes=[
             {"match": ["*.*"], "format": "canal-json"},
-            {"match": ["*.*"], "output": "changes", "format": "debezium-json", "topic": "{name}.changes"},
+            {"match": ["*.*"], "output": "changes", "format": "debezium-json",
+             "topic": "{name}.changes.{table}"},
         ],
-    )
+    )  # fmt: skip
     _, source = await run(settings)
     await source.commit(DatabaseEvent("shop", Action.CREATE, b"CREATE DATABASE shop", 4, 99, "utf8mb4"))
     await source.commit(DatabaseEvent("shop", Action.DROP, b"DROP DATABASE shop", 104, 199, None, (ITEMS.fingerprint,)))
     create, drop = [json.loads(record.value) for record in await read(f"{settings.name}.shop", 2)]
     assert (create["type"], create["sql"], drop["sql"]) == ("QUERY", "CREATE DATABASE shop", "DROP DATABASE shop")
     assert [json.loads(record.value)["sql"] for record in await read(f"{settings.name}.shop.items", 1)] == [drop["sql"]]
+    absent = Table(schema="shop", name="absent", columns=())
+    await source.commit(
+        TableDefinition(absent), QueryEvent(absent.fingerprint, Action.DROP, b"DROP TABLE IF EXISTS absent", 204, 299)
+    )
+    assert [json.loads(record.value)["type"] for record in await read(f"{settings.name}.shop.absent", 1)] == ["ERASE"]
     _, change = [json.loads(record.value)["payload"] for record in await read(settings.name, 2)]
     assert [(each["type"], each["id"]) for each in change["tableChanges"]] == [("DROP", '"shop"."items"')]
+    assert f"{settings.name}.changes.absent" not in await admin.list_topics()
 
 
 async def test_two_outputs_publish_a_change_each_in_its_own_form(

@@ -94,7 +94,9 @@ class EventEncoder:
                 fingerprints = event.table, before
             case _:
                 fingerprints = (event.table,)
-        topics += [found.topic for each in fingerprints for found in self._router.topics(self._table(each))]
+        unknown_drop = isinstance(event, QueryEvent) and _is_unknown_drop(event)
+        for each in fingerprints:
+            topics += [found.topic for found in self._router.topics(self._table(each), unknown_drop=unknown_drop)]
         return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
@@ -145,7 +147,11 @@ class EventEncoder:
         if (begin := self._begin) is None:
             raise _outside_transaction()
         before = self._published_before(event)
-        for route in self._find(event.table):
+        if _is_unknown_drop(event):
+            routes = self._router.routes(self._table(event.table), self._partition_counts, unknown_drop=True)
+        else:
+            routes = self._find(event.table)
+        for route in routes:
             statement = DdlStatement(
                 table=route.table,
                 begin=begin,
@@ -237,6 +243,11 @@ def _framed(messages: Iterable[Message], begin: Begin) -> Iterator[Message]:
         if records := message.output.enter(message.partitions[0], begin):
             yield Message(message.output, message.partitions, Frame(records))
         yield message
+
+
+def _is_unknown_drop(event: QueryEvent) -> bool:
+    """Return whether the statement drops a table that was not known: perhaps there was none (DROP … IF EXISTS)."""
+    return event.action is Action.DROP and not event.before
 
 
 def _outside_transaction() -> GenerationLost:

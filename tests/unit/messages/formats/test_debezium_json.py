@@ -145,7 +145,7 @@ def test_an_update_of_the_key_is_a_delete_a_tombstone_and_an_insert() -> None:
     old, new = (f'{{"schema":{KEY_SCHEMA},"payload":{{"id":{key}}}}}' for key in (1, 2))
     assert value(updated)["payload"]["op"] == "u"
     assert (deleted.key, deleted.headers) == (old.encode(), [("__debezium.newkey", new.encode())])
-    assert tombstone == Record(old.encode(), None, row=1)
+    assert tombstone == Record(old.encode(), None, deleted.headers, row=1)
     assert (created.key, created.headers) == (new.encode(), [("__debezium.oldkey", old.encode())])
     payloads = [value(record)["payload"] for record in (deleted, created)]
     assert [payload["op"] for payload in payloads] == ["d", "c"]
@@ -233,7 +233,7 @@ def test_ddl_that_is_not_utf8_is_rejected() -> None:
 
 
 def test_ddl_is_published_to_the_schema_change_topic() -> None:
-    enum = Column(name="e", type="enum", raw_type="enum('a','b(')", values=("a", "b("), nullable=True)
+    enum = Column(name="e", type="enum", raw_type="enum('a','it''s(')", values=("a", "it's("), nullable=True)
     ident = Column(name="id", type="bigint", raw_type="bigint(20) unsigned", unsigned=True, auto_increment=True)
     price = Column(name="price", type="decimal", raw_type="decimal(10,2)")
     table = Table(schema="test", name="t1", columns=(ident, enum, price), primary_key=(0,), charset="utf8mb4")
@@ -250,14 +250,14 @@ def test_ddl_is_published_to_the_schema_change_topic() -> None:
     assert altered["table"]["primaryKeyColumnNames"] == ["id"]
     assert altered["table"]["columns"][0] == {
         "name": "id", "jdbcType": -5, "nativeType": None, "typeName": "BIGINT UNSIGNED",
-        "typeExpression": "BIGINT UNSIGNED", "charsetName": None, "length": 20, "scale": None, "position": 1,
+        "typeExpression": "BIGINT UNSIGNED", "charsetName": None, "length": None, "scale": None, "position": 1,
         "optional": False, "autoIncremented": True, "generated": True, "comment": None,
         "defaultValueExpression": None, "enumValues": None,
     }  # fmt: skip
     columns = [
         (c["typeName"], c["jdbcType"], c["length"], c["scale"], c["enumValues"]) for c in altered["table"]["columns"]
     ]
-    assert columns[1:] == [("ENUM", 1, 1, None, ["a", "b("]), ("DECIMAL", 3, 10, 2, None)]
+    assert columns[1:] == [("ENUM", 1, 1, None, ["'a'", "'it''s('"]), ("DECIMAL", 3, 10, 2, None)]
 
 
 def test_the_schema_change_of_a_dropped_table_has_no_definition() -> None:

@@ -198,6 +198,10 @@ class Format(ABC, Generic[OptionsT]):
     #: the format's own topic for DDL on databases; None: the topics in `databus_messages.routing.databases`
     database_topic: str | None = None
 
+    #: whether the DROP of a table that was not known is left out; by default it has a message, because a schema history
+    #: that began after the table was created may lack it
+    omits_unknown_drops: ClassVar[bool] = False
+
     def __init__(self, source: MessageSource, options: OptionsT) -> None:
         self.source = source
         self.options = options

@@ -54,6 +54,11 @@ def fraction_digits(column: Column) -> int:
     return next(iter(type_arguments(column)), 0)
 
 
+def quoted(label: str) -> str:
+    """Return an ENUM's or SET's label as a SQL literal."""
+    return "'" + label.replace("'", "''") + "'"
+
+
 def enum_label(column: Column, text: bytes) -> str:
     """Return the label of an ENUM value. Index 0, which MySQL stores for an invalid value, is the empty string.
 

@@ -88,13 +88,19 @@ class Router:
         self._claims = claims
         self._salt = salt
 
-    def topics(self, table: Table) -> list[Destination]:
-        """Claim the topics to which a table's changes are published."""
-        return self._claims.claim(table.schema, table.name)
+    def topics(self, table: Table, *, unknown_drop: bool = False) -> list[Destination]:
+        """Claim the topics to which a table's changes, or the DROP of a table that was not known, are published."""
+        found = self._claims.claim(table.schema, table.name)
+        return [
+            each for each in found if not (unknown_drop and self._outputs[each.rule.number].format.omits_unknown_drops)
+        ]
 
-    def routes(self, table: Table, partition_counts: Mapping[str, int]) -> tuple[Route, ...]:
-        """Make a table's routes, given the number of partitions of each topic. Raises InvalidSettings."""
-        return tuple(self._route(found, table, partition_counts[found.topic]) for found in self.topics(table))
+    def routes(
+        self, table: Table, partition_counts: Mapping[str, int], *, unknown_drop: bool = False
+    ) -> tuple[Route, ...]:
+        """Make the routes for `topics`, given the number of partitions of each topic. Raises InvalidSettings."""
+        found = self.topics(table, unknown_drop=unknown_drop)
+        return tuple(self._route(each, table, partition_counts[each.topic]) for each in found)
 
     def _route(self, destination: Destination, table: Table, count: int) -> Route:
         rule, topic, refusal = destination.rule, destination.topic, destination.refusal

@@ -37,6 +37,8 @@ _OPERATIONS = {Action.INSERT: "c", Action.UPDATE: "u", Action.DELETE: "d"}
 class Debezium(Format[OptionsT]):
     """Encodes Debezium's messages. The two formats differ in their codec."""
 
+    omits_unknown_drops = True
+
     def __init__(self, source: MessageSource, options: OptionsT, codec: Codec) -> None:
         super().__init__(source, options)
         #: returns the time of encoding in ns since the epoch

@@ -57,9 +57,10 @@ class RowRecords:
         (old_key,), (new_key,) = old_keys, new_keys
         (deleted,) = self._envelope.values(table.images, "d", context, rows[:1], numbers, blocks)
         (created,) = self._envelope.values(table.images, "c", context, rows[1:], numbers, blocks)
-        tombstone = [Record(old_key, None)] if self._tombstones and table.has_key else []
+        to_new_key = [(_NEW_KEY, new_key or b"")]
+        tombstone = [Record(old_key, None, to_new_key)] if self._tombstones and table.has_key else []
         return [
-            Record(old_key, deleted, [(_NEW_KEY, new_key or b"")]),
+            Record(old_key, deleted, to_new_key),
             *tombstone,
             Record(new_key, created, [(_OLD_KEY, old_key or b"")]),
         ]

@@ -6,7 +6,7 @@ from typing import Any
 from databus.events import Action, Column, Table
 from databus_binlog import Flavor
 from databus_messages.formats.base import DdlStatement
-from databus_messages.formats.columns import BINARY, TEXT, type_arguments
+from databus_messages.formats.columns import BINARY, TEXT, quoted, type_arguments
 from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
 
 _COLUMN = struct(
@@ -48,6 +48,12 @@ _JDBC = {
     **dict.fromkeys(TEXT - {"char"}, 12), **dict.fromkeys(BINARY, 2004), "binary": -2, "varbinary": -3,
 }  # fmt: skip
 _OTHER = 1111
+#: type and whether it is unsigned → default display width
+_WIDTHS = {
+    ("tinyint", False): 4, ("smallint", False): 6, ("mediumint", False): 9, ("int", False): 11, ("bigint", False): 20,
+    ("tinyint", True): 3, ("smallint", True): 5, ("mediumint", True): 8, ("int", True): 10, ("bigint", True): 20,
+    ("year", False): 4,
+}  # fmt: skip
 _CHANGE_TYPES = {Action.CREATE: "CREATE", Action.ALTER: "ALTER", Action.DROP: "DROP"}
 
 
@@ -110,7 +116,7 @@ def _column(position: int, column: Column) -> dict[str, Any]:
         "generated": column.generated or column.auto_increment,
         "comment": None,
         "defaultValueExpression": None,
-        "enumValues": list(column.values) or None,
+        "enumValues": [quoted(label) for label in column.values] or None,
     }
 
 
@@ -120,4 +126,6 @@ def _size(column: Column) -> tuple[int | None, int | None]:
     if column.type == "set":
         return max(0, 2 * len(column.values) - 1), None
     length, scale, *_ = (*type_arguments(column), None, None)
-    return length, scale
+    # The server shows default widths, although no statement gave them.
+    is_default = length == _WIDTHS.get((column.type, column.unsigned))
+    return None if is_default else length, scale
