@@ -325,5 +325,9 @@ def differences(applied: Tables, expected: Tables) -> Iterator[tuple[object, ...
 
 
 def with_type_of(column: Column, server_column: Column) -> Column:
-    """Replace the server's COLUMN_TYPE of an ENUM or SET by ours, since servers escape labels differently in it."""
-    return msgspec.structs.replace(server_column, raw_type=column.raw_type) if column.values else server_column
+    """Return the server's column with what servers do not show: the declared type.
+
+    The COLUMN_TYPE of an ENUM or SET is replaced by ours, since servers escape labels differently in it.
+    """
+    raw_type = column.raw_type if column.values else server_column.raw_type
+    return msgspec.structs.replace(server_column, raw_type=raw_type, declared=column.declared)

@@ -234,6 +234,8 @@ def debezium_text(column: Column, value: Any) -> bytes:  # noqa: PLR0911, PLR091
             return _scaled(_number(value), _digits(column)).encode()
         case "bigint" if column.unsigned:
             return b"%d" % _number(value)
+        case "tinyint" if column.declared:
+            return b"%d" % value
         case "bit":
             return b"%d" % (value if value in {True, False} else int.from_bytes(base64.b64decode(value), "little"))
         case "date":

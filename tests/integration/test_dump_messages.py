@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 import uvicorn
+from aiokafka import AIOKafkaProducer
 
 from common.connections import Execute
+from databus import names
+from databus.events import Column, Table
+from databus.kafka_history import encode_table
 from databus_cli.__main__ import main
+from devstack import Server
 from integration.dump_api import Api
 
 
@@ -75,6 +80,30 @@ async def test_a_dump_is_printed_as_records_of_other_formats(
         assert {value["ts"] for value in values} == {created}
         await execute("DROP TABLE a, b, größe")
         assert (await api.delete(f"/v1/dumps/{manifest['id']}")).status_code == 204  # no lease is left
+
+
+async def test_a_dump_has_the_declared_types_of_the_schema_history(
+    api: Api, schema: str, kafka: Server, execute: Execute, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The stream takes them from the statements; information_schema has only the stored types."""
+    await execute("CREATE TABLE t (flag BOOL, altered BOOL, j JSON)")
+    columns = (
+        Column(name="flag", type="tinyint", raw_type="tinyint(1)", declared="BOOL"),
+        Column(name="altered", type="int", raw_type="int(11)"),
+        Column(name="j", type="longtext", raw_type="longtext", declared="JSON"),
+    )
+    history = encode_table(Table(schema=schema, name="t", columns=columns))
+    async with AIOKafkaProducer(bootstrap_servers=kafka.url) as producer:
+        await producer.send_and_wait(names.schema_topic(api.settings.name), history, names.schema_key(schema, "t"))
+    await execute("INSERT INTO t VALUES (TRUE, TRUE, '{}')")
+    manifest = await api.take_dump()
+    async with listening(api) as run:
+        assert await run(manifest["id"], "--format", "debezium-json") == 0
+    (line,) = capfdbinary.readouterr().out.splitlines()
+    value = json.loads(line)["value"]
+    fields = next(field["fields"] for field in value["schema"]["fields"] if field["field"] == "after")
+    assert [field.get("name", field["type"]) for field in fields] == ["boolean", "int16", "io.debezium.data.Json"]
+    assert value["payload"]["after"] == {"flag": True, "altered": 1, "j": "{}"}
 
 
 async def test_a_dump_that_cannot_be_printed_is_refused_with_one_line(

@@ -147,3 +147,15 @@ def test_dropping_a_schema_drops_its_known_tables() -> None:
     assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": None})
     changes = applied("CREATE OR REPLACE DATABASE shop CHARSET latin1")
     assert (changes.tables, changes.charsets) == ({("shop", "t"): None}, {"shop": "latin1"})
+
+
+def test_a_declared_type_is_kept_only_if_the_server_stores_another_one() -> None:
+    statement = "CREATE TABLE u (a BOOL, b BOOLEAN, c TINYINT(1), d JSON)"
+    mariadb, mysql = (
+        applied(statement, dialect=Dialect(flavor=flavor, integer_widths=False)).tables["shop", "u"]
+        for flavor in ("mariadb", "mysql")
+    )
+    assert mariadb is not None
+    assert mysql is not None
+    assert [column.declared for column in mariadb.columns] == ["BOOL", "BOOLEAN", "", "JSON"]
+    assert [column.declared for column in mysql.columns] == ["BOOL", "BOOLEAN", "", ""]

@@ -207,6 +207,14 @@ async def test_a_table_whose_definition_is_not_clear_after_a_statement_is_read_f
     )
 
 
+async def test_declared_types_are_kept_when_a_table_is_read_from_information_schema(track, log):
+    listed = log.known(columns="id b", raw_type="tinyint(1)")
+    tracker, apply, _ = track(history=SchemaHistory(charsets={"shop": "latin1"}), listed={("shop", "t"): listed})
+    await apply("CREATE TABLE t (id TINYINT(1), b BOOL, c BOOLEAN)", ("shop", "t"))
+    await apply("ALTER TABLE t FROBNICATE", ("shop", "t"))
+    assert [(c.name, c.declared) for c in tracker.existing(("shop", "t")).columns] == [("id", ""), ("b", "BOOL")]
+
+
 async def test_without_a_server_a_table_whose_definition_is_not_clear_after_a_statement_is_not_known(track, log):
     tracker, apply, _ = track(history=SchemaHistory({("shop", "t"): log.known()}), listed=None)
     await apply("DROP TABLE t", ("shop", "t"))

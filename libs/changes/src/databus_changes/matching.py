@@ -62,6 +62,21 @@ def _fit(known: Sequence[Column], logged: Sequence[Column]) -> bool:
     return [*map(_shape, known)] == [*map(_shape, completed)]
 
 
+def with_declared_types(table: Table, known: Table | None) -> Table:
+    """Return a table from information_schema with the declared types of the known table's columns.
+
+    A column that was given the same stored type by another statement, which is not known, keeps the declared type.
+    """
+    if known is None:
+        return table
+    declared = {(column.name, column.raw_type): column.declared for column in known.columns}
+    columns = tuple(
+        msgspec.structs.replace(column, declared=declared.get((column.name, column.raw_type), ""))
+        for column in table.columns
+    )
+    return msgspec.structs.replace(table, columns=columns)
+
+
 def complete_table_map(table_map: TableMap, table: Table) -> TableMap:
     """Return a table map with the column names, labels, visibility and key of a known table.
 

@@ -18,7 +18,13 @@ from databus_binlog import TableMap
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import Statement
-from databus_changes.matching import ColumnsDiffer, complete_table_map, listed_as_logged, same_columns
+from databus_changes.matching import (
+    ColumnsDiffer,
+    complete_table_map,
+    listed_as_logged,
+    same_columns,
+    with_declared_types,
+)
 from databus_changes.table_maps import readable, table_of
 from databus_changes.tables import TableName
 
@@ -150,7 +156,8 @@ class TableTracker:
                 text = f"reading {table} from information_schema, because a statement on it cannot be applied: {reason}"
                 log.warning(LogEvent.TABLE_READ_AGAIN, text, table=table)
             metrics.TABLES_READ_AGAIN.inc()
-            changed.append(self._keep(name, await self._lookup(*name)))
+            listed = await self._lookup(*name)
+            changed.append(self._keep(name, listed and with_declared_types(listed, self._tables.get(name))))
         return changed
 
     def existing(self, name: TableName) -> Table | None:

@@ -54,6 +54,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: generated and not stored
     virtual: bool = False
     invisible: bool = False
+    #: the type in the statement that defined the column, if the server stores another one: BOOL or BOOLEAN for a
+    #: `tinyint(1)`, JSON for MariaDB's `longtext`; empty if no such statement is known
+    declared: str = ""
 
     @property
     def lacks_labels(self) -> bool:

@@ -17,11 +17,13 @@ import msgspec
 from databus import kafka_client
 from databus.errors import InvalidSettings
 from databus.events import Table
+from databus.kafka_history import read_history
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
 from databus.settings import Settings
+from databus_changes.matching import with_declared_types
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.select import select
 from databus_dump_api.source import connect_pipeline_host
@@ -40,10 +42,15 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
     topics = (table_topics(settings, table) for table in manifest.tables)
     offsets = await end_offsets(settings, set().union(*topics))
     progress = await read_progress(settings, to_end=True)
+    history = await read_history(settings)
     async with connect_pipeline_host(settings.source, progress) as (host, catalog):
         await catalog.query(_LONG_IDLE)
         states = [await read_state(catalog, table) for table in manifest.tables]
-        published = [_published(settings, state.table) for state in states]
+        tables = [
+            with_declared_types(table, history.tables.get((table.schema, table.name)))
+            for table in (state.table for state in states)
+        ]
+        published = [_published(settings, table) for table in tables]
         files: list[DumpFile] = []
         async with open_view(settings.source, host, catalog) as view:
             for state, shown in zip(states, published, strict=True):

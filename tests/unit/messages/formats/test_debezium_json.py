@@ -260,6 +260,21 @@ def test_ddl_is_published_to_the_schema_change_topic() -> None:
     assert columns[1:] == [("ENUM", 1, 1, None, ["'a'", "'it''s('"]), ("DECIMAL", 3, 10, 2, None)]
 
 
+def test_a_schema_change_has_declared_types() -> None:
+    flag = Column(name="f", type="tinyint", raw_type="tinyint(1)", declared="BOOL")
+    json_ = Column(name="j", type="longtext", raw_type="longtext", charset="utf8mb4", declared="JSON")
+    table = Table(schema="test", name="t1", columns=(flag, json_))
+
+    def types(**options: Any) -> list[tuple[Any, ...]]:
+        (record,) = schemaless(**options).statement(statement(Action.CREATE, b"create table t1", table))
+        columns = value(record)["tableChanges"][0]["table"]["columns"]
+        return [(c["typeName"], c["typeExpression"], c["jdbcType"], c["length"], c["charsetName"]) for c in columns]
+
+    json_type = ("JSON", "JSON", 1111, None, None)
+    assert types() == [("BOOL", "BOOL", 16, None, None), json_type]
+    assert types(boolean="number") == [("TINYINT", "TINYINT", 5, 1, None), json_type]
+
+
 def test_the_schema_change_of_a_dropped_table_has_no_definition() -> None:
     dropped = Table(schema="test", name="t1", columns=())
     (record,) = schemaless().statement(statement(Action.DROP, b"drop table `test`.`t1`", dropped))

@@ -50,6 +50,10 @@ SET = semantic("string", "io.debezium.data.EnumSet", allowed="a,b,c")
     ("kind", "raw_type", "attributes", "text", "schema", "expected"),
     [
         ("tinyint", "tinyint(1)", {}, b"1", {"type": "int16"}, 1),
+        ("tinyint", "tinyint(1)", {"declared": "BOOL"}, b"-3", {"type": "boolean"}, True),
+        ("tinyint", "tinyint(1)", {"declared": "BOOLEAN"}, b"0", {"type": "boolean"}, False),
+        ("longtext", "longtext", {"declared": "JSON"}, b'{"a": 1}', semantic("string", "io.debezium.data.Json"),
+         '{"a": 1}'),
         ("tinyint", "", UNSIGNED, b"255", {"type": "int16"}, 255),
         ("smallint", "", {}, b"-32768", {"type": "int16"}, -32768),
         ("smallint", "", UNSIGNED, b"65535", {"type": "int32"}, 65535),

@@ -20,7 +20,10 @@ def read_column(tokens: TokenReader) -> ColumnDefinition:
 
 def read_definition(tokens: TokenReader, name: str) -> ColumnDefinition:
     """Read the definition of a column whose name has been read."""
+    keyword = tokens.next
     column = ColumnDefinition(name=name, type=read_type(tokens))
+    if column.type in {"boolean", "json"}:
+        column.declared = keyword
     if column.type in LABELLED:
         column.values = _labels(tokens)
     elif column.type not in {"boolean", "serial"} and tokens.take("("):

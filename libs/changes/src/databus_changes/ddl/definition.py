@@ -24,6 +24,8 @@ class ColumnDefinition:
     type: str
     arguments: tuple[int, ...] = ()
     values: tuple[str, ...] = ()
+    #: as in `Column`, but also JSON where the server stores JSON
+    declared: str = ""
     charset: str = ""
     collation: str = ""
     unsigned: bool = False
@@ -59,6 +61,7 @@ class ColumnDefinition:
             generated=self.generated,
             virtual=self.virtual,
             invisible=self.invisible,
+            declared="" if kind == "json" else self.declared,
         )
 
     def _column_type(self, kind: str, dialect: Dialect) -> str:

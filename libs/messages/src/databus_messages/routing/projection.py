@@ -70,7 +70,7 @@ def project(rule: Rule, table: Table, salt: bytes) -> Projection:
         elif index in hashed:
             column, rewrite = _as_text(column, "char(64)"), _hash(salt)
         elif index in sizes:
-            rewrite = _truncate(column, sizes[index])
+            column, rewrite = replace(column, declared=""), _truncate(column, sizes[index])
         if rewrite is not None:
             rewrites.append((len(columns), rewrite))
         columns.append(replace(column, name=names.get(column.name, column.name)))

@@ -120,7 +120,7 @@ class Debezium(Format[OptionsT]):
                 "databaseName": table.schema,
                 "schemaName": None,
                 "ddl": statement.sql,
-                "tableChanges": table_changes(statement),
+                "tableChanges": table_changes(statement, self.options),
             }
             yield self._metadata.schema_changes.record({"databaseName": table.schema}, value)
 

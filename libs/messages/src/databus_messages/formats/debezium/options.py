@@ -18,6 +18,8 @@ class DebeziumOptions(Options):
     version: str = "3.6.1.Final"
     decimal: Literal["precise", "double", "string"] = "precise"
     bigint_unsigned: Literal["long", "precise"] = "long"
+    #: columns declared as BOOL or BOOLEAN: `declared`: boolean, where the declaration is known; `number`: as TINYINT(1)
+    boolean: Literal["declared", "number"] = "declared"
     binary: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
     time: TimeMode = "adaptive_time_microseconds"
     tombstones_on_delete: bool = True

@@ -7,7 +7,9 @@ from databus.events import Action, Column, Table
 from databus_binlog import Flavor
 from databus_messages.formats.base import DdlStatement
 from databus_messages.formats.columns import BINARY, TEXT, quoted, type_arguments
+from databus_messages.formats.debezium.options import DebeziumOptions
 from databus_messages.formats.debezium.schemas import BOOLEAN, INT32, INT64, STRING, Schema, array, struct
+from databus_messages.formats.debezium.types import declared_type
 
 _COLUMN = struct(
     "io.debezium.connector.schema.Column",
@@ -48,6 +50,7 @@ _JDBC = {
     **dict.fromkeys(TEXT - {"char"}, 12), **dict.fromkeys(BINARY, 2004), "binary": -2, "varbinary": -3,
 }  # fmt: skip
 _OTHER = 1111
+_DECLARED = {"BOOL": 16, "BOOLEAN": 16, "JSON": _OTHER}
 #: type and whether it is unsigned → default display width
 _WIDTHS = {
     ("tinyint", False): 4, ("smallint", False): 6, ("mediumint", False): 9, ("int", False): 11, ("bigint", False): 20,
@@ -75,38 +78,40 @@ def value_schema(flavor: Flavor, source: Schema) -> Schema:
     return struct(f"io.debezium.connector.{flavor}.SchemaChangeValue", fields)
 
 
-def table_changes(statement: DdlStatement) -> list[dict[str, Any]]:
+def table_changes(statement: DdlStatement, options: DebeziumOptions) -> list[dict[str, Any]]:
     """Return `tableChanges`, which is empty for a TRUNCATE: it changes no schema."""
     if statement.is_on_database:
-        return [_change("DROP", table) for table in statement.dropped]
+        return [_change("DROP", table, options) for table in statement.dropped]
     kind = _CHANGE_TYPES.get(statement.action)
-    return [_change(kind, statement.table)] if kind else []
+    return [_change(kind, statement.table, options)] if kind else []
 
 
-def _change(kind: str, table: Table) -> dict[str, Any]:
+def _change(kind: str, table: Table, options: DebeziumOptions) -> dict[str, Any]:
     name = f'"{table.schema}"."{table.name}"'
-    return {"type": kind, "id": name, "table": None if kind == "DROP" else _table(table)}
+    return {"type": kind, "id": name, "table": None if kind == "DROP" else _table(table, options)}
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: Table, options: DebeziumOptions) -> dict[str, Any]:
     return {
         "defaultCharsetName": table.charset or None,
         "primaryKeyColumnNames": [table.columns[index].name for index in table.row_key],
-        "columns": [_column(position, column) for position, column in enumerate(table.columns, 1)],
+        "columns": [_column(position, column, options) for position, column in enumerate(table.columns, 1)],
         "comment": None,
     }
 
 
-def _column(position: int, column: Column) -> dict[str, Any]:
-    name = column.type.upper() if column.values else re.sub(r"\(.*?\)", "", column.raw_type).upper()
-    length, scale = _size(column)
+def _column(position: int, column: Column, options: DebeziumOptions) -> dict[str, Any]:
+    declared = declared_type(column, options)
+    stored = column.type.upper() if column.values else re.sub(r"\(.*?\)", "", column.raw_type).upper()
+    name = declared or stored
+    length, scale = (None, None) if declared else _size(column)
     return {
         "name": column.name,
-        "jdbcType": _JDBC.get(column.type, _OTHER),
+        "jdbcType": _DECLARED[declared] if declared else _JDBC.get(column.type, _OTHER),
         "nativeType": None,
         "typeName": name,
         "typeExpression": name,
-        "charsetName": column.charset or None,
+        "charsetName": None if declared else column.charset or None,
         "length": length,
         "scale": scale,
         "position": position,

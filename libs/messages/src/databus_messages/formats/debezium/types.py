@@ -67,11 +67,17 @@ _POINT = replace(
 
 def column_type(column: Column, options: DebeziumOptions) -> ColumnType:
     """Return a column's type in Connect. Raises PoisonError for a type that Debezium does not have."""
-    describe = _TYPES.get(column.type)
+    describe = _DECLARED.get(declared_type(column, options)) or _TYPES.get(column.type)
     if describe is None:
         raise PoisonError(f"column {column.name}: Debezium has no type for {column.raw_type}; exclude the column")
     schema, convert = describe(column, options)
-    return ColumnType(schema.nullable() if column.nullable else schema, convert, column.type in _CACHEABLE)
+    cacheable = column.type in _CACHEABLE or schema.type == "boolean"
+    return ColumnType(schema.nullable() if column.nullable else schema, convert, cacheable)
+
+
+def declared_type(column: Column, options: DebeziumOptions) -> str:
+    """Return `Column.declared`; empty for BOOL and BOOLEAN if the options ask for numbers."""
+    return "" if options.boolean == "number" and column.type == "tinyint" else column.declared
 
 
 _Type: TypeAlias = tuple[Schema, Converter]
@@ -135,6 +141,11 @@ def _fixed(schema: Schema, convert: Converter) -> Callable[[Column, DebeziumOpti
     return lambda _, __: (schema, convert)
 
 
+#: `Column.declared` → the type of a column that the server stores as another type
+_DECLARED = {
+    **dict.fromkeys(("BOOL", "BOOLEAN"), _fixed(BOOLEAN, b"0".__ne__)),
+    "JSON": _fixed(semantic(STRING, "io.debezium.data.Json"), bytes.decode),
+}
 _TYPES: dict[str, Callable[[Column, DebeziumOptions], _Type]] = {
     **dict.fromkeys(INTEGERS, _integer),
     **dict.fromkeys(FLOATS, _float),
