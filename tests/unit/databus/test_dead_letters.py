@@ -36,7 +36,15 @@ def test_the_key_contains_what_distinguishes_the_dead_letters_of_one_event() -> 
     assert LETTER.id == '[12,4,5,"insert","shop.größe",3,"p.shop.gr__e",0]'.encode()
 
 
-@pytest.mark.parametrize("headers", [[], LETTER.headers()[1:], [*LETTER.headers(), ("row", b"x"), ("gtid", b"\xff")]])
-def test_headers_that_are_missing_or_invalid_are_refused(headers: list[tuple[str, bytes]]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        LETTER.headers()[1:],
+        [*LETTER.headers(), ("row", b"x"), ("gtid", b"\xff")],
+        [*LETTER.headers(), ("gtid", None)],
+    ],
+)
+def test_headers_that_are_missing_or_invalid_are_refused(headers: list[tuple[str, bytes | None]]) -> None:
     with pytest.raises(PoisonError, match="cannot be read"):
         read_headers(headers)

@@ -85,10 +85,10 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
 
-def read_headers(headers: Iterable[tuple[str, bytes]]) -> DeadLetter:
+def read_headers(headers: Iterable[tuple[str, bytes | None]]) -> DeadLetter:
     """Decode a dead letter from its headers. Raises PoisonError."""
     try:
-        values = {name: value if name == "key" else value.decode() for name, value in headers}
+        values = {name: value if name == "key" or value is None else value.decode() for name, value in headers}
         return msgspec.convert(values, DeadLetter, strict=False, builtin_types=[bytes])
     except (UnicodeDecodeError, msgspec.ValidationError) as error:
         raise PoisonError(f"a record in the dead-letter topic cannot be read: {error}") from error

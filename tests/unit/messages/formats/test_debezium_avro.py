@@ -36,6 +36,8 @@ class FakeRegistry:
     schemas: dict[int, Any] = field(default_factory=dict)
     #: status and body of every response; None: requests to existing paths succeed
     problem: tuple[int, bytes] | None = None
+    #: header of responses to POST
+    content_encoding: str = "identity"
 
     def post(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
         subjects, subject, versions = path.strip("/").split("/")
@@ -62,6 +64,7 @@ def registry() -> Iterator[FakeRegistry]:
             status, body = registry.post(self.path, self.headers, self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
+            self.send_header("Content-Encoding", registry.content_encoding)
             self.end_headers()
             self.wfile.write(body)
 
@@ -353,6 +356,12 @@ def test_an_unreachable_registry_is_retryable() -> None:
         client.register("s-value", "string")
     with pytest.raises(RegistryUnavailable, match="cannot be reached"):
         client.check()
+
+
+def test_a_response_that_cannot_be_inflated_is_retryable(registry: FakeRegistry) -> None:
+    registry.content_encoding = "gzip"
+    with pytest.raises(RegistryUnavailable, match="cannot be reached"):
+        SchemaRegistry(registry.url).register("s-value", "string")
 
 
 def test_check_detects_a_wrong_url(registry: FakeRegistry) -> None:

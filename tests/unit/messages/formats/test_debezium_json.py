@@ -355,8 +355,14 @@ def test_begin_is_published_even_if_the_transactions_first_change_is_rejected() 
     format_ = schemaless(provide_transaction_metadata=True, time="connect")
     with pytest.raises(PoisonError):
         format_.change(change(Action.INSERT, [b"-01:00:00"], table=time))
-    begin, _ = format_.change(change(Action.INSERT, [b"01:00:00"], table=time, first=1))
-    assert value(begin)["status"] == "BEGIN"
+    later = msgspec.structs.replace(change(Action.INSERT, [b"01:00:00"], table=time, first=1), start=999)
+    begin, row = format_.change(later)
+    assert (value(begin)["status"], value(begin)["id"]) == ("BEGIN", "file=mysql-bin.000003,pos=484")
+    assert value(row)["transaction"]["data_collection_order"] == 2
+    rejected = schemaless(provide_transaction_metadata=True, time="connect")
+    with pytest.raises(PoisonError):
+        rejected.change(change(Action.INSERT, [b"-01:00:00"], table=time))
+    assert not list(rejected.end(BEGIN, TransactionEnd(1, 900, 1)))
 
 
 def test_errors_about_text_that_is_not_utf8_do_not_quote_it() -> None:

@@ -95,16 +95,18 @@ class Debezium(Format[OptionsT]):
             raise invalid_value(change.table, error) from None  # the cause quotes the value
 
     def _with_transaction(self, table: TableEncoder, context: EventContext, change: Change) -> Iterable[Record]:
-        """Encode the records with their transaction blocks, after BEGIN if they are the first of the transaction."""
-        open_transaction = self._transaction
-        transaction = open_transaction or TransactionMetadata.of(change)
+        """Encode the records with their transaction blocks, after BEGIN if they are the first of the transaction.
+
+        A change that is rejected counts for the order and the id of the transaction, but has no BEGIN.
+        """
+        transaction = self._transaction = self._transaction or TransactionMetadata.of(change)
         offset = transaction.rows_before(change) - change.first + 1
         blocks = [self._envelope.block(transaction.id, ordinal + 1, offset + ordinal) for ordinal in change.ordinals]
         records = self._rows.of(table, context, change, blocks)
         transaction.count(change, sum(record.value is not None for record in records))
-        if open_transaction:
+        if transaction.has_begin:
             return records
-        self._transaction = transaction
+        transaction.has_begin = True
         return [self._metadata.transactions.record({"id": transaction.id}, transaction.begin_message()), *records]
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
@@ -126,7 +128,7 @@ class Debezium(Format[OptionsT]):
 
     def end(self, begin: Begin, end: TransactionEnd) -> Iterable[Record]:
         """Encode END if the transaction has a BEGIN."""
-        if self._transaction:
+        if self._transaction and self._transaction.has_begin:
             yield self._metadata.transactions.record({"id": self._transaction.id}, self._transaction.end_message())
         self._transaction = None
 

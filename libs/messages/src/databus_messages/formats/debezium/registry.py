@@ -63,7 +63,7 @@ class SchemaRegistry:
         """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are rejected."""
         try:
             response = self._http.send(request)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # also a body that cannot be inflated
             raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
         if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
             raise SchemaRefused(

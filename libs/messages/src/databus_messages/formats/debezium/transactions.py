@@ -40,6 +40,8 @@ class TransactionMetadata:
 
     begin: Begin
     id: str
+    #: whether the BEGIN message was encoded
+    has_begin: bool = False
     _collections: dict[str, _Collection] = field(default_factory=dict)
 
     @classmethod
