@@ -178,7 +178,7 @@ async def test_pauses_are_short_while_the_storage_of_the_lease_is_away(monkeypat
             raise RedisUnavailable("Redis is unavailable") if len(slept) > 1 else KafkaUnavailable("no broker answers")
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await runtime._retrying(work, Settings(name="shop"), Health())
+    await runtime.retrying(work, Settings(name="shop"), Health())
     assert slept == [0.5, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0]
 
 
@@ -200,7 +200,7 @@ async def test_a_standby_that_had_recovered_pauses_briefly_when_it_fails_as_the_
         raise KafkaUnavailable("no broker answers")
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await runtime._retrying(work, Settings(name="shop"), Health())
+    await runtime.retrying(work, Settings(name="shop"), Health())
     assert slept == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0]
 
 

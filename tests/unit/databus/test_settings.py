@@ -206,7 +206,11 @@ def test_topic_settings_become_text_as_kafka_expects_it(tmp_path: Path) -> None:
         ("{format: maxwell-json}", False),
         ("{format: maxwell-json, options: {output_row_query: true}}", True),
         ("{format: maxwell-json, options: {output_row_query: false}}", False),
-        ("{routes: [{match: ['*.*']}, {match: ['shop.*'], output: o, options: {include_query: true}}]}", True),
+        (
+            "{routes: [{match: ['*.*']},"
+            " {match: ['shop.*'], output: o, topic: 'o.{table}', options: {include_query: true}}]}",
+            True,
+        ),
         ("{options: {include_query: true}, routes: [{match: ['*.*'], format: databus}]}", False),
         ("{options: {include_query: true}, routes: [{match: ['*.*'], drop: true}]}", False),
     ],

@@ -99,7 +99,7 @@ class TableTracker:
             self._from_table_map.discard(name)
             listed = await self._lookup(*name) if self._lookup else None
             if listed is not None and (fitting := listed_as_logged(listed, logged)):
-                known = self._keep(name, fitting)
+                known = self._keep(name, with_declared_types(fitting, known))
         table = known if known is not None and same_columns(known, logged) else logged
         self._warn_of_gaps(table)
         self._by_table_map[table_map.fingerprint] = table

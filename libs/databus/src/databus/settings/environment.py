@@ -5,7 +5,8 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import Any, get_origin
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -53,16 +54,16 @@ def _known(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, field in model.model_fields.items():
         name, section = f"{prefix}{key.upper()}", section_of(field.annotation)
         yield name, field.annotation
-        if section and get_origin(field.annotation) is not list:
+        if section and not _has_origin(field.annotation, list):
             yield from _known(section, f"{name}__")
 
 
 def _fault(name: str, value: str, known: Mapping[str, Any]) -> str:
     """Say what is wrong with a variable; "" if nothing is."""
     if name in known:
-        wants_json = section_of(known[name]) or get_origin(known[name]) in (list, dict)
+        wants_json = section_of(known[name]) or _has_origin(known[name], list, dict)
         return f"{name} must be JSON, such as {_JSON}" if wants_json and not _is_json(value) else ""
-    if any(get_origin(kind) is dict and name.startswith(f"{mapping}__") for mapping, kind in known.items()):
+    if any(_has_origin(kind, dict) and name.startswith(f"{mapping}__") for mapping, kind in known.items()):
         return ""
     if not name.startswith(_PREFIX):  # a variable of somebody else, unless it differs from one of ours only by a _
         alike = [each for each in known if each.replace("__", "_") == name.replace("__", "_")]
@@ -71,6 +72,14 @@ def _fault(name: str, value: str, known: Mapping[str, Any]) -> str:
     alike = get_close_matches(name, level, n=1, cutoff=0.85)
     key = name.removeprefix(_PREFIX).lower().replace("__", ".")
     return f"{name} overrides nothing: there is no {key}" + (f"; did you mean {alike[0]}?" if alike else "")
+
+
+def _has_origin(annotation: Any, *origins: type) -> bool:
+    """Return whether an annotation is a generic type such as `list[Rule]`, perhaps annotated or in a union."""
+    origin = get_origin(annotation)
+    if origin in (Annotated, Union, UnionType):
+        return any(_has_origin(part, *origins) for part in get_args(annotation))
+    return origin in origins
 
 
 def _is_json(text: str) -> bool:
