@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -263,6 +264,28 @@ async def test_tables_of_a_schema_that_is_included_later_are_read_from_the_serve
     await run_until_idle(pipeline)
     for table, messages, row in (("t", 1, {"a": "1", "b": "4294967295"}), ("created", 2, {"id": "2"})):
         assert rows(await (await changes(f"{pipeline.name}.{later}.{table}")).until(messages)) == [row]
+
+
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_the_reader_continues_once_its_account_may_see_the_table(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume
+) -> None:
+    account = f"u_{secrets.token_hex(4)}"
+    await execute(f"CREATE USER {account} IDENTIFIED BY 'reader'")
+    await execute(f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {account}")
+    config = json.loads(pipeline.config.read_text())
+    config["source"] |= {"user": account, "password": "reader", "password_file": None}
+    pipeline.config.write_text(json.dumps(config))
+    await execute("CREATE TABLE t (id INT PRIMARY KEY, n INT UNSIGNED)")
+    await run_until_idle(pipeline)
+    await execute("INSERT INTO t VALUES (1, 4294967295)")
+    start(pipeline)
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+    *_, last = pipeline.log("reader").read_text().splitlines()
+    assert "if information_schema does not show it to the account, grant SELECT on it" in last
+    await execute(f"GRANT SELECT ON {schema}.* TO {account}")
+    pipeline.spawn("reader")
+    assert rows(await (await changes(f"{pipeline.name}.{schema}.t")).until(1)) == [{"id": "1", "n": "4294967295"}]
 
 
 @pytest.mark.parametrize("metadata", ["least"], indirect=True)
