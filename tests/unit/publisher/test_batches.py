@@ -1,6 +1,7 @@
 """Records are collected in batches; after a batch that was not delivered, nothing can be committed."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,13 @@ from databus_publisher.record_batch import RecordBatch
 T0 = Partition("t", 0)
 
 
-class StalledKafka:
+class Kafka:
+    """What the fake producers have in common: a client that tracks topics."""
+
+    client = SimpleNamespace(add_topic=lambda topic: None)
+
+
+class StalledKafka(Kafka):
     """Lets every batch wait, like aiokafka while an earlier batch of the partition is still in its queue."""
 
     def __init__(self) -> None:
@@ -27,7 +34,7 @@ class StalledKafka:
         await asyncio.Event().wait()
 
 
-class AcceptingKafka:
+class AcceptingKafka(Kafka):
     """Accepts every batch, and never confirms it."""
 
     def __init__(self) -> None:
@@ -38,7 +45,7 @@ class AcceptingKafka:
         return asyncio.Future()
 
 
-class CancellingKafka:
+class CancellingKafka(Kafka):
     """Accepts every batch, and cancels its delivery."""
 
     async def send_batch(self, *_: Any, **__: Any) -> "asyncio.Future[None]":
@@ -47,7 +54,7 @@ class CancellingKafka:
         return delivery
 
 
-class FencedKafka:
+class FencedKafka(Kafka):
     """Accepts a first batch, which then fails, and refuses the second batch before that failure is reported."""
 
     def __init__(self) -> None:

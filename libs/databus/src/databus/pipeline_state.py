@@ -60,7 +60,7 @@ async def _traces(settings: Settings, redis: Redis) -> list[str]:
     async with kafka_client.consumer(settings.kafka) as reading:
         ends = await reading.end_offsets(own) if own else {}
     if topics := sorted({each.topic for each, end in ends.items() if end}):
-        found.append(f"{len(topics)} of its topics have records (for example {topics[0]})")
+        found.append(f"of its topics, {len(topics)} with records (for example {topics[0]})")
     if host := await stored_host(redis, settings.name):
         found.append(f"Redis has {host} as the host that it reads")
     return found

@@ -63,6 +63,9 @@ class Batches:
     def set_limit(self, topic: str, limit: Limit) -> None:
         """Set a topic's limit. It has to be set before the first record."""
         self._limits[topic] = limit
+        # While it connects, aiokafka learns the leaders of all topics. With the next topic that it asks for, it forgets
+        # those that it was not told to track, and batches that are on their way to them would wait for ever.
+        self._kafka.client.add_topic(topic)
 
     def limit(self, topic: str) -> Limit:
         """Return a topic's limit."""
