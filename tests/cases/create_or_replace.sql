@@ -65,13 +65,15 @@ CREATE TABLE u (id INT);
 -- databus -> {"Action": "create", "Query": "CREATE TABLE `shop`.u (id INT)"}
 
 CREATE OR REPLACE DATABASE shop CHARACTER SET latin1;
--- databus -> {"Action": "drop", "Query": "DROP TABLE `shop`.`shelf` /* CREATE OR REPLACE */"}
+-- databus -> {"Action": "drop", "Query": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1"}
+-- databus -> {"Action": "drop", "Query": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1"}
 -- canal-json -> {"data": null, "isDdl": true, "old": null, "pkNames": null,
---    "sql": "DROP TABLE `shop`.`shelf` /* CREATE OR REPLACE */", "table": "shelf", "type": "ERASE"}
--- maxwell-json -> {"type": "table-drop", "table": "shelf", "sql": "DROP TABLE `shop`.`shelf` /* CREATE OR REPLACE */"}
+--    "sql": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1", "table": "", "type": "QUERY"}
+-- maxwell-json -> {"type": "database-drop", "sql": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1"}
+-- maxwell-json -> {"type": "database-create", "charset": "latin1",
+--    "sql": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1"}
 -- cases -> {"payload": {"databaseName": "shop", "schemaName": null,
---    "ddl": "DROP TABLE `shop`.`shelf` /* CREATE OR REPLACE */"}}
--- databus -> {"Action": "drop", "Query": "DROP TABLE `shop`.`u` /* CREATE OR REPLACE */"}
+--    "ddl": "CREATE OR REPLACE DATABASE shop CHARACTER SET latin1"}}
 
 USE shop;
 

@@ -56,7 +56,7 @@ async def test_t30_a_progress_topic_that_was_deleted_stops_the_pipeline_until_it
     last = await refusal(pipeline)
     assert f"topic {names.progress_topic(pipeline.name)} has no progress" in last
     assert f"topic {names.schema_topic(pipeline.name)}" in last
-    assert f"of its topics, 1 with records (for example {topic})" in last
+    assert f"topics with records: 1, such as {topic}" in last
     assert "Redis" in last
     assert _REMEDY in last
     assert await reset(pipeline, "--yes") == 0

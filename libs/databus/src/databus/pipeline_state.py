@@ -41,7 +41,7 @@ async def require_new(settings: Settings, redis: Redis) -> None:
     if traces := await _traces(settings, redis):
         raise ProgressCorrupt(
             f"topic {names.progress_topic(settings.name)} has no progress, but pipeline {settings.name} is not new: "
-            f"{', '.join(traces)}. Restore the topic; or run `databus pipeline reset` to begin again at reader.start, "
+            f"{'; '.join(traces)}. Restore the topic; or run `databus pipeline reset` to begin again at reader.start, "
             "and take a new dump, because the changes in between are not published"
         )
 
@@ -60,7 +60,7 @@ async def _traces(settings: Settings, redis: Redis) -> list[str]:
     async with kafka_client.consumer(settings.kafka) as reading:
         ends = await reading.end_offsets(own) if own else {}
     if topics := sorted({each.topic for each, end in ends.items() if end}):
-        found.append(f"of its topics, {len(topics)} with records (for example {topics[0]})")
+        found.append(f"topics with records: {len(topics)}, such as {topics[0]}")
     if host := await stored_host(redis, settings.name):
         found.append(f"Redis has {host} as the host that it reads")
     return found

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints
 
 from databus.settings.faults import shown_text
 
@@ -73,6 +73,7 @@ HostPort = Annotated[
 ]
 TablePattern = Annotated[
     str,
+    StringConstraints(max_length=300),
     _require(r"[^.]+\.[^.]+", "schema.table, where * and ? are wildcards, for example shop.* or shop.orders"),
     Field(title="`schema.table` pattern"),
 ]
