@@ -8,7 +8,8 @@ from databus_changes.ddl.reader import TokenReader
 from databus_changes.ddl.token import Token
 from databus_changes.tables import TableName
 
-_MODIFIERS = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
+#: what may follow the verb; QUICK, which is not reserved, only follows DELETE
+_MODIFIERS = {"LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE"}
 #: what may follow the table of an INSERT, REPLACE or LOAD; "" is the end of the statement
 _AFTER_TARGET = {"(", "VALUES", "VALUE", "SELECT", "SET", "TABLE", "WITH", "PARTITION"}
 _AFTER_TARGET |= {"CHARACTER", "FIELDS", "COLUMNS", "LINES", "ROWS", "IGNORE", ""}
@@ -52,8 +53,8 @@ def _changed(reader: TokenReader, schema: str) -> Iterable[TableName]:
     if verb == "LOAD":
         _skip_past(reader, "INTO")
         reader.expect("TABLE")
-    while any(map(reader.take, _MODIFIERS)):
-        pass
+    while reader.next in _MODIFIERS or (verb == "DELETE" and reader.next == "QUICK"):
+        reader.skip()
     match verb:
         case "INSERT" | "REPLACE" | "LOAD":
             reader.take("INTO")
@@ -109,7 +110,8 @@ def _references(reader: TokenReader, schema: str) -> Iterator[_Reference]:
         _require(reader, _AFTER_TABLE)
         yield _Reference(name, table)
         while reader.next not in _BETWEEN_TABLES | _AFTER_TABLES:
-            reader.skip()
+            if reader.skip() == ".":
+                reader.name()  # even if it is a keyword
         if reader.next in _AFTER_TABLES:
             break
         reader.skip()
@@ -123,8 +125,8 @@ def _alias(reader: TokenReader) -> str:
 
 
 def _referred(name: TableName, references: Iterable[_Reference], reader: TokenReader) -> TableName:
-    """Return the table that a name refers to."""
-    found = [r.table for r in references if r.name == name[1] and (not name[0] or r.table == name)]
+    """Return the table that a name refers to, whether or not the server folds names."""
+    found = [r.table for r in references if r.name.lower() == name[1].lower() and (not name[0] or r.table == name)]
     if len(found) != 1 or found[0] is None:
         raise reader.unexpected()
     return found[0]
