@@ -131,7 +131,7 @@ def parse_statement(
         )
     if verb in _ACTIONS and kind in {"DATABASE", "SCHEMA"}:
         drops_tables = verb == "DROP" or replaces
-        name = _database(tokens, keywords, index + 1) or schema
+        name = _database(verb, tokens, keywords, index + 1) or schema
         change = DatabaseChange(_ACTIONS[verb], name, drops_tables)
         return classified(database=change)
     if verb in _ROWLESS or _is_administration(keywords):
@@ -191,10 +191,11 @@ def _past_condition(keywords: list[str], index: int) -> int:
     return index + (3 if keywords[index + 1] == "NOT" else 2)
 
 
-def _database(tokens: Sequence[Token], keywords: list[str], index: int) -> str:
+def _database(verb: str, tokens: Sequence[Token], keywords: list[str], index: int) -> str:
     """Return the name of the database; empty for an ALTER DATABASE without a name."""
     index = _past_condition(keywords, index)
-    return "" if keywords[index] in DATABASE_OPTIONS else tokens[index].text
+    is_unnamed = keywords[index] in (DATABASE_OPTIONS if verb == "ALTER" else {""})
+    return "" if is_unnamed else tokens[index].text
 
 
 def _name(tokens: Sequence[Token], index: int) -> Sequence[Token]:
