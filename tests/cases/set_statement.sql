@@ -16,7 +16,7 @@ set statement lock_wait_timeout = 5 for set statement max_statement_time = 1 for
 -- -> {"Action": "alter", "Query": "rename table t to `shop`.u"}
 
 SET STATEMENT character_set_server = latin1 FOR CREATE OR REPLACE DATABASE shop;
--- -> {"Action": "drop", "Query": "SET STATEMENT character_set_server = latin1 FOR CREATE OR REPLACE DATABASE shop"}
+-- -> {"Action": "drop", "Query": "CREATE OR REPLACE DATABASE shop"}
 
 CREATE TABLE shop.t (name CHAR(1));
 -- -> {"Action": "create", "Query": "CREATE TABLE shop.t (name CHAR(1))"}

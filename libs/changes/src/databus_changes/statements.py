@@ -76,7 +76,7 @@ class StatementReader:
             return None
         database = statement.database
         if database is not None:
-            changes, as_written = self._drops(database, event), True
+            changes, as_written = self._drops(database), True
         else:
             changes = self._lasting(statement, event)
             as_written = len(changes) == len(statement.changes)
@@ -121,10 +121,10 @@ class StatementReader:
             position = f"{event.file}:{event.start}"
             log.warning(LogEvent.STATEMENT_SKIPPED, text, table=full_name(*table), position=position)
 
-    def _drops(self, database: DatabaseChange, event: binlog.Query) -> list[TableChange]:
+    def _drops(self, database: DatabaseChange) -> list[TableChange]:
         """Return a DROP of each known table of a database if the statement drops them."""
         tables = self._tracker.tables_in(database.schema) if database.drops_tables else ()
-        return [TableChange(Action.DROP, table, text_of(event)) for table in tables]
+        return [TableChange(Action.DROP, table, database.query) for table in tables]
 
     def _lasting(self, statement: Statement, event: binlog.Query) -> list[TableChange]:
         """Return the changes of tables that are not temporary, and remember which tables are temporary."""
@@ -173,6 +173,11 @@ def _drop(table: TableName) -> TableChange:
 def text_of(event: binlog.Query) -> str:
     """Return the text of a statement; bytes that are not UTF-8 are escaped."""
     return event.query.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes of a text that `text_of` returned."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _session(event: binlog.Query) -> tuple[int, int]:

@@ -39,7 +39,7 @@ from databus_changes import doubts
 from databus_changes.ddl.statement import DatabaseChange, TableChange
 from databus_changes.doubts import Doubt, OnDoubt, stop
 from databus_changes.executed import Executed
-from databus_changes.statements import StatementReader
+from databus_changes.statements import StatementReader, bytes_of
 from databus_changes.tables import CapturedTables, TableName
 from databus_changes.tracker import TableTracker
 
@@ -251,7 +251,7 @@ class Translator:
         if before is not None:
             self._announce(before, out)
         self._announce(table, out)
-        query = change.query.encode("utf-8", "surrogateescape")
+        query = bytes_of(change.query)
         old = before.fingerprint if before is not None else ""
         out.append(QueryEvent(table.fingerprint, change.action, query, event.start, event.end, old))
 
@@ -264,11 +264,9 @@ class Translator:
             self._changed.add(_name(table))
             self._announce(table, out)
             fingerprints.append(table.fingerprint)
-        charset = self._tracker.charset(change.schema)
+        query, charset = bytes_of(change.query), self._tracker.charset(change.schema)
         out.append(
-            DatabaseEvent(
-                change.schema, change.action, event.query, event.start, event.end, charset, tuple(fingerprints)
-            )
+            DatabaseEvent(change.schema, change.action, query, event.start, event.end, charset, tuple(fingerprints))
         )
 
     def _announce(self, table: Table, out: list[Event]) -> None:

@@ -53,6 +53,8 @@ class DatabaseChange:
     schema: str
     #: whether the database's tables are dropped: by DROP, and by MariaDB's CREATE OR REPLACE
     drops_tables: bool
+    #: the text of the statement
+    query: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +134,7 @@ def parse_statement(
     if verb in _ACTIONS and kind in {"DATABASE", "SCHEMA"}:
         drops_tables = verb == "DROP" or replaces
         name = _database(verb, tokens, keywords, index + 1) or schema
-        change = DatabaseChange(_ACTIONS[verb], name, drops_tables)
+        change = DatabaseChange(_ACTIONS[verb], name, drops_tables, query)
         return classified(database=change)
     if verb in _ROWLESS or _is_administration(keywords):
         return classified()
