@@ -80,6 +80,14 @@ def test_an_unknown_default_character_set_is_not_guessed() -> None:
     assert applied("CREATE TABLE u (a INT)", charsets={}).tables.keys() == {("shop", "u")}
 
 
+@pytest.mark.parametrize(("mode", "kind"), [(1, "REAL"), (1 << 9, "DATE"), (1 << 9, "BLOB"), (1 << 12, "TIMESTAMP")])
+def test_a_type_that_the_sessions_sql_mode_redefines_is_not_guessed(mode: int, kind: str) -> None:
+    for query in (f"CREATE TABLE u (a INT, b {kind})", f"ALTER TABLE t ADD c {kind}"):
+        assert applied(query).tables
+        with pytest.raises(CannotApply, match=f"sql_mode .* {kind}"):
+            apply_ddl(parse_statement(query, "shop", sql_mode=mode), TABLES, {"shop": "utf8mb4"}, MARIADB)
+
+
 def test_a_schema_has_by_default_the_character_set_of_the_session_that_creates_it() -> None:
     for create in ("CREATE DATABASE club", "SET STATEMENT character_set_server = latin1 FOR CREATE DATABASE club"):
         statement = parse_statement(create, "shop", server_charset="latin1")

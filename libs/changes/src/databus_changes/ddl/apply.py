@@ -23,6 +23,9 @@ from databus_changes.ddl.reader import TokenReader
 from databus_changes.ddl.statement import DATABASE_OPTIONS, Statement
 from databus_changes.tables import TableName
 
+#: bit of sql_mode → types that it turns into others: REAL_AS_FLOAT, MariaDB's ORACLE, and MAXDB
+_REDEFINED_TYPES = {1 << 0: {"REAL"}, 1 << 9: {"DATE", "BLOB"}, 1 << 12: {"TIMESTAMP"}}
+
 
 @dataclass
 class SchemaChanges:
@@ -53,6 +56,7 @@ class _Grammar:
     def __init__(
         self, statement: Statement, tables: Mapping[TableName, Table], charsets: Mapping[str, str], dialect: Dialect
     ) -> None:
+        self._statement = statement
         self._tokens = TokenReader(statement.tokens)
         self._schema = dialect.schema(statement.schema)
         self._known = tables
@@ -86,6 +90,12 @@ class _Grammar:
             raise CannotApply(f"it needs the definition of {full_name(*name)}, which is not known")
         return table
 
+    def _require_plain_types(self) -> None:
+        words = {token.keyword for token in self._statement.tokens}
+        for mode, types in _REDEFINED_TYPES.items():
+            if self._statement.sql_mode & mode and (redefined := words & types):
+                raise CannotApply(f"its session's sql_mode redefines {', '.join(sorted(redefined))}")
+
     def _draft(self, name: TableName) -> TableDraft:
         table = self._table(name)
         return TableDraft(self._dialect, table.charset, table)
@@ -110,6 +120,7 @@ class _Grammar:
             if not (if_not_exists and name in self._charsets):
                 self.changes.charsets[name] = self._schema_charset() or self._dialect.charset
         elif tokens.take("TABLE"):
+            self._require_plain_types()
             self._create_table(replaces=replaces)
         else:
             self._create_index(replaces=replaces)
@@ -160,6 +171,7 @@ class _Grammar:
         while tokens.take("ONLINE") or tokens.take("OFFLINE") or tokens.take("IGNORE"):
             pass
         if tokens.take("TABLE"):
+            self._require_plain_types()
             self._alter_table()
 
     def _alter_table(self) -> None:

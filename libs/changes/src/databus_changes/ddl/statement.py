@@ -66,6 +66,8 @@ class Statement:
     tokens: Sequence[Token]
     #: its session's character_set_server, which a schema gets by default; "" if it is not known
     server_charset: str = ""
+    #: its session's sql_mode, as in `databus_binlog.Query`
+    sql_mode: int = 0
     #: one for each table that it creates, alters, drops or truncates, two for a rename: old name, then new name
     changes: tuple[TableChange, ...] = ()
     #: whether its text says that the tables in `changes` are temporary; such tables have no rows in the binlog
@@ -112,7 +114,7 @@ def parse_statement(
     from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
 
     tokens = tokenize(query, sql_mode, flavor)
-    classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset)
+    classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset, sql_mode=sql_mode)
     if not tokens:
         return classified()
     keywords = _keywords(tokens)
