@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from databus_changes.ddl.dialect import Dialect
+from databus_cli.binlog.schema import read_schema
+
 DUMP = """\
 /*M!999999\\- enable the sandbox mode */
 -- MySQL dump 10.13  Distrib 9.7.0, for Linux (x86_64)
@@ -66,6 +69,20 @@ def test_without_labels_the_numbers_are_printed_and_one_warning(run, binlog_file
     assert done.stdout.count('"data":{"e":"2","s":["5"]}') == 2
     [warning] = done.stderr.splitlines()
     assert warning.startswith("databus: the labels of ENUM and SET columns of shop.sizes are not known")
+
+
+def test_comments_for_mariadb_are_read_only_for_mariadb(tmp_path):
+    path = tmp_path / "schema.sql"
+    path.write_text(
+        "/*M!999999\\- enable the sandbox mode */\nCREATE DATABASE shop CHARSET utf8mb4; USE shop;"
+        "CREATE TABLE t (c VARCHAR(9) /*M!100301 COMPRESSED*/);"
+    )
+    types = []
+    for flavor in ("mysql", "mariadb"):
+        history = read_schema(path, Dialect(flavor=flavor, integer_widths=True))
+        assert history.charsets == {"shop": "utf8mb4"}
+        types += [column.raw_type for column in history.tables["shop", "t"].columns]
+    assert types == ["varchar(9)", "varchar(9) /*M!100301 COMPRESSED*/"]
 
 
 def test_without_names_the_error_names_the_option(run, sizes):

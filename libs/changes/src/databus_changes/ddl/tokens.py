@@ -14,7 +14,8 @@ from databus_binlog.gtid import Flavor
 from databus_changes.ddl.token import Token, UnreadableStatement
 
 _NO_BACKSLASH_ESCAPES = 1 << 20  # of sql_mode
-_COMMENT = r"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
+#: a comment that no server executes; MariaDB's dumps begin with one for the release 99.99.99, which is for the client
+_COMMENT = r"/\*(?!M?!(?!999999)).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
 
 
 def _executed_comments(string: str) -> re.Pattern[str]:

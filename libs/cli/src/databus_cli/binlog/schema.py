@@ -6,6 +6,7 @@ from pathlib import Path
 
 from databus.errors import CannotApply, InvalidSettings
 from databus.kafka_history import SchemaHistory
+from databus_binlog import Flavor
 from databus_changes.ddl.apply import apply_ddl
 from databus_changes.ddl.dialect import Dialect
 from databus_changes.ddl.statement import parse_statement
@@ -23,8 +24,8 @@ def read_schema(path: Path, dialect: Dialect) -> SchemaHistory:
     """
     history, schema = SchemaHistory(), ""
     try:
-        for text in _statements(_ROUTINES.sub("", path.read_text(encoding="utf-8"))):
-            statement = parse_statement(text, schema)
+        for text in _statements(_ROUTINES.sub("", path.read_text(encoding="utf-8")), dialect.flavor):
+            statement = parse_statement(text, schema, flavor=dialect.flavor)
             if statement.tokens and statement.tokens[0].keyword == "USE":
                 schema = "".join(token.text for token in statement.tokens[1:])
             for change in statement.changes:
@@ -41,12 +42,12 @@ def read_schema(path: Path, dialect: Dialect) -> SchemaHistory:
     return history
 
 
-def _statements(text: str) -> Iterator[str]:
+def _statements(text: str, flavor: Flavor) -> Iterator[str]:
     # Importing sqlglot takes a sixth of a second.
     from databus_changes.ddl.tokens import tokenize
 
     start = 0
-    for token in tokenize(text):
+    for token in tokenize(text, flavor=flavor):
         if token.keyword == ";":
             yield text[start : token.start]
             start = token.start + 1
