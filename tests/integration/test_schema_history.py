@@ -289,6 +289,21 @@ async def test_the_reader_continues_once_its_account_may_see_the_table(
 
 
 @pytest.mark.parametrize("metadata", ["least"], indirect=True)
+async def test_the_character_set_of_a_schema_that_is_included_later_is_not_taken_from_after_its_change(
+    pipeline: Pipeline, later: str, source: Server, changes: Consume
+) -> None:
+    async with connected(source) as run:
+        await run(f"USE {later}")
+        await run("CREATE TABLE u (name CHAR(3))")
+        await run("INSERT INTO t VALUES (1, 2)")
+        await run("INSERT INTO u VALUES ('€')")
+        await run("ALTER DATABASE CHARACTER SET latin1")
+    await run_until_idle(pipeline)
+    [message] = rows(await (await changes(f"{pipeline.name}.{later}.u")).until(2))
+    assert message == {"name": "€"}
+
+
+@pytest.mark.parametrize("metadata", ["least"], indirect=True)
 async def test_a_table_that_was_altered_before_it_could_be_read_stops_the_reader(
     pipeline: Pipeline, later: str, execute: Execute
 ) -> None:

@@ -109,7 +109,7 @@ class Baseline:
         charsets = {schema: charset for schema, charset in found.charsets.items() if schema not in history.charsets}
         if missing or charsets:
             async for ddl in self._ddl_since(connection, health):
-                words = set(_WORDS.findall(ddl.query.lower()))
+                words = _words(ddl)
                 missing = {name: table for name, table in missing.items() if not _may_be_named(name[1], words)}
                 charsets = {schema: each for schema, each in charsets.items() if not _may_be_named(schema, words)}
         metrics.TABLES_READ_AGAIN.inc(len(missing))
@@ -139,6 +139,14 @@ class Baseline:
     def _concerns_captured(self, ddl: Query) -> bool:
         source = self._settings.source
         return source.captures_some(ddl.schema) or source.mentions_some(ddl.query.decode(errors="replace"))
+
+
+def _words(ddl: Query) -> set[bytes]:
+    """Return a statement's words in lower case, and the default schema if an ALTER DATABASE may mean it."""
+    words = set(_WORDS.findall(ddl.query.lower()))
+    if b"alter" in words and words & {b"database", b"schema"}:
+        words.add(ddl.schema.lower().encode())
+    return words
 
 
 def _may_be_named(name: str, words: set[bytes]) -> bool:
