@@ -230,6 +230,8 @@ def test_dml_whose_tables_are_not_certain_stops_the_reader(statements: Statement
         ("create table /*! if not exists */ t (c char(9) default '/*! x */')", None),
         ("TRUNCATE TABLE shop.t1", "TRUNCATE TABLE shop.t1"),
         ("truncate /* 'é */ t1", "truncate /* 'é */ `shop`.t1"),
+        ("set statement a = 1 for /*!40000 alter table t add c int */", "alter table `shop`.t add c int"),
+        ("/*! set statement a = 1 for */ /* tool */ truncate /*! table */ t", "truncate     table    `shop`.t"),
     ],
 )
 def test_a_table_name_without_a_schema_is_qualified(

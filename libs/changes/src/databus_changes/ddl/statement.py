@@ -111,7 +111,7 @@ def parse_statement(
     Raises UnreadableStatement for text that cannot be split into tokens.
     """
     # Importing sqlglot takes a sixth of the reader's start-up time, so it waits for the first statement.
-    from databus_changes.ddl.tokens import tokenize  # noqa: PLC0415
+    from databus_changes.ddl.tokens import tokenize, unwrapped  # noqa: PLC0415
 
     tokens = tokenize(query, sql_mode, flavor)
     classified = partial(Statement, schema=schema, tokens=tokens, server_charset=server_charset, sql_mode=sql_mode)
@@ -119,7 +119,8 @@ def parse_statement(
         return classified()
     keywords = _keywords(tokens)
     if prefix := _prefix(keywords):
-        text = query[tokens[prefix].start :]
+        # without the marks of a comment that may begin before the statement, or end after it
+        text = unwrapped(query, sql_mode, flavor)[tokens[prefix].start :].rstrip()
         return parse_statement(text, schema, server_charset=server_charset, sql_mode=sql_mode, flavor=flavor)
     verb, index = keywords[0], 1
     while keywords[index] in _MODIFIERS:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import ClassVar
 
 from sqlglot import tokens as sqlglot
@@ -39,20 +38,16 @@ class _TokenizerWithoutBackslash(_Tokenizer):
     STRING_ESCAPES: ClassVar[list[str]] = ["'", '"']
 
 
-#: whether a backslash is an escape character → how to split a statement
-_TOKENIZERS = {
-    True: (_executed_comments(r"[^{0}\\]|\\."), _Tokenizer),
-    False: (_executed_comments("[^{0}]"), _TokenizerWithoutBackslash),
-}
+#: whether a backslash is an escape character → executed comments, how to split a statement
+_EXECUTED = {True: _executed_comments(r"[^{0}\\]|\\."), False: _executed_comments("[^{0}]")}
+_TOKENIZERS = {True: _Tokenizer, False: _TokenizerWithoutBackslash}
 
 
 def tokenize(statement: str, sql_mode: int = 0, flavor: Flavor = "mysql") -> list[Token]:
     """Split a statement, and drop semicolons at its end. Raises UnreadableStatement."""
-    backslash = not sql_mode & _NO_BACKSLASH_ESCAPES
-    pattern, tokenizer = _TOKENIZERS[backslash]
-    text = pattern.sub(partial(_unwrapped, flavor), statement)
+    text, backslash = unwrapped(statement, sql_mode, flavor), _is_escape(sql_mode)
     try:
-        found = tokenizer(dialect="mysql").tokenize(text)
+        found = _TOKENIZERS[backslash](dialect="mysql").tokenize(text)
     except TokenError as error:
         raise UnreadableStatement from error
     tokens = [token for joined in found for token in _split(joined, text, backslash=backslash)]
@@ -73,12 +68,21 @@ def _split(joined: sqlglot.Token, text: str, *, backslash: bool) -> Iterator[Tok
         yield Token(joined.text.upper(), raw, joined.start)
 
 
-def _unwrapped(flavor: Flavor, found: re.Match[str]) -> str:
+def unwrapped(statement: str, sql_mode: int, flavor: Flavor) -> str:
     """Replace the marks of `/*! … */`, `/*!40005 … */` and MariaDB's `/*M! … */` by spaces.
 
     A server executes the text between these marks. A comment for a later release is logged as `/* … */`;
     to MySQL, `/*M! … */` is such a comment as it is.
     """
-    if not found["open"] or (flavor == "mysql" and found["open"].startswith("/*M!")):
-        return found[0]
-    return " " * len(found["open"]) + found["text"] + " " * len(found["close"])
+
+    def without_marks(found: re.Match[str]) -> str:
+        if not found["open"] or (flavor == "mysql" and found["open"].startswith("/*M!")):
+            return found[0]
+        return " " * len(found["open"]) + found["text"] + " " * len(found["close"])
+
+    return _EXECUTED[_is_escape(sql_mode)].sub(without_marks, statement)
+
+
+def _is_escape(sql_mode: int) -> bool:
+    """Return whether a backslash in a literal is an escape character."""
+    return not sql_mode & _NO_BACKSLASH_ESCAPES
