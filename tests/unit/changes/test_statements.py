@@ -318,6 +318,16 @@ async def test_dropping_a_schema_drops_its_captured_tables() -> None:
         assert published(statements, logged(f"DROP DATABASE {other}")) == NOTHING
 
 
+@pytest.mark.parametrize("options", ["charset utf8mb4", "encryption = 'N'", "read only 1", "default collate binary"])
+def test_an_alter_of_a_schema_without_its_name_alters_the_default_schema(
+    statements: StatementReader, options: str
+) -> None:
+    ddl = statements.read(logged(f"ALTER SCHEMA {options}"))
+    assert ddl is not None
+    assert ddl.database is not None
+    assert ddl.database.schema == "shop"
+
+
 @pytest.mark.parametrize(
     ("query", "outcome"),
     [

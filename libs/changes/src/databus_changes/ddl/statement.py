@@ -32,7 +32,7 @@ _MODIFIERS = {"ONLINE", "OFFLINE", "IGNORE", "OR", "REPLACE", "TEMPORARY"}
 #: first words of a query in parentheses
 _QUERY = {"SELECT", "TABLE", "VALUES", "WITH", "("}
 #: keywords that follow ALTER DATABASE if it does not name the database; "" is the end
-DATABASE_OPTIONS = {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "READ", ""}
+DATABASE_OPTIONS = {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "ENCRYPTION", "READ", ""}
 
 
 @dataclass(frozen=True)
