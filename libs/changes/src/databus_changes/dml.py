@@ -22,7 +22,7 @@ _AFTER_TABLE |= _BETWEEN_TABLES | _AFTER_TABLES
 
 
 class _Reference(NamedTuple):
-    """A table of an UPDATE or DELETE, which it may only read."""
+    """A table that an UPDATE or DELETE of several tables names; it may read the table without changing it."""
 
     #: the table's alias; without an alias, its name
     name: str
