@@ -214,6 +214,7 @@ def skipped() -> float:
         "update quick audit set a = 1",  # QUICK is a modifier of DELETE only; here it is a table, and audit its alias
         "update other.x join other.y on x.set = y.a, t set t.a = 1",  # after a dot any word is a name
         "delete t from shop.T, other.t",
+        "delete t from other.t use index for order by (i), shop.t",
     ],
 )
 def test_dml_whose_tables_are_not_certain_stops_the_reader(statements: StatementReader, query: str) -> None:

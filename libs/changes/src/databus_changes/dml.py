@@ -22,7 +22,7 @@ _AFTER_TABLE |= _BETWEEN_TABLES | _AFTER_TABLES
 
 
 class _Reference(NamedTuple):
-    """A table that an UPDATE or DELETE of several tables names; it may read the table without changing it."""
+    """A table that an UPDATE or DELETE names; it may read the table without changing it."""
 
     #: the table's alias; without an alias, its name
     name: str
@@ -110,8 +110,8 @@ def _references(reader: TokenReader, schema: str) -> Iterator[_Reference]:
         _require(reader, _AFTER_TABLE)
         yield _Reference(name, table)
         while reader.next not in _BETWEEN_TABLES | _AFTER_TABLES:
-            if reader.skip() == ".":
-                reader.name()  # even if it is a keyword
+            if reader.skip() in {".", "FOR"}:  # a name or the purpose of an index, even if it is JOIN or ORDER
+                reader.skip()
         if reader.next in _AFTER_TABLES:
             break
         reader.skip()
