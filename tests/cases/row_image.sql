@@ -10,7 +10,7 @@ INSERT INTO t VALUES (1, 2, 3);
 SET SESSION binlog_row_image = MINIMAL;
 
 UPDATE t SET a = 4;
--- !! rows of shop.t at FILE:OFFSET lack columns (id, a, b): set binlog_row_image=FULL on the server (and in
+-- !! rows of shop.t at FILE:OFFSET lack columns (id, a, b); set binlog_row_image=FULL on the server (and in
 --    sessions that set it themselves); START OVER
 
 SET SESSION binlog_row_image = FULL;

@@ -24,5 +24,5 @@ CREATE TABLE shop.t (name CHAR(1));
 SET STATEMENT max_statement_time = 1 FOR ANALYZE TABLE shop.t;
 
 SET STATEMENT binlog_format = STATEMENT FOR INSERT INTO shop.t VALUES ('a');
--- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows; set binlog_format=ROW for
 --    all sessions; START OVER

@@ -7,11 +7,11 @@ CREATE TABLE t (id INT PRIMARY KEY);
 SET SESSION binlog_format = STATEMENT;
 
 INSERT INTO t VALUES (1);
--- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for all
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows; set binlog_format=ROW for all
 --    sessions; START OVER
 
 INSERT INTO t SELECT id + 1 FROM t;
--- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for all
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows; set binlog_format=ROW for all
 --    sessions; START OVER
 
 CREATE TABLE other (id INT);

@@ -21,7 +21,7 @@ COMMIT;
 DELETE c FROM tools.checksums c JOIN t ON c.rows_counted = t.id;
 
 DELETE t FROM tools.checksums c JOIN t ON c.rows_counted = t.id;
--- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows: set binlog_format=ROW for all
+-- !! a statement at FILE:OFFSET may have changed tables of shop without logging the rows; set binlog_format=ROW for all
 --    sessions; START OVER
 
 SET SESSION binlog_format = ROW;

@@ -68,7 +68,7 @@ async def test_a_transaction_without_an_end_stops_the_translation(case, log, fla
     begin = [log.query("BEGIN")] if flavor == "mysql" else []
     second = [log.gtid(gtids[1]), *begin, log.rows(table), log.xid()]
     text = (
-        rf"^a transaction before binlog\.7:{second[0].start} has no end, as after a crash of the server: to start over"
+        rf"^a transaction before binlog\.7:{second[0].start} has no end, as after a crash of the server; to start over"
     )
     await case(flavor=flavor).assert_stops(first + second, [table, other], FatalError, text)
     doubt = Reason.UNFINISHED_TRANSACTION, second[0].start, SHOP_T | {("shop", "u")}
@@ -106,7 +106,7 @@ async def test_rows_outside_a_transaction_stop_the_translation(case, log, oversi
     table = log.table()
     rows = log.oversized if oversized else log.rows
     events = rows(table), *transaction(log, table), rows(table), log.gtid(), rows(table)
-    text = r"^rows of shop\.t outside a transaction at binlog\.7:4: to start over"
+    text = r"^rows of shop\.t outside a transaction at binlog\.7:4; to start over"
     await case().assert_stops(events, [table], FatalError, text)
     doubts = [(Reason.ROWS_OUTSIDE_TRANSACTION, offset, SHOP_T) for offset in (4, 54, 74)]
     assert shape(await case().translate_leniently(events, [table], *doubts)) == ["begin", 34, "commit"]
@@ -115,7 +115,7 @@ async def test_rows_outside_a_transaction_stop_the_translation(case, log, oversi
 async def test_rows_without_column_names_outside_a_transaction_stop_the_translation(case, log):
     table, unknown = log.table("u"), log.nameless()
     events = log.rows(unknown), *transaction(log, table)
-    text = r"^rows of shop\.t outside a transaction at binlog\.7:4: to start over"
+    text = r"^rows of shop\.t outside a transaction at binlog\.7:4; to start over"
     await case().assert_stops(events, [table, unknown], FatalError, text)
     doubt = Reason.ROWS_OUTSIDE_TRANSACTION, 4, SHOP_T
     assert shape(await case().translate_leniently(events, [table, unknown], doubt)) == ["begin", 34, "commit"]
@@ -143,7 +143,7 @@ async def test_rows_that_lack_columns_stop_the_translation(case, log):
     gtid, begin = log.gtid(), log.query("BEGIN")
     lacking = log.rows_query("UPDATE t"), log.rows(table, "update", 2, complete=False)
     events = gtid, begin, *lacking, log.rows(other), log.xid()
-    text = r"^rows of shop\.t at binlog\.7:34 lack columns \(id\): set binlog_row_image=FULL .*; to start over"
+    text = r"^rows of shop\.t at binlog\.7:34 lack columns \(id\); set binlog_row_image=FULL .*; to start over"
     await case().assert_stops(events, [table, other], FatalError, text)
     translated = await case().translate_leniently(events, [table, other], (Reason.INCOMPLETE_ROW_IMAGE, 34, SHOP_T))
     assert shape(translated) == ["begin", 44, "commit"]
@@ -155,7 +155,7 @@ async def test_rows_that_lack_columns_stop_the_translation(case, log):
 async def test_rows_that_lack_the_column_of_a_functional_index_do_not_blame_binlog_row_image(case, log, column):
     table = log.table(columns=column)
     events = log.gtid(), log.query("BEGIN"), log.rows(table, complete=False)
-    text = rf"^rows of shop\.t at binlog\.7:24 lack columns \({column}\): this looks like .* functional index"
+    text = rf"^rows of shop\.t at binlog\.7:24 lack columns \({column}\); this looks like .* functional index"
     await case().assert_stops(events, [table], FatalError, text)
 
 
@@ -236,9 +236,7 @@ async def test_statements_that_do_not_log_their_rows_or_cannot_be_read_stop_the_
 ):
     table = log.table("u")
     events = log.gtid(), log.query("BEGIN"), log.rows(table), log.query(statement), log.rows(table), log.xid()
-    await case().assert_stops(
-        events, [table], error, r"at binlog\.7:34 .*; to start over|at binlog\.7:34 .*: to start over"
-    )
+    await case().assert_stops(events, [table], error, r"at binlog\.7:34 .*; to start over")
     translated = await case().translate_leniently(events, [table], (reason, 34, tables))
     assert shape(translated) == ["begin", 24, 44, "commit"]
 
@@ -257,7 +255,7 @@ async def test_rows_without_column_names_of_a_table_that_is_not_known_stop_the_t
     rows = log.oversized if oversized else log.rows
     events = transaction(log, unknown, table, unknown, rows=rows)
     text = (
-        r"^rows of shop\.t at binlog\.7:24: the binlog does not name their columns, and the table is not known: "
+        r"^rows of shop\.t at binlog\.7:24: the binlog does not name their columns, and the table is not known; "
         r"if .*, grant SELECT on it .*; if it was altered since, set binlog_row_metadata=FULL .*; to start over"
     )
     await case().assert_stops(events, [unknown, table], UnknownTable, text)
@@ -278,7 +276,7 @@ async def test_rows_without_column_names_that_do_not_fit_the_table_stop_the_tran
     events = transaction(log, other, table)
     text = (
         rf"^rows of shop\.t do not fit what is known of the table \({why}.*\) at binlog\.7:24, and the binlog does not "
-        r"name their columns: set binlog_row_metadata=FULL .*; to start over"
+        r"name their columns; set binlog_row_metadata=FULL .*; to start over"
     )
     await case(history=history).assert_stops(events, [other, table], SchemaMismatch, text)
     doubt = Reason.COLUMN_MISMATCH, 24, SHOP_T

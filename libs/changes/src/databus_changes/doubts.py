@@ -57,8 +57,10 @@ class Doubt:
     """An event whose effect on captured tables is not certain."""
 
     reason: Reason
-    #: what happened, where, and what to do: one line
+    #: what happened and where
     text: str
+    #: what to do if it stops a pipeline
+    advice: str
     #: position of the event
     file: str
     offset: int
@@ -73,7 +75,7 @@ class Doubt:
     @property
     def error(self) -> FatalError:
         """The error that stops the translation here."""
-        error = _ERRORS.get(self.reason, FatalError)(self.text)
+        error = _ERRORS.get(self.reason, FatalError)(f"{self.text}; {self.advice}")
         error.fields = Fields(position=f"{self.file}:{self.offset}")
         if len(self.tables) == 1:
             [table] = self.tables
@@ -95,13 +97,13 @@ def stop(doubt: Doubt) -> NoReturn:
 
 def unfinished_transaction(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """`event` begins a transaction while the previous one, with changes of these tables, has not ended."""
-    text = f"a transaction before {_position(event)} has no end, as after a crash of the server: {START_OVER}"
+    text = f"a transaction before {_position(event)} has no end, as after a crash of the server"
     return _doubt(Reason.UNFINISHED_TRANSACTION, event, text, tables, whole_transaction=True)
 
 
 def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
     """`event` has rows while no transaction is open."""
-    text = f"rows of {full_name(*table)} outside a transaction at {_position(event)}: {START_OVER}"
+    text = f"rows of {full_name(*table)} outside a transaction at {_position(event)}"
     return _doubt(Reason.ROWS_OUTSIDE_TRANSACTION, event, text, [table])
 
 
@@ -118,10 +120,8 @@ def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
 
 
 def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
-    return (
-        f"{statement} after captured rows at {_position(event)}: the binlog does not show which of these rows take "
-        f"effect; {START_OVER}"
-    )
+    where = f"{statement} after captured rows at {_position(event)}"
+    return f"{where}: the binlog does not show which of these rows take effect"
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -139,47 +139,53 @@ def incomplete_row_image(event: BinlogEvent, table: TableName, columns: Sequence
             "this looks like a hidden column of a functional index, which early releases of MySQL 8.0 describe but do "
             "not log: upgrade the server, or drop the index"
         )
-    text = f"rows of {full_name(*table)} at {_position(event)} lack columns ({', '.join(columns)}): {advice}"
-    return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, f"{text}; {START_OVER}", [table])
+    text = f"rows of {full_name(*table)} at {_position(event)} lack columns ({', '.join(columns)})"
+    return _doubt(Reason.INCOMPLETE_ROW_IMAGE, event, text, [table], advice=advice)
 
 
 def unknown_table(event: BinlogEvent, table: TableName) -> Doubt:
     """The table map of these rows names no columns, and the table is not known."""
     text = (
         f"rows of {full_name(*table)} at {_position(event)}: the binlog does not name their columns, and the table is "
-        "not known: if information_schema does not show it to the account, grant SELECT on it and start the reader "
-        f"again; if it was altered since, {_NAME_COLUMNS}; {START_OVER}"
+        "not known"
     )
-    return _doubt(Reason.UNKNOWN_TABLE, event, text, [table])
+    advice = (
+        "if information_schema does not show it to the account, grant SELECT on it and start the reader again; if it "
+        f"was altered since, {_NAME_COLUMNS}"
+    )
+    return _doubt(Reason.UNKNOWN_TABLE, event, text, [table], advice=advice)
 
 
 def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doubt:
     """The table map of these rows names no columns, and does not fit the known table."""
     text = (
         f"rows of {full_name(*table)} do not fit what is known of the table ({mismatch}) at {_position(event)}, and "
-        f"the binlog does not name their columns: {_NAME_COLUMNS}; {START_OVER}"
+        "the binlog does not name their columns"
     )
-    return _doubt(Reason.COLUMN_MISMATCH, event, text, [table])
+    return _doubt(Reason.COLUMN_MISMATCH, event, text, [table], advice=_NAME_COLUMNS)
 
 
 # --- statements -------------------------------------------------------------------------------------------------------
+
+_LOG_ROWS = "set binlog_format=ROW for all sessions"
 
 
 def statement_format(event: BinlogEvent, schemas: Iterable[str]) -> Doubt:
     """A statement may have changed rows of any table of these schemas, without logging the rows."""
     schemas = sorted(schemas)
     text = _rows_not_logged(f"tables of {', '.join(schemas)}", event)
-    return _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas)
+    return _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas, advice=_LOG_ROWS)
 
 
 def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
     """A statement has filled the table that it creates, without logging the rows."""
-    return _doubt(Reason.CREATE_FROM_QUERY, event, _rows_not_logged(full_name(*table), event), [table])
+    text = _rows_not_logged(full_name(*table), event)
+    return _doubt(Reason.CREATE_FROM_QUERY, event, text, [table], advice=_LOG_ROWS)
 
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:
     """The text of a statement cannot be split into tokens."""
-    text = f"the statement at {_position(event)} cannot be read as SQL and may concern captured tables: {START_OVER}"
+    text = f"the statement at {_position(event)} cannot be read as SQL and may concern captured tables"
     return _doubt(Reason.UNREADABLE_STATEMENT, event, text)
 
 
@@ -190,10 +196,7 @@ def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
 
 
 def _rows_not_logged(what: str, event: BinlogEvent) -> str:
-    return (
-        f"a statement at {_position(event)} may have changed {what} without logging the rows: "
-        f"set binlog_format=ROW for all sessions; {START_OVER}"
-    )
+    return f"a statement at {_position(event)} may have changed {what} without logging the rows"
 
 
 def _position(event: BinlogEvent) -> str:
@@ -207,11 +210,13 @@ def _doubt(
     tables: Iterable[TableName] = (),
     schemas: Iterable[str] = (),
     *,
+    advice: str = "",
     whole_transaction: bool = False,
 ) -> Doubt:
     return Doubt(
         reason=reason,
         text=text,
+        advice=f"{advice}; {START_OVER}" if advice else START_OVER,
         file=event.file,
         offset=event.start,
         tables=frozenset(tables),

@@ -87,9 +87,8 @@ class Translation:
         is_offline = doubt.reason is Reason.UNDESCRIBED_TABLE
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
-            error = doubt.error
             names = "--schema FILE gives the table's definition, " if doubt.reason is Reason.UNKNOWN_TABLE else ""
-            raise type(error)(f"{error}; {names}--lenient leaves the doubtful changes out and continues")
+            raise type(doubt.error)(f"{doubt.text}; {names}--lenient leaves the doubtful changes out and continues")
         if self._complete is not None and doubt.whole_transaction:
             self._complete.drop()
         self._add(doubt.reason, doubt.file, doubt.offset)
