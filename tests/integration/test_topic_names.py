@@ -80,26 +80,35 @@ async def test_the_table_that_came_first_keeps_its_topic_also_after_a_restart(
     await publisher.stop()
     publisher, source = await run(settings)
     await insert(source, FIRST, 3)
-    deletion = replace(source.rows(Action.DELETE, [b"3", b"x"]), table=FIRST.fingerprint)
-    await source.commit(deletion)
+    key_change = replace(source.rows(Action.UPDATE, [b"3", b"x"], [b"4", b"x"]), table=FIRST.fingerprint)
+    await source.commit(key_change)
     await insert(source, SECOND, 4)
     await source.wait_until_published()
     _, letters, _ = await dead_letters("list", "--json")
     found = [(letter["table"], letter["action"], letter["bytes"] > 0) for letter in letters]
-    changed = [("order_items", action, True) for action in ("insert", "insert", "delete")]
-    assert found == [*changed, ("order_items", "delete", False)]  # the last one is a tombstone
+    assert found == [
+        ("order_items", "insert", True),
+        ("order_items", "insert", True),
+        ("order_items", "update", True),
+        ("order_items", "update", False),  # a tombstone
+        ("order_items", "update", True),
+    ]
+    new_key = {"__debezium.newkey": '{"id":4}'}
+    headers = [{}, {}, new_key, new_key, {"__debezium.oldkey": '{"id":3}'}]
+    assert [letter["record_headers"] for letter in letters] == headers
     assert (await dead_letters("replay"))[0] == 1  # not into the other table's topic
 
     await publisher.stop()
     configured(topic="{name}_{schema}.{table}", escape_names=True, **debezium)
     escaped = f"{settings.name}_c-5fcs.order-5fitems"
     await changes(escaped)
-    assert await dead_letters("replay") == (0, [], "databus: replayed: 4, left: 0\n")
+    assert await dead_letters("replay") == (0, [], "databus: replayed: 5, left: 0\n")
     async with consumer(settings.kafka) as reading:
         reading.assign([TopicPartition(escaped, 0)])
         await reading.seek_to_beginning()
-        values = [(await reading.getone()).value for _ in range(4)]
-    assert [value and json.loads(value)["op"] for value in values] == ["c", "c", "d", None]
+        records = [await reading.getone() for _ in range(5)]
+    assert [record.value and json.loads(record.value)["op"] for record in records] == ["c", "c", "d", None, "c"]
+    assert [{name: value.decode() for name, value in record.headers} for record in records] == headers
 
 
 async def test_a_format_that_frames_transactions_frames_only_what_is_published(

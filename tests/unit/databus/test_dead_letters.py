@@ -11,6 +11,7 @@ LETTER = DeadLetter(
     topic="p.shop.gr__e",
     partition=3,
     key=b"\x00\xff",
+    record_headers=(("key", b"\x00\xff"), ("größe", b""), ("key", b"2")),
     schema="shop",
     table="größe",
     action="insert",
@@ -30,6 +31,12 @@ def test_a_dead_letter_is_read_from_its_headers() -> None:
     headers = dict(LETTER.headers())
     assert headers.keys() >= {"error", "topic", "partition", "key", "schema", "table", "action", "gtid", "file"}
     assert (headers["bytes"], headers["row"], headers["key"]) == (b"2000000", b"5", b"\x00\xff")
+
+
+def test_the_headers_of_the_record_are_beside_those_of_the_letter() -> None:
+    headers = LETTER.headers()
+    assert headers[-3:] == [("record.key", b"\x00\xff"), ("record.größe", b""), ("record.key", b"2")]
+    assert [name for name, _ in headers].count("key") == 1
 
 
 def test_the_key_contains_what_distinguishes_the_dead_letters_of_one_event() -> None:

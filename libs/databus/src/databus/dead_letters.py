@@ -2,7 +2,8 @@
 
 The key of a dead letter identifies the change. The letter's value is the value of the original record, or empty if the
 row was not read, or if the value could not be encoded or is too large for this topic as well. Everything else is in
-headers: the original key as it is, the rest as text. A tombstone means that the dead letter was replayed or discarded.
+headers: the original key and the original headers as they are, the rest as text. A tombstone means that the dead letter
+was replayed or discarded.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,9 @@ from databus.events import full_name
 from databus.settings.rules import DEFAULT_OUTPUT
 
 Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic"]
+
+#: what the name of a header of the original record begins with in a dead letter
+_RECORD_HEADER = "record."
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +37,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     output: str = DEFAULT_OUTPUT
     #: key of the original record
     key: bytes | None = None
+    #: headers of the original record
+    record_headers: tuple[tuple[str, bytes], ...] = ()
     schema: str
     table: str
     action: str
@@ -78,17 +84,26 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     def headers(self) -> list[tuple[str, bytes]]:
         """Encode the dead letter's headers."""
         values = msgspec.to_builtins(self, builtin_types=[bytes])
-        return [
+        del values["record_headers"]
+        about = [
             (name, value if isinstance(value, bytes) else str(value).encode())
             for name, value in values.items()
             if value is not None
         ]
+        return about + [(_RECORD_HEADER + name, value) for name, value in self.record_headers]
 
 
 def read_headers(headers: Iterable[tuple[str, bytes | None]]) -> DeadLetter:
     """Decode a dead letter from its headers. Raises PoisonError."""
     try:
-        values = {name: value if name == "key" or value is None else value.decode() for name, value in headers}
+        values: dict[str, object] = {}
+        record_headers: list[tuple[str, bytes | None]] = []
+        for name, value in headers:
+            if name.startswith(_RECORD_HEADER):
+                record_headers.append((name.removeprefix(_RECORD_HEADER), value))
+            else:
+                values[name] = value if name == "key" or value is None else value.decode()
+        values["record_headers"] = record_headers
         return msgspec.convert(values, DeadLetter, strict=False, builtin_types=[bytes])
     except (UnicodeDecodeError, msgspec.ValidationError) as error:
         raise PoisonError(f"a record in the dead-letter topic cannot be read: {error}") from error

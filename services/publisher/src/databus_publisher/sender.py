@@ -170,6 +170,7 @@ def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLet
         format=undelivered.message.output.rule.format,
         output=undelivered.message.output.rule.output,
         key=undelivered.record.key if undelivered.record else None,
+        record_headers=tuple(undelivered.record.headers) if undelivered.record else (),
         schema=content.table.schema,
         table=content.table.name,
         action=content.action,

@@ -35,10 +35,14 @@ class Letter:
 
     @property
     def summary(self) -> dict[str, object]:
-        """The letter's line in `deadletter list --json`: headers, `id`, and as `value` whether the value was kept."""
+        """The letter's line in `deadletter list --json`: headers, `id`, and as `value` whether the value was kept.
+
+        The key and the headers of the record are text, in which bytes that are not UTF-8 are replaced.
+        """
         summary: dict[str, object] = msgspec.to_builtins(self.about, builtin_types=[bytes])
         key = self.about.key.decode(errors="replace") if self.about.key is not None else None
-        return summary | {"id": self.id.decode(), "key": key, "value": self.has_value}
+        headers = {name: value.decode(errors="replace") for name, value in self.about.record_headers}
+        return summary | {"id": self.id.decode(), "key": key, "record_headers": headers, "value": self.has_value}
 
 
 class Letters:

@@ -61,7 +61,8 @@ class Replay:
         if partition >= partitions:
             return f"topic {topic} has no partition {partition}: create it, or choose another topic with --to"
         batch = self._producer.create_batch()
-        batch.append(timestamp=None, key=about.key, value=None if about.is_tombstone else value)
+        content = None if about.is_tombstone else value
+        batch.append(timestamp=None, key=about.key, value=content, headers=[*about.record_headers])
         limit = await self._limit(topic)
         if batch.size() > limit:
             return f"the record needs {batch.size()} bytes, topic {topic} accepts {limit} bytes: {RAISE_LIMIT}"
