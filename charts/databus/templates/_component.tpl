@@ -159,7 +159,7 @@ metadata:
     {{- include "databus.labels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $.name }}
 spec:
-  {{- if $.folder }}
+  {{- if eq $.name "dump-api" }}
   # The only pod: while it is not ready, its dumps can still be read and deleted.
   publishNotReadyAddresses: true
   {{- end }}
