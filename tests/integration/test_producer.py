@@ -10,6 +10,9 @@ from databus import names
 from databus.errors import FatalError, Fenced
 from databus.progress import Progress
 from databus.settings import Kafka, Settings
+from databus_messages.formats.base import Record
+from databus_messages.routing.partitions import Partition
+from databus_publisher.batches import UNLIMITED
 from databus_publisher.producer import open_producer
 from databus_publisher.topics import open_topics
 from devstack import Server
@@ -51,6 +54,16 @@ async def test_a_cancelled_commit_raises_nothing_but_the_cancellation(settings: 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+async def test_a_new_topic_does_not_delay_the_batches_of_the_others(settings: Settings) -> None:
+    async with open_topics(settings) as topics, open_producer(settings) as producer:
+        await topics.ensure(new := f"{settings.name}.new")
+        for topic in names.schema_topic(settings.name), new:
+            producer.set_limit(topic, UNLIMITED)
+            await producer.send(Partition(topic, 0), Record(b"key", b"value"))
+        async with asyncio.timeout(20):
+            await producer.commit(Progress())
 
 
 async def test_a_progress_topic_without_compaction_is_refused(settings: Settings) -> None:
