@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from common.pipelines import Consume
 from databus.errors import InvalidSettings
-from databus.events import Action, Table, TableDefinition
+from databus.events import Action, DatabaseEvent, Table, TableDefinition
 from databus.kafka_client import consumer
 from databus.runtime import Health
 from databus.settings import Settings
@@ -109,6 +109,41 @@ async def test_the_table_that_came_first_keeps_its_topic_also_after_a_restart(
         records = [await reading.getone() for _ in range(5)]
     assert [record.value and json.loads(record.value)["op"] for record in records] == ["c", "c", "d", None, "c"]
     assert [{name: value.decode() for name, value in record.headers} for record in records] == headers
+
+
+async def test_ddl_on_a_database_whose_topic_kafka_refuses_waits_too(
+    configured: Callable[..., Settings], run: Run, dead_letters: Any
+) -> None:
+    settings = configured(format="canal-json")
+    publisher, source = await run(settings)
+    await insert(source, replace(ITEMS, schema="c", name="cs"), 1)  # its topic is, for Kafka, that of database c_cs
+    await insert(source, replace(ITEMS, schema="c.cs", name="t"), 1)
+    await insert(source, replace(ITEMS, schema="c_cs", name="t"), 1)  # has no topic
+    dropped = replace(ITEMS, schema="c_cs", name="t").fingerprint
+    for action, tables in (Action.CREATE, ()), (Action.DROP, (dropped,)):
+        statement = f"{action} DATABASE c_cs".encode()
+        await source.commit(DatabaseEvent("c_cs", action, statement, 4, 90, None, tables))
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    found = [(letter["table"], letter["action"], letter["reason"]) for letter in letters]
+    expected = ("t", "insert"), ("", "create"), ("t", "drop"), ("", "drop")
+    assert found == [(*each, "no_topic") for each in expected]
+    _, _, err = await dead_letters("replay")
+    assert f"for Kafka, {settings.name}.c_cs is the same as {settings.name}.c.cs, the topic of c.cs" in err
+
+    await publisher.stop()
+    settings = configured(format="canal-json", escape_names=True)
+    _, source = await run(settings)
+    await source.commit(DatabaseEvent("c_cs", Action.CREATE, b"CREATE DATABASE c_cs", 4, 90, None))
+    await insert(source, replace(ITEMS, schema="c_cs", name="t"), 2)
+    await source.wait_until_published()
+    assert await dead_letters("replay") == (0, [], "databus: replayed: 4, left: 0\n")
+    for topic, sql in (".t", ["", "", "drop"]), ("", ["CREATE", "create", "drop"]):
+        async with consumer(settings.kafka) as reading:
+            reading.assign([TopicPartition(f"{settings.name}.c-5fcs{topic}", 0)])
+            await reading.seek_to_beginning()
+            messages = [json.loads((await reading.getone()).value) for _ in sql]
+        assert [message["sql"].partition(" ")[0] for message in messages] == sql
 
 
 async def test_a_format_that_frames_transactions_frames_only_what_is_published(

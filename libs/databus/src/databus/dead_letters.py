@@ -40,6 +40,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     #: headers of the original record
     record_headers: tuple[tuple[str, bytes], ...] = ()
     schema: str
+    #: empty for DDL on a database, except for the DROP that goes to the topic of a dropped table, which is named here
     table: str
     action: str
     gtid: str

@@ -162,6 +162,8 @@ def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
 
 
 def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLetter:
+    # A DROP DATABASE that has tables is for their topic.
+    table = content.dropped[0] if isinstance(content, DdlStatement) and content.dropped else content.table
     return DeadLetter(
         reason=undelivered.reason,
         error=undelivered.error,
@@ -171,8 +173,8 @@ def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLet
         output=undelivered.message.output.rule.output,
         key=undelivered.record.key if undelivered.record else None,
         record_headers=tuple(undelivered.record.headers) if undelivered.record else (),
-        schema=content.table.schema,
-        table=content.table.name,
+        schema=table.schema,
+        table=table.name,
         action=content.action,
         gtid=content.begin.gtid,
         file=content.begin.file,

@@ -14,6 +14,7 @@ from databus.errors import RAISE_LIMIT, DatabusError, RecordTooLarge
 from databus.kafka_history import read_history
 from databus.kafka_topics import max_batch_bytes, partition_counts
 from databus.settings import Settings
+from databus.settings.rules import database_rules
 from databus.settings.topic_claims import TopicClaims, known_claims
 from databus_cli.deadletter.letters import Letter
 
@@ -29,6 +30,7 @@ class Replay:
         claims: TopicClaims,
         to: str | None,
     ) -> None:
+        self._settings = settings
         self._letters = names.dead_letter_topic(settings.name)
         self._transactional = settings.publisher.delivery == "exactly_once"
         self._producer = producer
@@ -74,12 +76,19 @@ class Replay:
         return ""
 
     def _destination(self, about: DeadLetter) -> tuple[str, str]:
-        """Return a record's topic, and why it cannot be used. A table that had no topic may have one by now."""
-        if about.reason == "no_topic" and not self._to:
+        """Return a record's topic, and why it cannot be used. What had no topic may have one by now."""
+        if about.reason != "no_topic" or self._to:
+            return self._to or about.topic, ""
+        if about.table:
             for found in self._claims.claim(about.schema, about.table):
                 if found.rule.output == about.output:
                     return found.topic, found.refusal
-        return self._to or about.topic, ""
+        else:
+            for rule in database_rules(self._settings.publisher.rules, about.schema):
+                if rule.output == about.output:
+                    topic = rule.database_topic_of(self._settings.name, about.schema)
+                    return topic, self._claims.claim_for_database(topic)
+        return about.topic, ""
 
     async def _write(self, letter: Letter, batch: Any, topic: str, partition: int) -> None:
         """Write the record and the letter's tombstone. Await both: aiokafka commits even if a delivery has failed."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, PrivateAttr, StrictInt, StrictStr, StringConstraints, model_validator
 
-from databus.names import table_topic
+from databus.names import database_topic, table_topic
 from databus.settings.topics import TopicTemplate
 from databus.settings.values import Section, TablePattern
 from databus.table_filter import TableFilter
@@ -129,6 +129,10 @@ class Rule(Section):
     def topic_of(self, pipeline: str, schema: str, table: str) -> str:
         """Return the topic of a table's changes."""
         return table_topic(self.topic, pipeline, schema, table, escape=self.escape_names)
+
+    def database_topic_of(self, pipeline: str, schema: str) -> str:
+        """Return the topic of DDL on a database."""
+        return database_topic(self.topic, pipeline, schema, escape=self.escape_names)
 
     def may_match_in(self, schema: str) -> bool:
         """Return whether the rule may apply to tables of a schema."""

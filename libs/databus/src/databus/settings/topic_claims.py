@@ -73,7 +73,7 @@ class TopicClaims:
     def claim_for_database(self, topic: str) -> str:
         """Claim a topic of DDL on a database. Return why it cannot be used, and what to do; "" if it can."""
         self._of_databases.add(topic)
-        fault = self._fault_of_name(topic)
+        fault = self._fault_of_name(topic) or self._collision(topic, self._owners.get(self._compared(topic)))
         return f"DDL on a database has no topic: {fault}: {_ADVICE}" if fault else ""
 
     def refuse(self, topic: str, reason: str) -> None:
@@ -101,13 +101,21 @@ class TopicClaims:
             return f"topics like {topic} are for the progress, schemas and dead letters of pipelines"
         return ""
 
+    def _compared(self, topic: str) -> str:
+        return names.folded(topic) if self._folded else topic
+
+    def _collision(self, topic: str, owner: Destination | None) -> str:
+        if owner is None or owner.topic == topic:
+            return ""
+        return f"for Kafka, {topic} is the same as {owner.topic}, the topic of {owner.table}"
+
     def _fault(self, mine: Destination) -> str:
         topic = mine.topic
         if fault := self._fault_of_name(topic):
             return fault
-        owner = self._owners.setdefault(names.folded(topic) if self._folded else topic, mine)
-        if owner.topic != topic:
-            return f"for Kafka, {topic} is the same as {owner.topic}, the topic of {owner.table}"
+        owner = self._owners.setdefault(self._compared(topic), mine)
+        if fault := self._collision(topic, owner):
+            return fault
         if not _may_share(mine, owner):
             by = f" by {owner.rule}, for output {owner.rule.output}" if owner.rule.output != mine.rule.output else ""
             return f"{topic} is the topic of {owner.table}{by}"

@@ -7,7 +7,6 @@ the dropped tables, and all statements go to a topic of the database (`names.dat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from databus import names
 from databus.events import Table
 from databus.settings.rules import Rule, database_rules
 from databus.settings.topic_claims import TopicClaims
@@ -68,4 +67,4 @@ class DatabaseRouter:
         for rule in database_rules(self._rules, schema):
             if output := self._outputs.get(rule.number):
                 own = output.format.database_topic
-                yield output, own or names.database_topic(rule.topic, self._pipeline, schema, escape=rule.escape_names)
+                yield output, own or rule.database_topic_of(self._pipeline, schema)
