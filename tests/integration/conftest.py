@@ -74,14 +74,14 @@ async def run(redis_server: Server) -> AsyncIterator[Run]:
     started: list[Publisher] = []
     async with Redis.from_url(redis_server.url) as redis:
 
-        async def start(settings: Settings) -> tuple[Publisher, Source]:
+        async def begin(settings: Settings, *, start: bool = True) -> tuple[Publisher, Source]:
             publisher = Publisher(settings)
             started.append(publisher)
             source = Source(ReaderEnd(redis, settings.name))
-            await source.claim()
+            await source.claim(start=start)
             return publisher, source
 
-        yield start
+        yield begin
         for publisher in started:
             await publisher.stop()
 

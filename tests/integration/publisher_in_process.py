@@ -44,13 +44,14 @@ class Source:
         self._transaction = 0
         self._offset = 4
 
-    async def claim(self) -> None:
-        """Claim the next generation (see `databus.pipe`), and append `Start` and the definition of ITEMS."""
+    async def claim(self, *, start: bool = True) -> None:
+        """Claim the next generation (see `databus.pipe`); with `start`, append `Start` and the definition of ITEMS."""
         progress = await eventually(self._pipe.claim, seconds=30)
         assert progress
         position = progress.position or Position("", "log.1", self._offset)
         self._transaction = progress.transaction
-        await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
+        if start:
+            await self.append(Start(position, "server", "mysql", 1, in_order=True), TableDefinition(ITEMS))
 
     async def commit(self, *events: Event) -> None:
         """Append a complete transaction."""

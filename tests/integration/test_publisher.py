@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from msgspec.structs import replace
 
 from common.pipelines import Changes, Consume
 from databus.errors import FatalError, InvalidSettings, PoisonError
@@ -23,6 +24,7 @@ from databus.events import (
     QueryEvent,
     TableDefinition,
 )
+from databus.kafka_history import read_history
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
 from databus_messages.formats.base import Change, Record
@@ -361,3 +363,20 @@ async def test_a_reader_that_stalls_in_a_transaction_loses_its_generation_before
     await source.claim()  # the publisher has opened another generation
     await source.commit(source.insert((3, 1)))
     assert [message["Rows"][0][0] for message in await changes.until(1)] == [b"3"]
+
+
+async def test_a_first_start_that_failed_before_its_first_commit_can_be_repeated(
+    configured: Callable[..., Settings], run: Run
+) -> None:
+    """With `at_least_once`, definitions that fill a batch are in the schema history before there is a progress."""
+    settings = configured(delivery="at_least_once")
+    wide = replace(ITEMS, columns=tuple(replace(ITEMS.columns[0], name=f"c{n}") for n in range(5000)))
+    publisher, source = await run(settings, start=False)
+    for number in range(3):
+        await source.append(TableDefinition(replace(wide, name=f"t{number}")))
+    await source.wait_until_published()
+    await publisher.stop()
+    assert (await read_history(settings)).tables
+    publisher, source = await run(settings)
+    await source.commit(source.insert((1, 9)))
+    await source.wait_until_published()
