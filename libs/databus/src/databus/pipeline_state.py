@@ -79,7 +79,7 @@ async def reset(settings: Settings, redis: Redis) -> None:
     """Make the pipeline begin again at `reader.start`: in one Kafka transaction, if `delivery` is `exactly_once`.
 
     Only its progress, its schema history and its keys in Redis are reset; records and dead letters stay. Transaction
-    ordinals continue. Raises FatalError if a reader or publisher is active.
+    ordinals continue if the old progress can be read. Raises FatalError if a reader or publisher is active.
     """
     async with _services_stopped(settings, redis):
         async with kafka_client.admin(settings.kafka) as admin:

@@ -17,7 +17,7 @@ from databus.progress import Progress, encode_progress
 from databus.settings import Settings
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
-from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, Limit, confirmed_in_time
+from databus_publisher.batches import CONFIRM_SECONDS, UNLIMITED, Batches, confirmed_in_time
 
 log = get_logger(__name__)
 
@@ -51,15 +51,6 @@ class Producer(Batches, ABC):
     @abstractmethod
     async def require_not_replaced(self, progress: Progress) -> None:
         """Raise if Kafka reports that another publisher has replaced this one. Called before a generation is opened."""
-
-    def set_limit(self, topic: str, limit: Limit) -> None:
-        """Set a topic's limit, and keep its metadata. It has to be set before the first record.
-
-        As soon as aiokafka looks up a topic that is new, it forgets all others that it was not asked to keep. Batches
-        that are queued for those would wait forever.
-        """
-        super().set_limit(topic, limit)
-        self._kafka.client.add_topic(topic)
 
     async def partitions(self, topic: str) -> int:
         """Return the number of a topic's partitions."""
