@@ -132,9 +132,9 @@ def _nanoseconds(column: str, text: bytes) -> int | None:
 
 def _connect_time(column: str, text: bytes) -> int:
     microseconds = time_us(text)
-    if not 0 <= microseconds < _DAY_US:
+    if not 0 <= microseconds <= _DAY_US:  # Connect's Time includes the end of the day
         raise PoisonError(
-            f"column {column}: time=connect cannot express a negative TIME or one of 24 hours and more; "
+            f"column {column}: time=connect cannot express a negative TIME or one of more than 24 hours; "
             "use another time mode"
         )
     return microseconds // 1000
