@@ -264,7 +264,9 @@ def test_isostring_keeps_negative_times_and_times_of_a_day_or_more() -> None:
     assert times == ["-838:59:59Z", "24:00:00Z", "-00:00:00.1Z"]
 
 
-@pytest.mark.parametrize(("text", "milliseconds"), [(b"00:00:00", 0), (b"23:59:59", 86_399_000), (b"24:00:00", 86_400_000)])
+@pytest.mark.parametrize(
+    ("text", "milliseconds"), [(b"00:00:00", 0), (b"23:59:59", 86_399_000), (b"24:00:00", 86_400_000)]
+)
 def test_connect_keeps_times_up_to_the_end_of_the_day(text: bytes, milliseconds: int) -> None:
     assert encoded(one_column("time"), [text], time="connect")[1] == milliseconds
 
