@@ -1,5 +1,6 @@
 """Binlog events become transactions with captured changes, and positions to resume from."""
 
+import msgspec
 import pytest
 
 from databus.events import (
@@ -58,6 +59,14 @@ async def test_a_transaction_of_mariadb_needs_no_begin_and_may_end_with_commit(m
     assert begin == Begin(1, "5-1-9", "binlog.7", 1, 0, LOGGED_US, 4, 14)
     assert (row.row, row.query) == (0, None)
     assert commit == Commit("5-1-9", "binlog.7", 34, None, start=24)
+
+
+async def test_a_transaction_of_mariadb_has_the_time_of_its_commit_which_only_the_gtid_event_has(make, log):
+    table = log.table()
+    committed = msgspec.structs.replace(log.gtid("5-1-9"), time=1_700_000_003)
+    translation = make(flavor="mariadb")
+    begin, *_ = await translation.of(committed, log.rows(table), log.xid(), table_maps=[table])
+    assert begin.time_us == translation.translator.time_us == LOGGED_US + 3_000_000
 
 
 async def test_without_gtids_a_transaction_starts_at_its_begin(make, log):

@@ -313,9 +313,13 @@ class Translator:
         self._reset()
 
     def _set_time(self, event: BinlogEvent) -> None:
-        """Take over the open group's commit time; servers that do not log it log when a statement began."""
-        committed = self._gtid.commit_time_us if self._gtid else 0
-        self.time_us = committed or event.time * 1_000_000
+        """Take over the open group's commit time.
+
+        Servers that do not log it in microseconds write the GTID event when they commit; other events have the time
+        when their statement began.
+        """
+        commit_time_us = self._gtid.commit_time_us if self._gtid else 0
+        self.time_us = commit_time_us or (self._gtid or event).time * 1_000_000
 
     def _unfinished(self, event: BinlogEvent) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""
