@@ -267,7 +267,7 @@ def test_concurrent_installations_build_once(empty_cache: Path) -> None:
 async def test_the_demo_does_not_replace_a_database_of_a_server_that_the_environment_names(
     devstack: Stack, mariadb: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await query(mariadb, "CREATE DATABASE shop", "CREATE TABLE shop.mine (a INT)")
+    await query(mariadb, "CREATE OR REPLACE DATABASE shop", "CREATE TABLE shop.mine (a INT)")
     monkeypatch.setenv("DEVSTACK_MARIADB_URL", mariadb.url)
     with pytest.raises(DevstackError, match="DEVSTACK_MARIADB_URL: this server has a database shop, which the demo"):
         await Demo(devstack, tmp_path, Console()).prepare()
@@ -276,7 +276,7 @@ async def test_the_demo_does_not_replace_a_database_of_a_server_that_the_environ
 
 
 async def test_the_comparison_counts_a_row_that_the_mirror_has_twice(mariadb: Server, tmp_path: Path) -> None:
-    await query(mariadb, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    await query(mariadb, "CREATE OR REPLACE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
     await query(mariadb, "INSERT INTO shop.t VALUES (7)")
     twice = Table.from_pydict({"id": Array([7, 7], type=DataType.int64())})
     write_deltalake(tmp_path / "mirror/shop/t", twice)
