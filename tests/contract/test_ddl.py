@@ -130,6 +130,7 @@ STATEMENTS = [
     "ALTER TABLE collated CONVERT TO CHARACTER SET latin1 COLLATE latin1_bin, ADD z CHAR(1)",
     "ALTER TABLE collated DEFAULT CHARACTER SET utf8mb4",
     "ALTER TABLE collated ADD z2 CHAR(1) AFTER a",
+    "ALTER TABLE collated ADD z3 CHAR(4) COLLATE latin2_bin, CONVERT TO CHARACTER SET utf8mb4",
     # partitions
     "ALTER TABLE parts ADD c INT, ADD d INT PARTITION BY HASH (a) PARTITIONS 3",
     "ALTER TABLE parts ADD PARTITION PARTITIONS 2",
@@ -165,6 +166,9 @@ ONLY: dict[Kind, list[str]] = {
         "ALTER TABLE m2 ADD CONSTRAINT u UNIQUE (c)",
         "ALTER TABLE m2 DROP CONSTRAINT u",
         "ALTER ONLINE TABLE hinted NOWAIT ADD d INT",
+        "CREATE TABLE converted (a CHAR(3), b CHAR(4)) CHARSET latin2",
+        "ALTER TABLE converted ADD c CHAR(3), CONVERT TO CHARACTER SET utf8mb3, DEFAULT CHARSET = latin1",
+        "ALTER TABLE converted DEFAULT CHARSET = latin2, ADD d CHAR(3), CONVERT TO CHARACTER SET utf8mb4",
     ],
     "mysql": [
         "CREATE TABLE serial_null (id SERIAL NULL, a INT NOT SECONDARY, b INT NOT SECONDARY NOT NULL)",

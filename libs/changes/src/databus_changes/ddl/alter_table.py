@@ -33,9 +33,11 @@ def alter_table(tokens: TokenReader, draft: TableDraft, schema: str, schema_char
     """
     actions = _Actions(tokens, draft, schema)
     actions.read()
-    if actions.charset.is_default and not schema_charset:
+    if (actions.charset.is_default or actions.conversion.is_default) and not schema_charset:
         raise CannotApply("the character set of the schema is not known")
-    draft.charset = actions.charset.charset(schema_charset) or draft.charset
+    if converted := actions.conversion.charset(schema_charset):
+        draft.convert_columns(converted)
+    draft.charset = actions.charset.charset(schema_charset) or converted or draft.charset
     return actions.new_name
 
 
@@ -45,6 +47,8 @@ class _Actions:
         self._draft = draft
         self._schema = schema
         self.charset = CharsetClause()
+        #: that of CONVERT TO, which MariaDB accepts beside another default for the table
+        self.conversion = CharsetClause()
         self.new_name: TableName | None = None
 
     def read(self) -> None:
@@ -73,10 +77,9 @@ class _Actions:
         elif tokens.take("ALTER"):
             self._alter()
         elif tokens.take("CONVERT", "TO"):
-            self._draft.convert_columns()
-            if not self.charset.take(tokens):
+            if not self.conversion.take(tokens):
                 raise tokens.unexpected()
-            self.charset.take(tokens)  # COLLATE
+            self.conversion.take(tokens)  # COLLATE
         elif tokens.next in _NO_COLUMNS:
             tokens.skip_rest()
         else:

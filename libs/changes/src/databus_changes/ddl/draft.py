@@ -30,7 +30,8 @@ class TableDraft:
             names = tuple(table.columns[index].name for index in table.primary_key)
             self._indexes[_PRIMARY.lower()] = Index(_PRIMARY, names, unique=True)
         self._key_assumed = table is not None and table.key_assumed
-        self._converts = False
+        #: character set to which all text columns are converted; "" if they are not
+        self._converted = ""
         self._dropped: list[str] = []
         self._renamed: dict[str, str] = {}
         #: (old name, definition) of each redefined column, ("", definition) of each added one, in the statement's order
@@ -72,9 +73,9 @@ class TableDraft:
         """Show or hide a column."""
         self._visible[column.lower()] = visible
 
-    def convert_columns(self) -> None:
-        """Convert all text columns to the table's new character set."""
-        self._converts = True
+    def convert_columns(self, charset: str) -> None:
+        """Convert all text columns to a character set, also those that the statement adds with another one."""
+        self._converted = charset
 
     def add_key(
         self,
@@ -104,7 +105,7 @@ class TableDraft:
 
         Raises CannotApply if the statement does not fit the known table, or a character set is unknown or unsupported.
         """
-        if self._converts:
+        if self._converted:
             self._convert_columns()
         self._change_indexes()
         self._change_columns()
@@ -114,9 +115,9 @@ class TableDraft:
         return self._build(schema, name)
 
     def _convert_columns(self) -> None:
-        if self.charset == "binary":
+        if self._converted == "binary":
             raise CannotApply("it converts columns to the character set binary")
-        self._columns = [convert_column(column, self.charset) for column in self._columns]
+        self._columns = [convert_column(column, self._converted) for column in self._columns]
 
     def _change_indexes(self) -> None:
         """Drop and rename indexes. MySQL leaves an index in its position that is dropped and added again unchanged."""
@@ -179,7 +180,9 @@ class TableDraft:
         raise CannotApply("its AFTER names a column that is not known")
 
     def _defined_column(self, definition: ColumnDefinition) -> Column:
-        return definition.column(self.charset, self._dialect)
+        column = definition.column(self._converted or self.charset, self._dialect)
+        converts = self._converted and column.charset
+        return msgspec.structs.replace(column, charset=self._converted) if converts else column
 
     def _add_index(self, index: Index) -> None:
         if index.name == _PRIMARY and self._primary_columns():
