@@ -289,10 +289,10 @@ async def test_the_comparison_counts_a_row_that_the_mirror_has_twice(mariadb: Se
 APT_GET = """#!/bin/sh
 case "$*" in
   *indextargets*)
-    echo "http://mirror/mint noble Linuxmint"
-    echo "http://mirror/ubuntu noble Ubuntu"
-    echo "http://download.docker.com/linux noble Docker" ;;
-  *update*) echo "E: The repository 'http://mirror unstable Release' does not have a Release file."; exit 100 ;;
+    echo "file:/mint noble Linuxmint"
+    echo "file:/ubuntu noble Ubuntu"
+    echo "file:/docker noble Docker" ;;
+  *update*) echo "E: The repository 'file:/ubuntu unstable Release' does not have a Release file."; exit 100 ;;
 esac
 """
 
@@ -308,4 +308,4 @@ def test_packages_come_only_from_the_distribution_and_a_missing_suite_is_explain
     with pytest.raises(DevstackError, match=r"does not have a Release file.*set DEVSTACK_MYSQL_URL to use an existing"):
         debs.unpack("mysql", "mysql-server-core", tmp_path / "mysql", print, suite=debs.UNSTABLE)
     sources = (tmp_path / "mysql/apt/sources/devstack.sources").read_text()
-    assert re.findall("URIs: (.*)", sources) == ["http://mirror/mint", "http://mirror/ubuntu"]
+    assert re.findall("URIs: (.*)", sources) == ["file:/mint", "file:/ubuntu"]

@@ -5,7 +5,8 @@ it differs from the last one sent for the same table; events refer to it by its 
 
 A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition)*
 Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent | DatabaseEvent)*
-Commit)* End?`. Definitions before `Start` are sent only when a pipeline begins.
+Commit)* End?`. Definitions before `Start` are those that the schema history lacks: of all
+tables when a pipeline begins, else of tables that were not known.
 
 GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
 executed since the last `Start`, `Commit` or `Heartbeat`.
