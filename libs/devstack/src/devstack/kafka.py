@@ -109,7 +109,7 @@ def configure(folder: Path, listeners: str, controller: int, data: Path) -> Path
 def format_log(libraries: Path, properties: Path, *options: str) -> None:
     """Format the log directory of a configuration; `options` are those of kafka-storage."""
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    tool = [*jvm(libraries), "kafka.tools.StorageTool", "format", "--cluster-id", cluster, *options]
+    tool = [*jvm(libraries), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", *options]
     run("formatting Kafka's log directory", [*tool, "--config", str(properties)])
 
 
