@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model faults golden docs bench bench-decode bench-formats bench-pipeline images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model faults golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -57,10 +57,10 @@ fuzz: setup ## Cut binlog streams at every byte, and decode damaged binlogs for 
 	$(BIN)/pytest tests/unit/binlog -k any_cut --every-cut
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/decoder.py $(ARGS)
 
-model: setup ## Search a model of the hand-over for lost or invented rows (ARGS="--stories 5000 --without end")
+model: setup ## Search models of the hand-over and of backfills for lost or invented rows (ARGS="--backfill --stories 5000")
 	PYTHONPATH=tests $(BIN)/python -m model $(ARGS)
 
-faults: setup ## Inject 100 random faults into a pipeline, and check every change in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
+faults: setup ## Inject 100 random faults into a pipeline that loads tables, and check every row in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
@@ -69,16 +69,22 @@ golden: setup ## Write new binlogs, and from them the golden files and the guide
 docs: setup ## Write the tables of settings and of log events in docs/reference from the code
 	PYTHONPATH=tests $(BIN)/python -m reference
 
-bench: bench-decode bench-formats bench-pipeline ## Run all benches (bench-results/)
+bench: bench-decode bench-select bench-formats bench-pipeline bench-backfill ## Run all benches (bench-results/)
 
 bench-decode: setup ## Measure the decoder (ARGS="--scale 0.1" for a quick look)
 	$(BIN)/python tests/bench/decode.py --memory $(ARGS)
+
+bench-select: setup ## Measure a SELECT of whole tables (ARGS="--scale 0.1" for a quick look)
+	$(BIN)/python tests/bench/selects.py $(ARGS)
 
 bench-formats: setup ## Measure the formats' encoders (ARGS="--runs 1" for a quick look)
 	$(BIN)/python tests/bench/formats.py $(ARGS)
 
 bench-pipeline: setup ## Measure from the binlog to Kafka (ARGS="--scale 0.1 --runs 1" for a quick look, FORMAT=debezium-json)
 	$(BIN)/python tests/bench/pipeline.py $(if $(FORMAT),--format $(FORMAT)) $(ARGS)
+
+bench-backfill: setup ## Measure a backfill beside a stream (ARGS="--rows 300000 --runs 1" for a quick look)
+	$(BIN)/python tests/bench/backfill.py $(ARGS)
 
 lock: $(VENV)/uv ## Update all dependencies and write the lock files in requirements/
 	$(UV) lock --upgrade

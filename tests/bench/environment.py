@@ -44,12 +44,15 @@ def environment() -> Iterator[Environment]:
 
 @contextmanager
 def pipeline_of(
-    server: Server, env: Environment, start: str, publisher: Mapping[str, Any] | None = None
+    server: Server, env: Environment, start: str, publisher: Mapping[str, Any] | None = None, **overrides: Any
 ) -> Iterator[Pipeline]:
     """Configure a new pipeline, which has no progress yet; its services are killed at the end of the block."""
     name = f"bench-{secrets.token_hex(4)}"
     servers = {"source": server, "redis": env.redis, "kafka": env.kafka}
-    options = {"include": ("bench.*",), "overrides": {"reader": {"start": start}, "publisher": publisher or {}}}
+    options = {
+        "include": ("bench.*",),
+        "overrides": {"reader": {"start": start}, "publisher": publisher or {}} | overrides,
+    }
     pipeline = Pipeline(_HOME / "pipelines" / name, name=name, **servers, **options)
     try:
         yield pipeline

@@ -72,6 +72,11 @@ def database() -> Iterator[tuple[Server, int]]:
 
 async def measure(pace: Pace, kafka: Server, topic: str) -> list[float]:
     """Write rows and consume them; return each row's latency in seconds."""
+    return [readable - committed for committed, readable in await measure_times(pace, kafka, topic)]
+
+
+async def measure_times(pace: Pace, kafka: Server, topic: str) -> list[tuple[float, float]]:
+    """Write rows and consume them; return when each was committed and when it was readable, on the monotonic clock."""
     async with consuming(kafka, topic) as consumer:
         await consumer.seek_to_end()
         command = (sys.executable, str(Path(__file__).with_name("writer.py")))
@@ -84,7 +89,7 @@ async def measure(pace: Pace, kafka: Server, topic: str) -> list[float]:
     committed = json.loads(written)
     if committed[-1] - committed[0] > pace.seconds + LATE:
         raise SystemExit(f"bench: the writer took {committed[-1] - committed[0]:.1f} s instead of {pace.seconds} s")
-    return [readable[pace.first + number] - moment for number, moment in enumerate(committed)]
+    return [(moment, readable[pace.first + number]) for number, moment in enumerate(committed)]
 
 
 async def arrivals(consumer: AIOKafkaConsumer, pace: Pace) -> dict[int, float]:

@@ -51,7 +51,7 @@ def served(name: str, workload: Workload, kind: Kind, scale: float) -> Iterator[
         if not description.exists():
             description.write_text(json.dumps(asdict(_write(server, name, workload, scale))))
         pid = next(status.pid for status in stack.status() if status.kind == kind)
-        _pin(pid)
+        pin(pid)
         yield server, Log(**json.loads(description.read_text())), pid
     finally:
         stack.stop(kind)
@@ -90,7 +90,7 @@ def _end(cursor: Any) -> tuple[str, int]:
     return str(file), int(size)
 
 
-def _pin(pid: int | None) -> None:
+def pin(pid: int | None) -> None:
     """Pin all threads of the server to SERVER_CPU; threads that they start inherit it."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), {SERVER_CPU})

@@ -11,7 +11,7 @@ import yaml
 from databus_binlog import Flavor
 
 FOLDER = Path(__file__).parent
-_HEADER = re.compile(r"-- (route|partitions|servers|global|omit|show): (.+)")
+_HEADER = re.compile(r"-- (route|publisher|partitions|servers|global|omit|show): (.+)")
 _EXPECTED = re.compile(r"-- (?:(mariadb|mysql): )?((?:\S+ )?(?:->|!!) .+)")
 _CONTINUED = re.compile(r"--  +(.+)")
 _WIDTH = 120
@@ -32,6 +32,8 @@ class Case:
     steps: list[Step]
     #: rules as in `publisher.routes`
     routes: list[dict[str, Any]] = field(default_factory=list)
+    #: other settings of the publisher
+    publisher: dict[str, Any] = field(default_factory=dict)
     #: number of partitions of each topic
     partitions: int = 1
     #: kinds of servers that the case is for
@@ -79,6 +81,8 @@ def _set(case: Case, name: str, text: str) -> None:
             # By default, each format has an output and a topic of its own, both with the format's name.
             names = {"output": route["format"], "topic": route["format"]} if "format" in route else {}
             case.routes.append({"match": ["*.*"]} | names | route)
+        case "publisher":
+            case.publisher = yaml.safe_load(text)
         case "partitions":
             case.partitions = int(text)
         case "servers":

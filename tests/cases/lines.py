@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from cases.case import Case
+from databus.errors import PoisonError
 from databus_messages.message import Message
 from databus_messages.routing.partitions import Partition
 
@@ -22,9 +23,17 @@ _OMITTED = {
 
 
 def lines_of(message: Message, case: Case) -> Iterator[str]:
-    """Encode a message; yield a line for each record in each partition, or one for a record in a format's own topic."""
+    """Encode a message; yield a line for each record in each partition, or one for a record in a format's own topic.
+
+    A message that would become a dead letter has a line with the error.
+    """
     omitted = (_OMITTED[message.output.rule.format] | case.omitted) - case.shown
-    for record in message.encode():
+    try:
+        records = message.encode()
+    except PoisonError as error:
+        yield from (f"{_address(partition, case)}!! {error}" for partition in message.partitions)
+        return
+    for record in records:
         content = _shown(record.value, omitted)
         if "key" in case.shown:
             content = f"{_shown(record.key, omitted)} {content}"
@@ -63,8 +72,8 @@ def _without(content: bytes | msgspec.Raw, omitted: set[str]) -> bytes:
 
 def _texts(rows: msgspec.Raw) -> bytes:
     """Replace each base64 value of a list of rows by its text."""
-    decoded = msgspec.json.decode(rows, type=list[list[bytes | None]])
-    return _json([[cell if cell is None else _text(cell) for cell in row] for row in decoded])
+    decoded = msgspec.json.decode(rows, type=list[list[bytes | bool | None]])
+    return _json([[_text(cell) if isinstance(cell, bytes) else cell for cell in row] for row in decoded])
 
 
 def _text(cell: bytes) -> str:

@@ -97,14 +97,16 @@ class _Translation:
         self.tracker = tracker
         self._case = case
         self._flavor = session.server.flavor
-        self._publisher = Publisher.model_validate({"routes": case.routes, "salt": SALT})
+        self._publisher = Publisher.model_validate({"routes": case.routes, "salt": SALT, **case.publisher})
         self._restart()
 
     def _restart(self) -> None:
         rules = self._publisher.rules
         source = MessageSource("cases", self._flavor, "", 0)
         partition_counts = defaultdict[str, int](lambda: self._case.partitions)
-        self._translator = Translator(_CAPTURED, self._flavor, self.tracker, Progress())
+        self._translator = Translator(
+            _CAPTURED, self._flavor, self.tracker, Progress(), partial=self._publisher.publish_partial
+        )
         self._encoder = EventEncoder(rules, plan_outputs(rules), source, partition_counts, SALT.encode())
 
     async def until(self, end: Position, stream: Stream) -> list[str]:

@@ -1,4 +1,4 @@
--- An XA transaction is published if it commits in one phase. XA PREPARE stops the reader: the outcome comes later.
+-- The rows of an XA transaction are published when it is committed, and never if it is rolled back.
 -- route: {format: databus}
 
 CREATE TABLE t (id INT PRIMARY KEY);
@@ -17,10 +17,22 @@ XA START 'b';
 
 INSERT INTO t VALUES (2);
 
+UPDATE t SET id = 3 WHERE id = 2;
+
 XA END 'b';
 
 XA PREPARE 'b';
--- !! XA PREPARE after captured rows at FILE:OFFSET: the binlog does not show which of these rows take effect; START
---    OVER
 
 XA COMMIT 'b';
+-- -> {"Action": "insert", "Rows": [["2"]]}
+-- -> {"Action": "update", "Rows": [["2"], ["3"]]}
+
+XA START 'c';
+
+INSERT INTO t VALUES (4);
+
+XA END 'c';
+
+XA PREPARE 'c';
+
+XA ROLLBACK 'c';

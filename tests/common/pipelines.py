@@ -31,6 +31,14 @@ class Changes:
             raise AssertionError(f"{len(found)} of {count} messages came: {found}") from error
         return found
 
+    async def rest(self) -> tuple[list[dict[str, Any]], bool]:
+        """Read what has come. Return it, each as `decoded` does, and whether there is more."""
+        batches = await self._consumer.getmany(timeout_ms=100)
+        found = [decoded(record) for records in batches.values() for record in records]
+        ends = await self._consumer.end_offsets(list(self._consumer.assignment()))
+        behind = [partition for partition, end in ends.items() if await self._consumer.position(partition) < end]
+        return found, bool(behind)
+
 
 def decoded(record: Any) -> dict[str, Any]:
     """Return the value, with the key and the partition as `Key` and `Partition`, and without base64."""
@@ -38,7 +46,7 @@ def decoded(record: Any) -> dict[str, Any]:
     message["Key"] = json.loads(record.key)
     message["Partition"] = record.partition
     if "Rows" in message:
-        message["Rows"] = [[None if c is None else b64decode(c) for c in row] for row in message["Rows"]]
+        message["Rows"] = [[b64decode(c) if isinstance(c, str) else c for c in row] for row in message["Rows"]]
     elif "Query" in message:
         message["Query"] = b64decode(message["Query"]).decode()
     return message
@@ -56,3 +64,20 @@ async def run_until_idle(pipeline: Pipeline) -> None:
         await asyncio.to_thread(pipeline.wait_ended, service, 120)
         *_, last = pipeline.log(service).read_text().splitlines()
         assert f" {service} stopped: " in last
+
+
+def upserted(found: list[dict[str, Any]]) -> dict[bytes, bytes]:
+    """Apply the messages as a consumer does that keeps the rows by their key."""
+    rows: dict[bytes, bytes] = {}
+    for each in found:
+        match each["Action"]:
+            case "truncate":
+                rows.clear()
+            case "delete":
+                for row in each["Rows"]:
+                    del rows[row[0]]
+            case "insert":
+                rows |= {row[0]: row[1] for row in each["Rows"]}
+            case "update":
+                rows |= {row[0]: row[1] for row in each["Rows"][1::2]}
+    return rows

@@ -9,19 +9,14 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
+from databus import names
 from devstack import Server
 from devstack.replication import run
-from faults.ledger import Book, Change, Row, checksum
+from faults.copies import Copy, Violation
+from faults.ledger import Book, Change, Row
 from faults.writer import Writer
 
 _decode = msgspec.json.Decoder().decode
-
-
-class Violation(AssertionError):
-    """A change is lost, repeated, out of order or wrong, its transaction was split, or a key's position does not grow.
-
-    `Checker.compare` also raises it if a table that results from the messages differs from the database's.
-    """
 
 
 class Stuck(AssertionError):
@@ -34,17 +29,20 @@ class Checker:
     def __init__(self, writers: Sequence[Writer]) -> None:
         self._writers = {writer.ledger.number: writer for writer in writers}
         self._books = {book.name: book for writer in writers for book in writer.ledger.books}
-        #: each table as the messages describe it: its rows by their key
-        self._tables: dict[str, dict[str, Row]] = {name: {} for name in self._books}
+        #: each table as the messages describe it
+        self._copies = {name: Copy(book) for name, book in self._books.items()}
         #: the binlog position in the last message's key, by partition and base name of the binlog
         self._places: dict[tuple[TopicPartition, str], tuple[int, int]] = {}
+        #: the sequence of the last rows, by partition
+        self._sequences: dict[TopicPartition, bytes] = {}
         #: offset and transaction of each partition's last message
         self._last: dict[TopicPartition, tuple[int, tuple[int, int]]] = {}
         #: with a single partition: the current transaction, and the number of its changes that are still to come
-        self._coming: tuple[tuple[int, int], int] = (0, 0), 0
+        #: (None: nobody knows, because changes of parked tables are left out)
+        self._coming: tuple[tuple[int, int], int | None] = (0, 0), 0
         self._step = asyncio.Condition()
         self.partitions: Sequence[TopicPartition] = ()
-        self.messages = self.rows = self.transactions = 0
+        self.messages = self.rows = self.transactions = self.loaded_rows = self.truncates = 0
 
     async def follow(self, kafka: Server, partitions: Sequence[TopicPartition]) -> None:
         """Check all messages until cancelled. Raises Violation."""
@@ -92,41 +90,63 @@ class Checker:
 
     async def compare(self, server: Server, schema: str) -> None:
         """Compare the tables that result from the messages with those of the database. Raises Violation."""
-        for name, published in self._tables.items():
+        for name, copy in self._copies.items():
             columns = [row[0] for row in await run(server, f"SHOW COLUMNS FROM {schema}.{name}")]
             rows = await run(server, f"SELECT * FROM {schema}.{name}")
             stored = [dict(zip(columns, map(str, row), strict=True)) for row in rows]
-            if published != {_key(row): row for row in stored} or len(published) != len(stored):
-                raise Violation(f"table {name} of the messages differs from the database's")
+            if sorted(copy.rows) != sorted(map(copy.key_of, stored)):
+                raise Violation(f"table {name} of the messages has {len(copy.rows)} rows, the database's {len(stored)}")
+            if wrong := [row["number"] for row in stored if row != copy.rows[copy.key_of(row)]]:
+                raise Violation(f"table {name} of the messages differs from the database's in numbers {wrong[:9]}")
 
     def check(self, partition: TopicPartition, record: ConsumerRecord) -> None:
-        """Check one message: every change of it, its key's position, and that its transaction was not split."""
+        """Check one message: every row of it, its position and sequence, and that its transaction was not split."""
         message = _decode(record.value)
         book = self._books[message["Table"]["Name"]]
         where = f"{record.topic}/{record.partition}@{record.offset}"
-        for action, images in _changes(message):
-            change = _compare(book, action, images, message.get("Query"), where)
-            self._apply(change)
-            self._check_whole(partition, record.offset, change, where)
-        self._check_order(partition, _decode(record.key)["Pos"], where)
+        copy, headers = self._copies[book.name], dict(record.headers)
+        is_change = False
+        if message["Action"] == "truncate":
+            copy.rows.clear()
+            self.truncates += 1
+        elif names.SNAPSHOT_HEADER in headers:
+            for _, (row,) in _changes(message):
+                copy.load(row, where)
+                self.loaded_rows += 1
+        else:
+            is_change = True
+            for action, images in _changes(message):
+                change = self._compare(book, action, images, message.get("Query"), where)
+                self._apply(change)
+                self._check_whole(partition, record.offset, change, where)
+        self._check_order(partition, _decode(record.key)["Pos"], where, is_change=is_change)
+        self._check_sequence(partition, headers[names.SEQUENCE_HEADER], where, has_rows="Rows" in message)
         self.messages += 1
+
+    def _compare(self, book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
+        """Return the table's next change, which has been removed from those that are expected.
+
+        Changes that are left out are removed, too. Raises Violation unless the message contains the next change.
+        """
+        text = b64decode(query or "").decode()
+        while book.expected:
+            change = book.next_expected()
+            if (change.action, change.images) == (action, images) and change.column in text:
+                if book.left_out is not None and book.seen > book.left_out:
+                    book.left_out = None
+                return change
+            if book.left_out is None:
+                raise Violation(_difference(change, action, images, where))
+            self._copies[book.name].skip(change)
+        raise Violation(f"{where}: {book.name}: {action} {_shown(images)} came, which was not written, or came before")
 
     def _apply(self, change: Change) -> None:
         """Apply the change to our table, and count changes of rows. Raises Violation if a checksum is wrong."""
-        table = self._tables[change.book.name]
+        self._copies[change.book.name].apply(change)
         if change.column:
-            for row in table.values():
-                row[change.column] = f"d{change.column[1:]}"
             return
-        if change.action != "insert":
-            table.pop(_key(change.images[0]))
-        if change.action != "delete":
-            row = change.images[-1]
-            if row["checksum"] != checksum(change.book.name, row):
-                raise Violation(f"{change.book.name}: the checksum of number {row['number']} is wrong")
-            table[_key(row)] = dict(row)
         self.rows += 1
-        if change.book.name.startswith("transactions"):
+        if change.book.kind == "transactions":
             self._writers[change.book.writer].saw(change.transaction)
             self.transactions += 1
 
@@ -145,22 +165,32 @@ class Checker:
         if len(self.partitions) > 1:
             return
         coming, left = self._coming
-        if not left and change.book.name.startswith("transactions"):
+        if not left and change.book.kind == "transactions":
             coming, left = transaction, int(change.images[0]["text"])
-        if coming != transaction or not left:
+        if any(book.left_out is not None for book in self._writers[change.book.writer].ledger.books):
+            left = None
+        elif coming != transaction or left == 0:
             raise Violation(
                 f"{where}: changes are missing or too many: this one is of transaction {transaction}, "
                 f"but {left} changes of transaction {coming} were still to come"
             )
-        self._coming = coming, left - 1
+        self._coming = transaction, None if left is None else left - 1
 
-    def _check_order(self, partition: TopicPartition, place: dict[str, Any], where: str) -> None:
+    def _check_order(self, partition: TopicPartition, place: dict[str, Any], where: str, *, is_change: bool) -> None:
         base, _, number = place["Name"].rpartition(".")
         now = int(number), place["Pos"]
         before = self._places.get((partition, base), (0, 0))
-        if now <= before:
+        if now < before or (now == before and is_change):
             raise Violation(f"{where}: the key's position does not grow: {before}, then {now}")
         self._places[partition, base] = now
+
+    def _check_sequence(self, partition: TopicPartition, sequence: bytes, where: str, *, has_rows: bool) -> None:
+        """Verify that the sequence is behind that of all rows before; that of a statement is that of the next row."""
+        before = self._sequences.get(partition, b"")
+        if sequence <= before:
+            raise Violation(f"{where}: the sequence does not grow: {before!r}, then {sequence!r}")
+        if has_rows:
+            self._sequences[partition] = sequence
 
 
 def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
@@ -176,24 +206,14 @@ def _changes(message: dict[str, Any]) -> Iterator[tuple[str, tuple[Row, ...]]]:
         yield action, tuple(rows[place : place + size])
 
 
-def _compare(book: Book, action: str, images: tuple[Row, ...], query: str | None, where: str) -> Change:
-    """Remove and return the table's next expected change. Raises Violation unless the message contains that change."""
-    if not book.expected:
-        raise Violation(f"{where}: {book.name}: {action} {_shown(images)} came, which was not written, or came before")
-    change = book.expected.popleft()
-    if (change.action, change.images) == (action, images) and (change.column in b64decode(query or "").decode()):
-        return change
+def _difference(change: Change, action: str, images: tuple[Row, ...], where: str) -> str:
     ours, theirs = (int(i[-1]["number"]) if i else 0 for i in (change.images, images))
     kind = "lost" if theirs > ours else "doubled" if theirs < ours else "wrong"
-    raise Violation(
-        f"{where}: {book.name}: {kind}: {change.action} {_shown(change.images)} of transaction {change.transaction} "
-        f"should have come, but {action} {_shown(images)} came"
+    return (
+        f"{where}: {change.book.name}: {kind}: {change.action} {_shown(change.images)} of transaction "
+        f"{change.transaction} should have come, but {action} {_shown(images)} came"
     )
 
 
 def _shown(images: tuple[Row, ...]) -> str:
     return " -> ".join(f"number {row['number']} (transaction {row['tx']})" for row in images)
-
-
-def _key(row: Row) -> str:
-    return row.get("id") or row["number"]

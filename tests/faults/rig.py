@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 from aiokafka import TopicPartition
@@ -17,11 +18,13 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from redis.asyncio import Redis
 
 from databus import names
+from databus.settings import load
 from devstack import Kind, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.process import tail
 from devstack.replication import Pair, run
 from faults.checker import Checker, Stuck
+from faults.clients import Clients
 from faults.ledger import Ledger
 from faults.proxy import Proxy
 from faults.traced_service import launch
@@ -32,6 +35,8 @@ _WRITERS = 2
 #: seconds between two checks whether a service has ended
 _SUPERVISION_SECONDS = 0.2
 _DRAIN_SECONDS = 120
+#: so few that a backfill takes some seconds, and has many chunks
+_ROWS_PER_SECOND = 1000
 _RENEW_SECONDS = 1
 #: a pipeline is stuck if the transactions that are waited for take longer than this
 PROGRESS_SECONDS = 120
@@ -55,7 +60,9 @@ class Rig:
             "kafka": Proxy(behind, front),
         }
         self._home = home
+        self._seed = seed
         self.writers = [Writer(Ledger(n, seed), self.schema, lambda: pair.primary) for n in range(_WRITERS)]
+        self.books = [book for writer in self.writers for book in writer.ledger.books]
         self.checker = Checker(self.writers)
         #: last log line of a service that ended by itself → how often this happened
         self.ends: Counter[str] = Counter()
@@ -71,9 +78,13 @@ class Rig:
                     tasks.create_task(self._supervise()),
                     tasks.create_task(self.checker.follow(self._kafka, self._topic_partitions())),
                 ]
+                requesting = tasks.create_task(self.clients.run())
                 writing = [tasks.create_task(writer.run()) for writer in self.writers]
                 await self.progress()
                 yield
+                await self.clients.finish()
+                await requesting
+                await self._published()
                 for writer in self.writers:
                     writer.finish()
                 await asyncio.gather(*writing)
@@ -83,6 +94,11 @@ class Rig:
             await self.checker.compare(self.pair.primary, self.schema)
         finally:
             await self._clean()
+
+    async def _published(self) -> None:
+        """Wait until changes of all tables are published."""
+        while any(book.left_out is not None for book in self.books):
+            await self.progress(10)
 
     async def progress(self, transactions: int = 1) -> None:
         """Wait until this many transactions that begin from now on are in Kafka.
@@ -177,6 +193,7 @@ class Rig:
         election = {"election": {"renew": f"{_RENEW_SECONDS}s"}}
         overrides: dict[str, dict[str, Any]] = {
             "reader": election,
+            "backfill": {"rows_per_second": _ROWS_PER_SECOND},
             "publisher": election | {"topic": self._topic, "partitions": self._partitions},
         }
 
@@ -193,6 +210,7 @@ class Rig:
             )
 
         self.pipeline = pipeline("services")
+        self.clients = Clients(load(self.pipeline.config), self.schema, self.books, Random(self._seed))
         self._second = pipeline("second")
         await run(self.pair.primary, f"CREATE DATABASE {self.schema} CHARACTER SET utf8mb4")
         for writer in self.writers:
@@ -204,7 +222,7 @@ class Rig:
         await asyncio.to_thread(self.pipeline.start_all, *SUPERVISED)
 
     def _topics(self) -> list[str]:
-        tables = [book.name for writer in self.writers for book in writer.ledger.books]
+        tables = [book.name for book in self.books]
         return sorted({self._topic.format(name=self.name, schema=self.schema, table=table) for table in tables})
 
     def _topic_partitions(self) -> list[TopicPartition]:

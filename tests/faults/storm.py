@@ -1,4 +1,7 @@
-"""`make faults`: injects random faults into a pipeline, and reports the result. The same seed gives the same faults."""
+"""`make faults`: injects random faults into a pipeline while clients request backfills, and reports the result.
+
+The same seed gives the same faults.
+"""
 
 import argparse
 import asyncio
@@ -20,7 +23,8 @@ from rich.table import Table
 from devstack import Kind, Stack
 from devstack.replication import Pair
 from faults.catalogue import FAULTS, Fault
-from faults.checker import Stuck, Violation
+from faults.checker import Stuck
+from faults.copies import Violation
 from faults.rig import LAYOUTS, Rig
 
 _HOME = Path(".devstack/faults")
@@ -39,6 +43,10 @@ class Storm:
     rows: int = 0
     messages: int = 0
     lost_answers: int = 0
+    loaded_rows: int = 0
+    truncates: int = 0
+    #: what clients requested, and how backfills have ended → how often
+    backfills: dict[str, int] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
     failure: str = ""
 
@@ -79,6 +87,7 @@ async def storm(
         done.failure = "; ".join(f"{error} (last fault: {name})" for error in group.exceptions)
     checker = rig.checker
     done.transactions, done.rows, done.messages = checker.transactions, checker.rows, checker.messages
+    done.loaded_rows, done.truncates, done.backfills = checker.loaded_rows, checker.truncates, dict(rig.clients.done)
     done.lost_answers, done.ends = sum(writer.lost_answers for writer in rig.writers), dict(rig.ends)
     return done
 
@@ -95,12 +104,16 @@ def show(done: Storm, console: Console, seconds: float) -> None:
         f"{done.transactions:,} transactions, {done.rows:,} row changes, {done.messages:,} messages; "
         f"{done.lost_answers} commits whose answer was lost"
     )
+    texts = [f"{number} {what}" for what, number in sorted(done.backfills.items())]
+    console.print(f"backfills: {', '.join(texts)}; {done.loaded_rows:,} rows, {done.truncates} TRUNCATEs")
     for words, often in done.ends.items():
         console.print(f"a service ended by itself, {often} times: {words}", highlight=False, markup=False)
     if done.failure:
         console.print(f"[red]FAILED[/]: {done.failure}", soft_wrap=True)
     else:
-        console.print("[green]every change arrived once, in order, in its complete transaction[/]")
+        console.print(
+            "[green]every change arrived once, in order, in its complete transaction; all tables are equal[/]"
+        )
 
 
 async def _run(options: argparse.Namespace, kinds: list[Fault], console: Console) -> Storm:

@@ -1,4 +1,4 @@
-"""Faults of many kinds, one after the other; `make faults` is the long form."""
+"""Faults of many kinds, one after the other, while clients request backfills; `make faults` is the long form."""
 
 from pathlib import Path
 
@@ -13,4 +13,5 @@ _SEED = 20
 async def test_every_change_arrives_once_whatever_happens(pair: Pair, own: Stack, tmp_path: Path) -> None:
     done = await storm(tmp_path, pair, own, _SEED, 8, [fault for fault in FAULTS if fault.quick])
     assert not done.failure
+    assert done.loaded_rows
     assert sum(map(len, done.faults.values())) == 8

@@ -70,6 +70,6 @@ async def test_t30_the_publisher_ends_and_says_what_to_do(make_pipeline: MakePip
     log = pipeline.log("publisher").read_text()
     assert " generation_opened: " not in log
     assert "Traceback" not in log
-    assert "run `databus pipeline reset`" in log.splitlines()[-1]
+    assert "run `databus pipeline reset" in log.splitlines()[-1]
     assert await asyncio.to_thread(main, ["pipeline", "reset", "--yes", "--config", str(pipeline.config)]) == 0
     await asyncio.to_thread(pipeline.start_all, "publisher", "reader")

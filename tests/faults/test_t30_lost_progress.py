@@ -98,7 +98,7 @@ async def test_a_reset_begins_again_at_reader_start_and_counts_transactions_on(
     assert "is the active reader: stop reader and publisher first" in capsys.readouterr().err
     for service in ("reader", "publisher"):
         await asyncio.to_thread(pipeline.stop, service)
-    assert await reset(pipeline) == 1
+    assert await reset(pipeline) == 2
     assert "confirm it with --yes" in capsys.readouterr().err
     before = await read_progress(settings)
     assert before

@@ -41,7 +41,7 @@ async def pipeline(make_pipeline: MakePipeline, source: Server) -> AsyncIterator
     async with connected(source) as execute:
         await execute("CREATE DATABASE shop")
         await execute("CREATE TABLE shop.t (id INT PRIMARY KEY)")
-        pipeline = make_pipeline(source, "shop")
+        pipeline = make_pipeline(source, "shop", doubt={"on_doubt": "stop"})
         pipeline.start_all("publisher", "reader")
         await execute("INSERT INTO shop.t VALUES (1)")
     yield pipeline

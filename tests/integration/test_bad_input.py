@@ -124,6 +124,19 @@ async def test_a_pattern_that_matches_no_table_is_a_warning(pipeline: Pipeline, 
         assert f"{schema}.* matches no table" not in output
 
 
+async def test_tables_whose_rows_change_without_being_logged_are_named(
+    pipeline: Pipeline, source: Server, schema: str, execute: Execute
+) -> None:
+    """MySQL logs all changes since 9.6."""
+    await execute("CREATE TABLE c (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES t (a) ON DELETE CASCADE)")
+    warning = f"messages lack these changes: {schema}.c (of {schema}.t)"
+    code, output = await check(pipeline, "reader")
+    assert (code, output.splitlines()[-1]) == (0, "databus-reader: ready")
+    assert (warning in output) == (source.kind == "mariadb")
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    assert (warning in pipeline.log("reader").read_text()) == (source.kind == "mariadb")
+
+
 async def test_tables_whose_topics_collide_and_rules_that_do_not_fit_are_named(
     pipeline: Pipeline, schema: str, execute: Execute
 ) -> None:

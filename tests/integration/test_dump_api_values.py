@@ -12,8 +12,9 @@ from databus.settings import Source
 from databus.source_connection import connect_source
 from databus_binlog import Position, Value
 from databus_changes.catalog import read_table
-from databus_dump_api.select import select
-from databus_dump_api.view import open_view
+from databus_changes.snapshot.select import select
+from databus_changes.snapshot.view import open_view
+from databus_wire.packed_rows import PackedRows
 from devstack import Server as Database
 
 LABELS = ", ".join(f"'m{number}'" for number in range(64))
@@ -79,8 +80,8 @@ async def snapshot(settings: Source, schema: str, name: str) -> tuple[Table, lis
     async with connect_source(settings) as session:
         table = await read_table(session, schema, name)
         assert table
-        async with open_view(settings, settings.hosts[0], session) as view:
-            return table, [row async for rows in view.batches(select(table)) for row in rows]
+        async with open_view(settings, settings.hosts[0]) as view:
+            return table, [row async for batch in view.batches(select(table)) for row in PackedRows(batch.rows)]
 
 
 async def position(settings: Source) -> Position:

@@ -10,12 +10,12 @@ import pytest
 from common.binlog_rows import ids
 from common.connections import RESET
 from databus.errors import Refusal, SourceNotReady, SourceRefused, SourceUnavailable
+from databus.pipeline_host import connect_pipeline_host
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.source_connection import connect_source
 from databus_binlog import GtidSet, Position, Server
-from databus_dump_api.source import connect_pipeline_host
 from databus_reader.source.hosts import Hosts, SourceConnection
 from devstack.replication import Pair, run
 from devstack.server import Server as Database
@@ -116,6 +116,7 @@ async def test_t18_a_server_whose_log_was_reset_is_refused(pair: Pair) -> None:
     await run(first, RESET[pair.kind])
     reason, said = await refusal(progress, first)
     assert (reason, "reset or has lost its end" in said) == (Refusal.RESET, True)
+    assert "run `databus pipeline reset --to snapshot`" in said
     without_file = msgspec.structs.replace(progress, position=Position(progress.position.gtid_set))
     assert (await refusal(without_file, first))[0] is Refusal.RESET
     # A new log that is longer and has the same GTIDs is refused, too, unless an event starts at the progress's offset.
@@ -143,6 +144,7 @@ async def test_a_host_with_another_history_is_refused(pair: Pair) -> None:
     reason, said = await refusal(progress, second)
     assert reason is Refusal.OTHER_HISTORY
     assert "which was published, and has" in said
+    assert "run `databus pipeline reset --to snapshot`" in said
     # With the second server's progress the first server is refused, too. It writes as many as the second server did:
     # with fewer it would only count as behind on MariaDB, whose GTID position has only the last GTID of each domain.
     await run(first, "INSERT INTO shop.t VALUES (4)", "INSERT INTO shop.t VALUES (5)")
@@ -160,7 +162,7 @@ async def test_a_host_that_purged_the_next_changes_is_refused(pair: Pair) -> Non
         while len(logs := await run(second, "SHOW BINARY LOGS")) > 1:  # MariaDB keeps an old file for a moment
             await run(second, f"PURGE BINARY LOGS TO '{logs[-1][0]}'")
     reason, said = await refusal(progress, second)
-    assert (reason, "start again from a new dump" in said) == (Refusal.PURGED, True)
+    assert (reason, "run `databus pipeline reset --to snapshot`" in said) == (Refusal.PURGED, True)
 
 
 async def test_a_position_without_gtids_is_valid_only_for_its_own_server(pair: Pair) -> None:
@@ -192,7 +194,8 @@ async def test_a_server_that_refuses_while_it_is_read_is_not_asked_again_for_tha
             seen.append(connection)
         await hosts.leave(progress, SourceRefused(Refusal.PURGED, f"{connection.host}: purged"))
     assert [connection.host for connection in seen] == [address(first), address(second)]
-    with pytest.raises(SourceNotReady, match=f"{address(first)}: purged\n{address(second)}: purged"):
+    said = [f"{address(server)}: purged; to start over .*" for server in (first, second)]
+    with pytest.raises(SourceNotReady, match="\n".join(said)):
         async with hosts.connect(progress, Health()):
             pass
     further = await published(first)

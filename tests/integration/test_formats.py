@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from common.connections import Execute
 from common.pipelines import MakePipeline
+from databus.names import SEQUENCE_HEADER
 from databus_messages.formats.canal_protocol_pb2 import Entry, EntryType, Messages, Packet
 from devstack import Server
 
@@ -57,6 +58,9 @@ async def read(make_pipeline: MakePipeline, source: Server, schema: str, execute
                 found = [await consumer.getone() for _ in range(count)]
         finally:
             await consumer.stop()
+        sequences = [dict(record.headers)[SEQUENCE_HEADER] for record in found]
+        assert sequences == sorted(sequences)
+        assert {sequence[:17] for sequence in sequences} <= {b"%016d-" % transaction for transaction in (1, 2, 3)}
         return [(as_json(record.key), as_json(record.value)) for record in found]
 
     return records

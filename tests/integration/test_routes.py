@@ -18,6 +18,7 @@ from databus.errors import InvalidSettings
 from databus.events import Action, Commit, DatabaseEvent, OversizedRow, QueryEvent, Table, TableDefinition
 from databus.kafka_client import consumer
 from databus.kafka_progress import read_progress
+from databus.names import SEQUENCE_HEADER
 from databus.settings import Settings
 from databus_messages import transaction_buffer
 from devstack import Server
@@ -176,7 +177,7 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
     first = msgspec.structs.replace(
         source.insert((1, 1), (2, 1), (3, 1)), query=b"INSERT INTO items VALUES (2, 'secret')"
     )
-    await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""]))
+    await source.begin(first, source.rows(Action.UPDATE, [b"4", b""], [b"5", b""], first=3))
     await source.append(source.insert((2, 1), first=4), Commit("", "log.1", 900, 77))
     await source.commit(source.insert((2, 1)))  # filtered, so the output `rows` has no messages of this transaction
     await source.commit(source.insert((6, 1)))
@@ -192,7 +193,11 @@ async def test_a_transaction_is_buffered_for_formats_that_need_its_end(
         ["items", "insert", "6", 0, True, None],
         "end",
     ]
-    assert [record.headers for record in records[1:4]] == [(("xid", b"77"),)] * 3
+    # ordinals in values count the rows of the route; sequences count all rows
+    sequences = [b"0000000000000001-%010d" % row for row in (0, 2, 3)]
+    assert [record.headers for record in records[1:4]] == [
+        (("xid", b"77"), (SEQUENCE_HEADER, sequence)) for sequence in sequences
+    ]
     lines = [record.value.decode() for record in await read(f"{settings.name}.transactions", 7)]
     time = str(TIME)
     assert lines == ["1 begins", "1 ends with 3", time, time, "3 begins", "3 ends with 1", time]
@@ -223,9 +228,9 @@ async def test_dead_letters_of_each_output_are_separate_and_name_topic_and_forma
     }
     assert found == large | lost
     assert len(letters) == len(found)
-    # a format with transactions counts only the rows of its route
+    # also for a format with transactions, which itself counts only the rows of its route
     rows = {letter["format"]: letter["row"] for letter in letters if letter["reason"] == "unread"}
-    assert rows == {"databus": 2, "rowwise": 1}
+    assert rows == {"databus": 2, "rowwise": 2}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from common.connections import Execute, connected
 from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus import names
+from databus_cli.__main__ import main
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 
@@ -48,7 +49,8 @@ async def log_columns(source: Server, level: str) -> None:
 
 @pytest.fixture
 def pipeline(make_pipeline: MakePipeline, source: Server, schema: str) -> Pipeline:
-    return make_pipeline(source, schema)
+    """A pipeline that stops at a doubt, so that none is healed unnoticed."""
+    return make_pipeline(source, schema, doubt={"on_doubt": "stop"})
 
 
 def start(pipeline: Pipeline) -> None:
@@ -358,3 +360,30 @@ async def test_t30_an_unreadable_history_is_never_treated_as_empty(
     ended: Service = "reader" if fault == "missing" else "publisher"
     await asyncio.to_thread(pipeline.wait_ended, ended, 60)
     assert "the schema history in Kafka" in pipeline.log(ended).read_text()
+
+
+async def test_a_reset_reads_the_tables_again_unless_they_were_altered_since_its_position(
+    pipeline: Pipeline, schema: str, execute: Execute, changes: Consume, metadata: str
+) -> None:
+    consumer = await changes(f"{pipeline.name}.{schema}.t")
+    reset = ["pipeline", "reset", "--to", "latest", "--yes", "--config", str(pipeline.config)]
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    await run_until_idle(pipeline)
+    await execute("INSERT INTO t VALUES (1)")
+    assert await asyncio.to_thread(main, reset) == 0
+    await execute("INSERT INTO t VALUES (2)")
+    await run_until_idle(pipeline)
+    assert rows(await consumer.until(1)) == [{"id": "2"}]
+    assert await asyncio.to_thread(main, reset) == 0
+    await execute("ALTER TABLE t ADD COLUMN v INT")
+    await execute("INSERT INTO t VALUES (3, 4)")
+    if metadata == "FULL":
+        await run_until_idle(pipeline)
+        assert rows(await consumer.until(2)) == [{"id": "3", "v": "4"}]
+        return
+    pipeline.spawn("publisher")
+    pipeline.spawn("reader")
+    await asyncio.to_thread(pipeline.wait_ended, "reader", 90)
+    last = pipeline.log("reader").read_text().splitlines()[-1]
+    assert "tables were altered since the position at which the pipeline begins" in last
+    assert "run `databus pipeline reset --to snapshot`" in last

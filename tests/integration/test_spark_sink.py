@@ -16,7 +16,7 @@ from databus.events import Action, Row, Table
 from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
-from databus_binlog import Position
+from databus_binlog import ABSENT, Position
 from databus_spark_sink import decode, service
 from databus_spark_sink.lake import LakeLayout
 from databus_spark_sink.offsets import wait_until_passed
@@ -329,3 +329,12 @@ async def test_a_message_that_cannot_be_decoded_stops_the_sink_and_the_error_nam
     await sink.publisher.send_raw(ITEMS, KEY.encode(), b"?")
     with pytest.raises(SchemaMismatch, match=r"shop.items, partition 0, offset 0: not a message in the databus format"):
         await sink.run()
+
+
+async def test_a_change_that_lacks_values_stops_the_sink_before_it_can_change_the_mirror(sink: Sink) -> None:
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    await sink.publisher.send((ITEMS, UPDATE, [[b"1", ABSENT], [b"2", ABSENT]]))  # type: ignore[list-item]
+    error = r"shop.items, partition 0, offset 0: a change without all values .*publisher.publish_partial=false"
+    with pytest.raises(SchemaMismatch, match=error):
+        await sink.run()
+    assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}]

@@ -6,6 +6,7 @@ import pytest
 
 from common.connections import Execute, session_on
 from common.pipelines import Changes, Consume, MakePipeline
+from common.server_time import next_second
 from databus.dump_client import DumpApi
 from databus_binlog import Position
 from databus_binlog.session import Session
@@ -27,16 +28,21 @@ async def next_ids(consumer: Changes, count: int) -> list[int]:
     return [int(row[0]) for message in await consumer.until(count) for row in message["Rows"]]
 
 
-@pytest.mark.parametrize("form", ["file", "gtid"])
+@pytest.mark.parametrize("form", ["file", "gtid", "time"])
 async def test_a_pipeline_begins_at_a_position(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, form: str
 ) -> None:
     await execute("CREATE TABLE t (id INT PRIMARY KEY)")
     await execute("INSERT INTO t VALUES (1)")
     here = await position(source)
+    time = await next_second(source)
     await execute("INSERT INTO t VALUES (2)")
     await execute("INSERT INTO t VALUES (3)")
-    start = f"{here.file}:{here.offset}" if form == "file" else f"gtid:{here.gtid_set}"
+    start = {
+        "file": f"{here.file}:{here.offset}",
+        "gtid": f"gtid:{here.gtid_set}",
+        "time": f"time:{time}",
+    }[form]
     pipeline = make_pipeline(source, schema, reader={"start": start})
     spawn(pipeline)
     consumer = await changes(f"{pipeline.name}.{schema}.t")
@@ -78,6 +84,8 @@ async def test_an_impossible_start_is_reported_in_one_line(
         (f"{here.file}:{inside}", f"{here.file}:{inside} is inside a transaction"),
         ("no-such-log.000001:4", "the server has no file no-such-log.000001"),
         (f"gtid:{other}", f"is not a {source.kind} GTID set"),
+        ("time:2001-01-01T00:00:00Z", "so it may lack others since 2001-01-01T00:00:00Z"),
+        ("time:2101-01-01T00:00:00Z", "has no transaction of 2101-01-01T00:00:00Z or later, it ends at 20"),
     ):
         pipeline = make_pipeline(source, schema, reader={"start": start})
         spawn(pipeline)

@@ -12,6 +12,7 @@ from common.pipelines import Consume
 from databus.errors import InvalidSettings
 from databus.events import Action, DatabaseEvent, Table, TableDefinition
 from databus.kafka_client import consumer
+from databus.names import SEQUENCE_HEADER
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_publisher import service
@@ -94,7 +95,16 @@ async def test_the_table_that_came_first_keeps_its_topic_also_after_a_restart(
         ("order_items", "update", True),
     ]
     new_key = {"__debezium.newkey": '{"id":4}'}
-    headers = [{}, {}, new_key, new_key, {"__debezium.oldkey": '{"id":3}'}]
+    headers = [
+        about_key | {SEQUENCE_HEADER: f"{transaction:016}-0000000000"}
+        for transaction, about_key in [
+            (2, {}),
+            (3, {}),
+            (4, new_key),
+            (4, new_key),
+            (4, {"__debezium.oldkey": '{"id":3}'}),
+        ]
+    ]
     assert [letter["record_headers"] for letter in letters] == headers
     assert (await dead_letters("replay"))[0] == 1  # not into the other table's topic
 

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from databus import pipe
-from databus.events import Begin, Start
+from databus.events import Begin, Heartbeat, Prepared, Start
 from databus.pipe import Acceptance, Entry
 from databus.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
@@ -39,6 +39,11 @@ async def _no_abort(producer: MemoryProducer) -> None:
     """Leave the transaction open."""
 
 
+def _unlisted(tracker: ProgressTracker, event: Prepared) -> None:
+    """Advance to the position, but do not list the transaction."""
+    tracker.skip(Heartbeat(event.executed, event.file, event.start, event.time_us))
+
+
 async def _no_first_commit(self: Publication, event: Start) -> None:
     """Start at the first position, but do not commit it before anything else."""
     self._tracker.start(event)
@@ -62,6 +67,7 @@ LEFT_OUT: dict[str, Callable[[], Omission]] = {
     "ordinal": lambda: patch.object(ProgressTracker, "begin", _begin),
     "refusal": lambda: _without_lua(_REFUSAL, "generation[4], generation[6] = generation[4] or 0, generation[6] or 0"),
     "refusal of a number": lambda: _without_lua(_NUMBER),
+    "list": lambda: patch.object(ProgressTracker, "prepare", _unlisted),
     "end": lambda: patch.object(Publication, "committable", property(lambda self: self._tracker.moved)),
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),

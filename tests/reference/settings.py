@@ -23,6 +23,7 @@ LINKS = {
     "publisher.format": "[formats](../guide/formats.md)",
     "publisher.escape_names": "[topic names](publisher.md#topic-names)",
     "publisher.delivery": "[delivery](publisher.md#delivery)",
+    "publisher.publish_partial": "[partial rows](publisher.md#partial-rows)",
     "publisher.partition_by": "[partitions](publisher.md#partitions)",
     "publisher.partitions": "[partitions](publisher.md#partitions)",
     "publisher.routes": "[routes](routes.md)",

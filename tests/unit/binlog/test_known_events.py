@@ -121,6 +121,16 @@ def test_a_transaction_may_end_with_a_commit_statement_or_with_xa_prepare(decode
     assert (prepared.xid, prepared.one_phase) == ("X'78747278',X'6271',7", False)
 
 
+def test_mariadb_marks_a_transaction_that_ends_in_xa_prepare(decode):
+    prepared, committed = decode(
+        "b8df006ba20903000032000000110e000008001d00000000000000050000004c07000000040278747278627101ff7652d989",
+        "b8df006ba20903000030000000550f000008001e00000000000000050000008d070000000402787472786271d5a9eda5",
+        mariadb=True,
+    )
+    assert (prepared.gtid, prepared.standalone, prepared.xa_prepare) == ("5-777-29", False, True)
+    assert (committed.gtid, committed.standalone, committed.xa_prepare) == ("5-777-30", True, False)
+
+
 # --- the log itself
 
 

@@ -31,7 +31,8 @@ from databus_binlog import (
 )
 from databus_binlog.events import ABSENT
 from databus_changes.ddl.dialect import Dialect
-from databus_changes.doubts import Doubt, stop
+from databus_changes.doubts import Doubt, Parking, stop
+from databus_changes.prepared import PreparedTransactions
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 
@@ -71,10 +72,13 @@ class Log:
         start, self._end = self._end, self._end + 10
         return {"time": 1_700_000_000, "server_id": 1, "file": "binlog.7", "start": start, "end": self._end}
 
-    def gtid(self, gtid: str | None = None, *, standalone: bool = False, alter: str = "", us: int = 0) -> Gtid:
+    def gtid(
+        self, gtid: str | None = None, *, standalone: bool = False, alter: str = "", us: int = 0, xa: bool = False
+    ) -> Gtid:
         self._gtids += 1
         gtid = f"{self.uuid}:{self._gtids}" if gtid is None else gtid
-        return Gtid(**self._header(), gtid=gtid, standalone=standalone, ddl=False, alter=alter, commit_time_us=us)
+        flags = {"standalone": standalone, "ddl": False, "alter": alter, "xa_prepare": xa}
+        return Gtid(**self._header(), gtid=gtid, commit_time_us=us, **flags)
 
     def query(
         self, text: str | bytes, schema: str = "shop", *, thread: int = 9, error: int = 0, xid: int | None = None
@@ -99,8 +103,8 @@ class Log:
     def xid(self, xid: int = 5) -> Xid:
         return Xid(**self._header(), xid=xid)
 
-    def xa_prepare(self, *, one_phase: bool = False) -> XaPrepare:
-        return XaPrepare(**self._header(), xid="X'31',X'',1", one_phase=one_phase)
+    def xa_prepare(self, xid: str = "X'31',X'',1", *, one_phase: bool = False) -> XaPrepare:
+        return XaPrepare(**self._header(), xid=xid, one_phase=one_phase)
 
     def rotate(self, next_file: str, *, artificial: bool = False) -> Rotate:
         return Rotate(**self._header(), next_file=next_file, position=4, artificial=artificial)
@@ -118,7 +122,12 @@ class Translation:
     #: (schema, name) → table in information_schema; None without a server
     listed: dict[tuple[str, str], Table] | None = field(default_factory=dict)
     gtids: bool = True
+    partial: bool = False
     progress: Progress = field(default_factory=Progress)
+    #: XA transactions that were prepared before the first event, and the log to read them from
+    prepared: PreparedTransactions | None = None
+    #: gets the doubts, instead of `lenient`
+    parking: Parking | None = None
 
     def __post_init__(self) -> None:
         self.doubts: list[Doubt] = []
@@ -128,7 +137,15 @@ class Translation:
         self.tracker = TableTracker(self.history, dialect, lookup=lookup, tracks=self.source.captures_some)
         on_doubt = self.doubts.append if self.lenient else stop
         self.translator = Translator(
-            self.source, self.flavor, self.tracker, self.progress, gtids=self.gtids, on_doubt=on_doubt
+            self.source,
+            self.flavor,
+            self.tracker,
+            self.progress,
+            gtids=self.gtids,
+            partial=self.partial,
+            on_doubt=on_doubt,
+            parking=self.parking,
+            prepared=self.prepared,
         )
 
     async def _look_up(self, schema: str, name: str) -> Table | None:
@@ -147,7 +164,7 @@ class Translation:
             )
             for table_map in table_maps
         }
-        return await self.translator.translate(events, tables)
+        return list(await self.translator.translate(events, tables))
 
     async def of_file(self, path: str) -> list[Event]:
         """Translate a file of tests/fixtures, decoded as in the reader."""

@@ -49,7 +49,7 @@ async def test_a_transaction_of_mysql_is_translated_completely(make, log):
     assert {event.table_id for event in rows} == {events[3].table_id} != {0}
     assert commit == Commit(f"{log.uuid}:1", "binlog.7", 74, 77, start=64)
     assert (translation.translator.rows, translation.translator.transactions) == (7, 1)
-    assert translation.translator.time_us == begin.time_us
+    assert translation.translator.reached.time_us == begin.time_us
 
 
 async def test_a_transaction_of_mariadb_needs_no_begin_and_may_end_with_commit(make, log):
@@ -66,7 +66,7 @@ async def test_a_transaction_of_mariadb_has_the_time_of_its_commit_which_only_th
     committed = msgspec.structs.replace(log.gtid("5-1-9"), time=1_700_000_003)
     translation = make(flavor="mariadb")
     begin, *_ = await translation.of(committed, log.rows(table), log.xid(), table_maps=[table])
-    assert begin.time_us == translation.translator.time_us == LOGGED_US + 3_000_000
+    assert begin.time_us == translation.translator.reached.time_us == LOGGED_US + 3_000_000
 
 
 async def test_without_gtids_a_transaction_starts_at_its_begin(make, log):
@@ -119,31 +119,31 @@ async def test_an_xa_transaction_that_is_committed_in_one_phase_is_published(mak
     table = log.table()
     events = log.gtid(), log.query(start, thread=8), log.rows(table), log.query("XA END X'31',X'',1")
     translation = make()
-    begin, _, _ = await translation.of(*events, table_maps=[table])
-    assert begin.thread_id == 8
-    [commit] = await translation.of(log.xa_prepare(one_phase=True))
+    assert await translation.of(*events, table_maps=[table]) == []
+    begin, _, rows, commit = await translation.of(log.xa_prepare(one_phase=True))
+    assert (begin.thread_id, begin.start, rows.start) == (8, 14, 24)
     assert commit == Commit(f"{log.uuid}:1", "binlog.7", 54, None, start=44)
 
 
 async def test_transactions_without_captured_changes_advance_the_position(make, log):
     """So do statements, empty XA transactions and a new file. Each position is reported once."""
     translation = make()
-    assert translation.translator.take_heartbeat() is None
+    assert translation.translator.reached.take_heartbeat() is None
     assert await translation.of(log.gtid(), log.query("BEGIN")) == []
-    assert translation.translator.take_heartbeat() is None
+    assert translation.translator.reached.take_heartbeat() is None
     assert await translation.of(log.xid()) == []
-    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:1", "binlog.7", 34, LOGGED_US)
-    assert translation.translator.take_heartbeat() is None
+    assert translation.translator.reached.take_heartbeat() == Heartbeat(f"{log.uuid}:1", "binlog.7", 34, LOGGED_US)
+    assert translation.translator.reached.take_heartbeat() is None
     grant, xa, rolled_back = log.query("GRANT ALL ON x.* TO u"), log.query("XA START X'31'"), log.query("BEGIN")
     await translation.of(log.gtid(), grant, log.gtid(), xa, log.xa_prepare(), log.gtid(), rolled_back)
     await translation.of(log.query("ROLLBACK"))
-    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:2-4", "binlog.7", 114, LOGGED_US)
+    assert translation.translator.reached.take_heartbeat() == Heartbeat(f"{log.uuid}:2-4", "binlog.7", 114, LOGGED_US)
     assert await translation.of(log.rotate("binlog.8", artificial=True)) == []
-    assert translation.translator.take_heartbeat() is None
+    assert translation.translator.reached.take_heartbeat() is None
     assert await translation.of(log.rotate("binlog.8")) == []
-    assert translation.translator.take_heartbeat() == Heartbeat("", "binlog.8", 4, LOGGED_US)
+    assert translation.translator.reached.take_heartbeat() == Heartbeat("", "binlog.8", 4, LOGGED_US)
     assert await translation.of(log.gtid(us=LOGGED_US + 7), log.query("FLUSH TABLES")) == []
-    assert translation.translator.take_heartbeat() == Heartbeat(f"{log.uuid}:5", "binlog.7", 154, LOGGED_US + 7)
+    assert translation.translator.reached.take_heartbeat() == Heartbeat(f"{log.uuid}:5", "binlog.7", 154, LOGGED_US + 7)
 
 
 async def test_a_commit_reports_the_transactions_without_captured_changes_before_it(make, log):
@@ -153,7 +153,7 @@ async def test_a_commit_reports_the_transactions_without_captured_changes_before
     translation = make()
     *_, commit = await translation.of(*events, table_maps=[table])
     assert commit.executed == f"{log.uuid}:1-3"
-    assert translation.translator.take_heartbeat() is None
+    assert translation.translator.reached.take_heartbeat() is None
     *_, commit = await translation.of(log.gtid(), log.query("BEGIN"), log.rows(table), log.xid(), table_maps=[table])
     assert commit.executed == f"{log.uuid}:4"
 

@@ -69,7 +69,6 @@ STOPS = {
     "outside": (lambda file: file.row(), "rows of shop.items outside a transaction"),
     "rollback": (lambda file: file.query("BEGIN").row().query("ROLLBACK"), "ROLLBACK after captured rows"),
     "to-savepoint": (lambda file: file.query("BEGIN").row().query("ROLLBACK TO s").xid(), "ROLLBACK after"),
-    "xa-prepare": (lambda file: file.query("XA START 'x'").row().xa_prepare(), "XA PREPARE after captured rows"),
 }
 
 
@@ -105,7 +104,6 @@ def test_the_command_stops_where_the_reader_stops_but_does_not_advise_on_a_pipel
         ("outside", "rows outside a transaction: 1 left out"),
         ("rollback", "transactions with a ROLLBACK after rows: 1 left out"),
         ("to-savepoint", "transactions with a ROLLBACK after rows: 1 left out"),
-        ("xa-prepare", "transactions that end in XA PREPARE: 1 left out"),
     ],
 )
 @pytest.mark.parametrize("output", ["databus", "maxwell-json"])
@@ -127,7 +125,6 @@ def test_lenient_leaves_out_what_is_in_doubt_and_reports_it(
         ("no-end", "transactions without an end"),
         ("rollback", "transactions with a ROLLBACK after rows"),
         ("to-savepoint", "transactions with a ROLLBACK after rows"),
-        ("xa-prepare", "transactions that end in XA PREPARE"),
     ],
 )
 def test_a_doubtful_transaction_is_reported_once_if_no_other_changes_follow(run, binlog_file, name, left_out):
@@ -138,6 +135,18 @@ def test_a_doubtful_transaction_is_reported_once_if_no_other_changes_follow(run,
     assert (code, lines) == (0, [])
     [notice] = notices
     assert notice.startswith(f"databus: {left_out}: 1 left out,")
+
+
+def test_lenient_prints_a_statement_that_removes_rows_and_reports_that_the_rows_are_missing(run, binlog_file):
+    file = binlog_file().query("CREATE TABLE t (id INT)").query("ALTER TABLE t DROP PARTITION p").transaction()
+    path = file.write()
+    code, lines, notices = run(path, "--format", "databus", "--quiet")
+    assert (code, len(lines)) == (1, 1)
+    assert "may have removed or replaced rows of shop.t" in notices[-1]
+    code, lines, notices = run(path, "--format", "databus", "--quiet", "--lenient")
+    assert (code, len(lines)) == (0, 3)
+    first = f"binlog.000007:{file.starts[1]}"
+    assert notices == [f"databus: changes of rows by ALTER TABLE statements: 1 left out, the first at {first}"]
 
 
 def test_lenient_reports_the_count_and_the_first_position(run, binlog_file):
@@ -230,14 +239,33 @@ def test_statements_on_tables_that_the_files_do_not_describe_are_left_out(run, b
     ]
 
 
-def test_real_rows_that_lack_columns_and_a_real_prepared_xa_transaction_stop_the_command(run):
+@pytest.mark.parametrize("options", [(), ("--lenient",)])
+@pytest.mark.parametrize(
+    ("outcome", "count", "left_out"),
+    [
+        (lambda file: file, 2, "transactions that end in XA PREPARE: 1 left out"),
+        (lambda file: file.query("XA ROLLBACK X'78',X'',1"), 2, ""),
+        (lambda file: file.query("XA COMMIT X'78',X'',1"), 3, ""),
+        (lambda file: file.query("XA COMMIT X'79',X'',1"), 2, "transactions that begin with XA COMMIT: 1 left out"),
+    ],
+    ids=["none", "rollback", "commit", "commit of another"],
+)
+def test_rows_of_a_prepared_transaction_are_printed_at_its_commit(run, binlog_file, outcome, count, left_out, options):
+    path = log_of(binlog_file, lambda file: outcome(file.query("XA START X'78',X'',1").row().xa_prepare()))
+    code, lines, notices = run(path, "--format", "databus", "--quiet", *options)
+    assert (code, len(lines)) == (0, count)
+    assert [notice.partition(",")[0] for notice in notices if left_out in notice] == [f"databus: {left_out}"] * bool(
+        left_out
+    )
+
+
+def test_real_rows_that_lack_columns_stop_the_command_and_a_real_xa_transaction_is_printed(run):
     code, lines, notices = run(str(M1), "--quiet", "--format", "databus")
     assert (code, len(lines)) == (1, 7)
     assert notices[-1].startswith("databus: rows of lab.j at m1.bin:3537 lack columns (")
     [xa] = (event for event, _ in read_files([str(M1)]) if isinstance(event, Gtid) and event.gtid.endswith("1:11"))
-    code, lines, notices = run(str(M1), "--quiet", "--format", "databus", "--from", str(xa.start))
-    assert (code, len(lines)) == (1, 1)
-    assert notices[-1].startswith("databus: XA PREPARE after captured rows at m1.bin:4694")
+    code, lines, _ = run(str(M1), "--quiet", "--format", "databus", "--from", str(xa.start))
+    assert (code, [line["key"]["Pos"]["Pos"] for line in lines]) == (0, [4898, 5102, 5392])
 
 
 def test_lenient_is_refused_for_json(run, binlog_file):

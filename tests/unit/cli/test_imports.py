@@ -52,6 +52,15 @@ def test_decoding_a_file_imports_only_what_decoding_needs() -> None:
     assert imported("binlog", "--quiet", FILE) <= DECODING
 
 
-@pytest.mark.parametrize("command", [["dump", "--help"], ["deadletter", "--help"], ["source", "--help"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["dump", "--help"],
+        ["deadletter", "--help"],
+        ["source", "--help"],
+        ["pipeline", "reset", "--help"],
+        ["backfill", "--help"],
+    ],
+)
 def test_the_help_of_a_command_imports_no_large_library(command: list[str]) -> None:
     assert not imported(*command) & {"aiokafka", "redis", "httpx", "rich", "sqlglot", "asyncmy", "uvicorn"}

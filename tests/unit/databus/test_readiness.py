@@ -31,6 +31,14 @@ def test_each_fault_names_its_setting(variable: str, value: str) -> None:
         require_ready(server(**{variable: value}), "db:1")
 
 
+def test_noblob_is_accepted_only_if_partial_rows_are_published() -> None:
+    require_ready(server(binlog_row_image="noblob"), "db:1", partial=True)
+    with pytest.raises(SourceNotReady, match="binlog_row_image is NOBLOB"):
+        require_ready(server(binlog_row_image="NOBLOB"), "db:1")
+    with pytest.raises(SourceNotReady, match="binlog_row_image is MINIMAL"):
+        require_ready(server(binlog_row_image="MINIMAL"), "db:1", partial=True)
+
+
 def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(SourceNotReady) as caught:
         require_ready(server(log_bin="OFF", binlog_format="STATEMENT"), "db:1")

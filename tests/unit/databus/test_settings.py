@@ -11,6 +11,7 @@ from databus.settings import (
     StartAfterDump,
     StartAfterGtids,
     StartAt,
+    StartAtTime,
     StartEarliest,
     StartLatest,
     load,
@@ -189,7 +190,9 @@ def test_one_invalid_key_or_value_is_reported_in_one_line(tmp_path: Path, text: 
 def test_each_pipeline_has_its_own_server_id(tmp_path: Path) -> None:
     ids = {load(write(tmp_path, f"name: {name}")).server_id for name in ("shop", "stock")}
     assert len(ids) == 2
-    assert load(write(tmp_path, "name: shop\nreader: {server_id: 7}")).server_id == 7
+    settings = load(write(tmp_path, "name: shop\nreader: {server_id: 7}"))
+    assert settings.server_id == 7
+    assert settings.second_server_id not in {7, *ids}
 
 
 def test_topic_settings_become_text_as_kafka_expects_it(tmp_path: Path) -> None:
@@ -232,10 +235,11 @@ GTID_SET = "896e7882-18fe-11ef-ab88-22222d34d411:1-5:blue:7"
         ("mysql-bin.000007:4", StartAt("mysql-bin.000007", 4)),
         (f"gtid:{GTID_SET}", StartAfterGtids(GTID_SET)),
         ("gtid:0-1-9", StartAfterGtids("0-1-9")),
+        ("time:2026-11-20T10:00:00Z", StartAtTime("2026-11-20T10:00:00Z")),
         ("dump:d-1", StartAfterDump("d-1")),
     ],
 )
-def test_a_start_position_has_one_of_five_forms(
+def test_a_start_position_has_one_of_six_forms(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, start: AnyStart
 ) -> None:
     assert load(write(tmp_path, f'name: shop\nreader: {{start: "{text}"}}')).reader.start == start
@@ -247,16 +251,33 @@ def test_a_start_position_has_one_of_five_forms(
 @pytest.mark.parametrize(
     ("start", "message"),
     [
-        ("newest", "expected latest, earliest, FILE:OFFSET"),
-        ("mysql-bin.000007", "expected latest, earliest, FILE:OFFSET"),
-        ("mysql-bin.000007:3", "expected latest, earliest, FILE:OFFSET"),
-        ("gtid:", "expected latest, earliest, FILE:OFFSET"),
+        ("newest", "expected latest, snapshot, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007", "expected latest, snapshot, earliest, FILE:OFFSET"),
+        ("mysql-bin.000007:3", "expected latest, snapshot, earliest, FILE:OFFSET"),
+        ("gtid:", "expected latest, snapshot, earliest, FILE:OFFSET"),
         ("gtid:1-2", "'1-2' is not a GTID set of MySQL or MariaDB"),
+        ("time:", "'' is not a time; write it as time:2026-11-20T10:00:00Z"),
+        ("time:yesterday", "'yesterday' is not a time; write it as time:2026-11-20T10:00:00Z"),
+        ("time:2026-11-20T10:00:00", "'2026-11-20T10:00:00' has no time zone; append Z for UTC, or an offset"),
+        ("time:2026-11-20", "'2026-11-20' has no time zone"),
     ],
 )
 def test_an_invalid_start_position_is_refused(tmp_path: Path, start: str, message: str) -> None:
     with pytest.raises(InvalidSettings, match=f"reader.start: {message}"):
         load(write(tmp_path, f'name: shop\nreader: {{start: "{start}"}}'))
+
+
+@pytest.mark.parametrize(
+    ("text", "time_us"),
+    [
+        ("2026-11-20T10:00:00Z", 1_795_168_800_000_000),
+        ("2026-11-20T11:00:00+01:00", 1_795_168_800_000_000),
+        ("2026-11-20 04:30:00.000001-05:30", 1_795_168_800_000_001),
+        ("1969-12-31T23:59:59Z", -1_000_000),
+    ],
+)
+def test_a_start_time_is_counted_from_the_epoch(text: str, time_us: int) -> None:
+    assert StartAtTime(text).time_us == time_us
 
 
 def test_a_host_that_is_listed_twice_is_refused(tmp_path: Path) -> None:

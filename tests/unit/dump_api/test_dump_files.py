@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 
@@ -18,8 +19,8 @@ from databus.events import Column, Row, Table
 from databus.manifest import Manifest, State
 from databus_dump_api.parts import PartWriter
 from databus_dump_api.problems import StorageFull
-from databus_dump_api.select import select
 from databus_dump_api.store import DumpStore
+from databus_wire.packed_rows import PackedRows
 
 CREATED = datetime(2026, 11, 21, 11, 53, 46, tzinfo=UTC)
 DUMP = "20261121T115346Z-3f2a"
@@ -53,6 +54,21 @@ def test_several_parts_together_contain_all_rows_in_order(tmp_path: Path) -> Non
         content = (tmp_path / file.name).read_bytes()
         assert (file.bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     assert sum(file.rows for file in files) == len(rows)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_packed_rows_and_lists_make_the_same_file(tmp_path: Path, strict: bool) -> None:
+    rows: list[Row] = [[b"7", b"1.1"], [b"8", None]]
+    contents = []
+    for number, given in enumerate((rows, PackedRows(msgspec.msgpack.encode(rows)))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        parts = PartWriter(folder, ORDERS, size=1, strict=strict)
+        parts.write(given)
+        [file] = parts.close()
+        contents.append((folder / file.name).read_bytes())
+        assert file.rows == 2
+    assert contents[0] == contents[1]
 
 
 @pytest.mark.parametrize(
@@ -91,15 +107,6 @@ def test_close_syncs_the_files_and_then_their_folder(tmp_path: Path, monkeypatch
 def test_a_table_without_rows_has_no_file(tmp_path: Path) -> None:
     assert PartWriter(tmp_path, ORDERS, size=1).close() == []
     assert names_in(tmp_path) == []
-
-
-def test_identifiers_are_quoted_and_rows_are_selected_in_primary_key_order() -> None:
-    strange = Table(schema="a`b", name="c.d", columns=(Column(name="`", type="int", raw_type="int"),), primary_key=(0,))
-    assert select(strange).sql == "SELECT ```` FROM `a``b`.`c.d` FORCE INDEX (PRIMARY) ORDER BY ````"
-
-
-def test_a_float_has_the_text_that_the_binlog_decoder_produces() -> None:
-    assert select(ORDERS).row((b"7", b"1.100000023841858")) == [b"7", b"1.1"]
 
 
 def manifest(dump: str, state: State, age: int = 0) -> Manifest:

@@ -4,7 +4,15 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from databus.errors import DatabusError, FatalError, KafkaUnavailable
+from databus.errors import (
+    BackfillConflict,
+    BackfillRefused,
+    DatabusError,
+    FatalError,
+    KafkaUnavailable,
+    PipelineNotStarted,
+    UnknownBackfill,
+)
 from databus.log_events import LogEvent
 from databus.runtime import Health
 from databus.settings import TablePattern
@@ -53,7 +61,10 @@ async def test_an_invalid_request_is_answered_in_our_words() -> None:
         (KafkaUnavailable("no broker answers"), 503, "kafka"),
         (problems.StorageUnavailable("read-only"), 503, "storage"),
         (problems.StorageFull("no space"), 507, "storage"),
-        (problems.PipelineNotStarted("start it"), 503, None),
+        (PipelineNotStarted("start it"), 503, None),
+        (BackfillRefused("no such table"), 422, None),
+        (BackfillConflict("it is being loaded"), 409, None),
+        (UnknownBackfill("no such backfill"), 404, None),
         (FatalError("refused"), 503, None),
         (problems.UnknownDump("no such dump"), 404, None),
     ],

@@ -21,7 +21,7 @@ def change(action: Action, rows: list[Row], first: int) -> Change:
     return Change(table, begin, action, 4, 99, first, range(first, first + changes), rows)
 
 
-def joined(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
+def joined(event: Change, parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
     """Return ordinal, action and images of each change, sorted by ordinal.
 
     If an update was split, its delete comes before its insert.
@@ -30,7 +30,7 @@ def joined(parts: list[Part]) -> list[tuple[int, Action, list[Row]]]:
     for part in parts:
         size = 2 if part.action is Action.UPDATE else 1
         images = [part.rows[start : start + size] for start in range(0, len(part.rows), size)]
-        found += [(n, part.action, image) for n, image in zip(part.ordinals, images, strict=True)]
+        found += [(n, part.action, image) for n, image in zip(part.of(event).ordinals, images, strict=True)]
     return sorted(found, key=lambda change: (change[0], change[1] is Action.INSERT))
 
 
@@ -45,11 +45,12 @@ keyed_rows = st.lists(st.tuples(key_cells, key_cells)).map(
 def test_each_row_goes_once_and_in_order_to_the_partition_of_its_key(
     rows: list[Row], partitions: int, first: int, action: Action
 ) -> None:
-    parts = split_by_key(change(action, rows, first), KEY, partitions)
-    assert joined(parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
+    event = change(action, rows, first)
+    parts = split_by_key(event, KEY, partitions)
+    assert joined(event, parts) == [(first + n, action, [row]) for n, row in enumerate(rows)]
     assert len({part.partition for part in parts}) == len(parts)
     for part in parts:
-        assert part.ordinals == sorted(part.ordinals)
+        assert part.indexes == sorted(part.indexes)
         assert all(partition_of_row(row, KEY, partitions) == part.partition for row in part.rows)
 
 
@@ -64,13 +65,14 @@ def test_an_update_that_moves_a_row_to_another_partition_becomes_a_delete_and_an
             expected.append((ordinal, Action.UPDATE, [before, after]))
         else:
             expected += [(ordinal, Action.DELETE, [before]), (ordinal, Action.INSERT, [after])]
-    parts = split_by_key(change(Action.UPDATE, rows, 0), KEY, partitions)
-    assert joined(parts) == expected
+    event = change(Action.UPDATE, rows, 0)
+    parts = split_by_key(event, KEY, partitions)
+    assert joined(event, parts) == expected
     by_partition = defaultdict(list)
     for part in parts:
-        by_partition[part.partition] += part.ordinals
+        by_partition[part.partition] += part.indexes
         assert all(partition_of_row(row, KEY, partitions) == part.partition for row in part.rows)
-    assert all(ordinals == sorted(ordinals) for ordinals in by_partition.values())
+    assert all(indexes == sorted(indexes) for indexes in by_partition.values())
 
 
 def test_the_partition_of_a_key_never_changes() -> None:

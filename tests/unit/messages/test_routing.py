@@ -12,7 +12,7 @@ from databus.errors import InvalidSettings
 from databus.events import Action, Column, Index, Row, Table
 from databus.settings import Publisher, Settings, load
 from databus.settings.rules import Rule, default_rule, first_matches
-from databus_messages.routing.filter import Filter, filter_of
+from databus_messages.routing.filter import Filter, Run, filter_of
 
 ORDERS = Table(
     schema="shop",
@@ -177,9 +177,9 @@ def test_an_update_is_an_insert_if_only_its_after_image_passes_and_a_delete_if_o
         row(5, 1),
     ]
     assert list(filtered.changes(Action.UPDATE, 7, images)) == [
-        (Action.INSERT, [7, 8], [[b"1", b"2"], [b"2", b"2"]]),
-        (Action.UPDATE, [9], [[b"3", b"2"], [b"3", b"2"]]),
-        (Action.DELETE, [10], [[b"4", b"2"]]),
+        Run(Action.INSERT, [7, 8], [[b"1", b"2"], [b"2", b"2"]]),
+        Run(Action.UPDATE, [9], [[b"3", b"2"], [b"3", b"2"]]),
+        Run(Action.DELETE, [10], [[b"4", b"2"]]),
     ]
 
 

@@ -17,6 +17,8 @@ from databus.events import (
     Heartbeat,
     OversizedRow,
     RowsEvent,
+    SnapshotEvent,
+    SnapshotTruncate,
     Start,
     Table,
     TableDefinition,
@@ -45,6 +47,8 @@ class Producer:
         #: raised by `send`
         self.failure: Exception | None = None
         self.commits: list[Progress] = []
+        #: records for the tables' topic
+        self.records: list[Record] = []
 
     def set_limit(self, topic: str, limit: Limit) -> None: ...
 
@@ -57,6 +61,8 @@ class Producer:
     async def send(self, partition: Partition, record: Record) -> bool:
         if self.failure:
             raise self.failure
+        if partition.topic == "t":
+            self.records.append(record)
         return self.accepts
 
     async def limit_memory(self) -> None: ...
@@ -131,6 +137,14 @@ async def test_policy_stop_advises_what_helps(publish, event, error):
     producer.accepts = False
     with pytest.raises(FatalError, match=rf"{error} publisher\.oversize to another policy$"):
         await add(publication, event)
+
+
+async def test_rows_of_a_backfill_and_the_truncation_before_them_are_sent(publish):
+    publication, producer = publish("databus")
+    backfill = SnapshotTruncate(TABLE.fingerprint), SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1)
+    await add(publication, *START, begin(1), *backfill, COMMIT)
+    assert [msgspec.json.decode(record.value)["Action"] for record in producer.records] == ["truncate", "insert"]
+    assert publication.committable
 
 
 async def test_the_first_position_cannot_be_committed_without_the_head_of_the_schema_history(publish):

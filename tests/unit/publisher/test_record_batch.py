@@ -1,7 +1,8 @@
 """Our record batches equal aiokafka's, byte for byte; integration tests show that brokers accept them."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from aiokafka.structs import TopicPartition
 from databus_messages.formats.base import Record
 from databus_publisher.batches import BATCH_BYTES
 from databus_publisher.record_batch import RecordBatch
+from databus_wire.kafka_records import sequence_text
 
 LIMIT = 20_000
 NOW_MS = 1_700_000_000_000
@@ -75,6 +77,42 @@ def test_a_batch_of_many_small_records_has_the_same_bytes_as_aiokafkas() -> None
     for number, record in enumerate(records):
         assert other.append(number, NOW_MS, record.key, record.value, []) is not None
     assert ours._build() == other.build()
+
+
+@pytest.mark.parametrize("per_row", [1, 2])
+@pytest.mark.parametrize("ordinals", [range(7, 307), range(7, 907, 3), [*range(9_999_999_700, 10**10)]])
+def test_records_that_are_packed_together_have_their_sequences_as_headers(
+    per_row: int, ordinals: Sequence[int]
+) -> None:
+    ours, other = RecordBatch(BATCH_BYTES, transactional=True), theirs(True, BATCH_BYTES)
+    texts: list[bytes | None] = [b"%d" % number for number in range(300 * per_row)]
+    assert ours.extend(NOW_MS, texts, texts, 0, 12, ordinals) == 300 * per_row
+    for number, text in enumerate(texts):
+        header = "databus.sequence", b"0000000000000012-%010d" % ordinals[number // per_row]
+        assert other.append(number, NOW_MS, text, text, [header]) is not None
+    assert ours._build() == other.build()
+
+
+def test_a_record_of_many_rows_has_the_sequence_of_the_first_and_packing_goes_on_in_the_next_batch() -> None:
+    ours, other = RecordBatch(BATCH_BYTES, transactional=True), theirs(True, BATCH_BYTES)
+    assert ours.extend(NOW_MS, [None], [b"v"], 0, 1, range(5, 9)) == 1
+    assert ours.extend(NOW_MS, [None] * 4, [b"v"] * 4, 3, 1, [5, 6, 7, 11]) == 1
+    for number, ordinal in enumerate([5, 11]):
+        other.append(number, NOW_MS, None, b"v", [("databus.sequence", b"0000000000000001-%010d" % ordinal)])
+    assert ours._build() == other.build()
+
+
+def test_sequences_sort_like_their_ordinals_and_others_than_those_that_fit_are_refused() -> None:
+    assert sequence_text(10**16 - 1, 10**10 - 1) == b"9999999999999999-9999999999"
+    pairs = [(draw(), draw()) for draw in [partial(random.Random(3).choice, [0, 1, 9, 10, 99, 100, 10**9])] * 99]
+    assert sorted(pairs) == sorted(pairs, key=lambda pair: sequence_text(*pair))
+    for transaction, row in (10**16, 0), (-1, 0), (0, 10**10), (0, -1):
+        with pytest.raises(OverflowError, match="does not fit a sequence"):
+            sequence_text(transaction, row)
+        with pytest.raises(OverflowError, match="does not fit a sequence"):
+            RecordBatch(LIMIT, transactional=True).extend(NOW_MS, [b""], [b""], 0, transaction, [row])
+    with pytest.raises(ValueError, match="needs the ordinal of a row"):
+        RecordBatch(LIMIT, transactional=True).extend(NOW_MS, [b""], [b""], 0, 1, ())
 
 
 async def test_aiokafka_resends_a_batch_with_the_same_bytes() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from databus_binlog import ABSENT
 from databus_wire.errors import MalformedRows
 from databus_wire.json_base64 import json_base64
 from databus_wire.packed_rows import PackedRows
@@ -41,12 +42,20 @@ def test_packed_rows_are_a_sequence() -> None:
     assert (rows.index([None]), rows.count([b"1"]), rows.count([b"2"])) == (1, 2, 0)
 
 
-@pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[False]], [[[]]], {"a": 1}])
+@pytest.mark.parametrize("rows", [7, [7], [[7]], [["text"]], [[True]], [[[]]], {"a": 1}])
 def test_msgpack_that_is_not_rows_is_refused(rows: object) -> None:
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         json_base64(pack(rows))
     with pytest.raises(MalformedRows, match=r"arrays of arrays|bytes or NULL"):
         PackedRows(pack(rows)).unpack()
+
+
+def test_columns_that_are_absent_are_marked() -> None:
+    rows = [[b"1", False, None], [False, b"x", False]]
+    assert json_base64(pack(rows)) == msgspec.json.encode(rows) == b'[["MQ==",false,null],[false,"eA==",false]]'
+    unpacked = PackedRows(pack(rows)).unpack()
+    assert unpacked == rows
+    assert unpacked[0][1] is ABSENT
 
 
 def test_rows_that_are_cut_off_or_followed_by_bytes_are_refused() -> None:

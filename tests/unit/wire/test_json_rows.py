@@ -193,6 +193,7 @@ def test_packed_rows_are_written_like_lists() -> None:
         (b"\x91\x91\xc0\xc0", "after the last row"),
         (b"\x90\xc0", "after the last row"),
         (b"\x91\x91\x01", "bytes or NULL"),
+        (b"\x91\x91\xc2", "a value is absent"),
         (b"\x80", "arrays of arrays"),
     ],
 )

@@ -17,13 +17,13 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.conn import AIOKafkaConnection, create_conn
 from aiokafka.producer import message_accumulator, sender, transaction_manager
 from aiokafka.record import util
-from asyncmy.connection import Connection
+from asyncmy.connection import Connection, _MySQLProtocol
 from packaging.requirements import Requirement
 
 from databus import kafka_client
 from databus.settings import Kafka
 from databus.settings.kafka import KafkaSasl
-from databus_binlog.driver import send, take_over
+from databus_binlog.driver import give_back, send, take_over
 from databus_publisher.record_batch import RecordBatch
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,8 @@ STOP = "databus/kafka_stop.py ends the tasks of aiokafka's producer and takes th
 SEND = "databus_binlog/driver.py sends commands through asyncmy's connection"
 BROKERS = "databus/kafka_client.py (_brokers) lists the brokers that a client knows"
 PROBE = "databus/kafka_errors.py (_probe) connects to a broker"
-TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (_paused) use asyncmy's transport"
+TAKE_OVER = "databus_binlog/driver.py (take_over, give_back) uses asyncmy's transport and protocol"
+SELECT = "databus_binlog/select.py (open_select) reads whether the server ends result sets with OK instead of EOF"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,6 @@ TAKE_OVER = "databus_binlog/driver.py (take_over) and databus_dump_api/view.py (
     [
         ("libs/databus", "", "aiokafka"),
         ("services/publisher", "", "aiokafka"),
-        ("services/dump-api", "", "asyncmy"),
         ("libs/binlog", "connect", "asyncmy"),
     ],
 )
@@ -101,13 +101,15 @@ async def test_asyncmy_has_the_private_parts_that_databus_binlog_uses() -> None:
     connection = Connection()
     assert hasattr(connection, "_next_seq_id"), SEND
     assert hasattr(connection, "_transport"), TAKE_OVER
+    assert hasattr(connection, "_proto"), TAKE_OVER
+    assert connection._deprecate_eof is False, SELECT
     assert inspect.iscoroutinefunction(connection.read_packet), "session.py (register) reads the answer to a command"
 
     ours, servers = socket.socketpair()
     with servers:
         servers.setblocking(False)
         loop = asyncio.get_running_loop()
-        connection._transport, _ = await loop.create_connection(asyncio.Protocol, sock=ours)
+        connection._transport, connection._proto = await loop.create_connection(lambda: _MySQLProtocol(loop), sock=ours)
         connection._next_seq_id = 7
         send(connection, b"\x15command")
         assert await loop.sock_recv(servers, 100) == b"\x08\0\0\0\x15command", f"{SEND}: as packet 0 of a new command"
@@ -115,6 +117,10 @@ async def test_asyncmy_has_the_private_parts_that_databus_binlog_uses() -> None:
         receiver = take_over(connection, Receiver)
         await loop.sock_sendall(servers, b"\x01\0\0\0\0")
         assert await receiver.received == b"\x01\0\0\0\0", TAKE_OVER
+
+        give_back(connection)
+        await loop.sock_sendall(servers, b"\x01\0\0\1\0")
+        assert await connection._read_bytes(5) == b"\x01\0\0\1\0", TAKE_OVER
         receiver.transport.close()
 
 

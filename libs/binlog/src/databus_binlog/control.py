@@ -150,7 +150,7 @@ def annotate_rows(head: EventHead, body: bytes) -> RowsQuery:
 def incident(head: EventHead, body: bytes) -> Incident:
     """Read number u16, length u8, message."""
     message = body[3:].decode("utf-8", "replace")
-    return Incident(f"the server lost events before {head[2]}:{head[3]}: {message}; start again from a new snapshot")
+    return Incident(f"the server lost events before {head[2]}:{head[3]}: {message}")
 
 
 class Parts:

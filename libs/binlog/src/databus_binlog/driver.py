@@ -70,13 +70,18 @@ def send(connection: Any, payload: bytes) -> None:
 
 
 def take_over(connection: Any, protocol: Callable[[asyncio.Transport], _Protocol]) -> _Protocol:
-    """Let a protocol receive what the server sends from now on. asyncmy can't use the connection any more."""
+    """Let a protocol receive what the server sends from now on. asyncmy can't use the connection until `give_back`."""
     transport: asyncio.Transport = connection._transport
     receiver = protocol(transport)
     transport.set_protocol(receiver)
     if transport.is_closing():  # only asyncmy's protocol was notified
         receiver.connection_lost(None)
     return receiver
+
+
+def give_back(connection: Any) -> None:
+    """Let asyncmy use the connection again. The protocol that took it over must have read the whole answer."""
+    connection._transport.set_protocol(connection._proto)
 
 
 def translate(error: Exception, user: str, grant: str = "REPLICATION SLAVE", code: int | None = None) -> BinlogError:

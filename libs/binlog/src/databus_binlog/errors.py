@@ -2,8 +2,10 @@
 
 BinlogError
 ├── Retryable                the same call may succeed later: wait and connect again
-│   ├── Disconnected             the connection was lost, or a session that streams the log was used for a query
-│   └── ServerUnavailable        the server can't be reached, or can't answer now
+│   ├── Disconnected             the connection was lost, or a session that streams was used for a query
+│   ├── ServerUnavailable        the server can't be reached, or can't answer now
+│   │   └── LockTimeout              a lock was not granted within lock_wait_timeout
+│   └── TableChanged             DDL changed a table after the read view was opened
 └── Fatal                    the same call fails again: an operator must act
     ├── AccessDenied             login refused
     ├── TlsFailed                a TLS connection could not be established
@@ -14,6 +16,7 @@ BinlogError
     ├── InvalidPosition          no dump can start at this position
     ├── EngineUnavailable        the chosen engine is not installed, or does not support an option
     ├── ServerRefused            any other error that the server returned
+    ├── CorruptResult            the answer to a SELECT is truncated or inconsistent
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes, a file that is no readable binlog
     ├── UnknownEvent             an event that this version or the chosen engine can't decode, and must not skip
     ├── Incident                 the server reports that events are missing from its log
@@ -37,11 +40,19 @@ class Retryable(BinlogError):
 
 
 class Disconnected(Retryable):
-    """The connection to the server was lost, or a session that streams the log was used for a query."""
+    """The connection to the server was lost, or a session that streams was used for a query."""
 
 
 class ServerUnavailable(Retryable):
     """The server can't be reached, or can't answer now."""
+
+
+class LockTimeout(ServerUnavailable):
+    """A lock was not granted within lock_wait_timeout."""
+
+
+class TableChanged(Retryable):
+    """DDL changed a table after the read view was opened: its rows can only be read in a new view."""
 
 
 class Fatal(BinlogError):
@@ -88,6 +99,10 @@ class ServerRefused(Fatal):
     """The server answered with an error that has no class of its own."""
 
 
+class CorruptResult(Fatal):
+    """The answer to a SELECT is truncated or inconsistent."""
+
+
 class CorruptEvent(Fatal):
     """Wrong checksum, truncated or inconsistent bytes, or a file that is no readable binlog."""
 
@@ -129,7 +144,6 @@ _UNAVAILABLE = {
     1160,
     1161,
     1203,
-    1205,
     1226,
     1317,
     1927,
@@ -138,9 +152,14 @@ _UNAVAILABLE = {
     3032,
     3168,
 }
-_LOST = {0, 2006, 2013, 2055, 4031}
 _LOGIN = {1045, 1130, 1698, 3118, 3159, 4151}
 _PRIVILEGE = {1044, 1142, 1227}
+#: code → class, and what happened
+_ALWAYS: dict[int, tuple[type[BinlogError], str]] = {
+    1205: (LockTimeout, "a lock was not granted in time"),
+    1412: (TableChanged, "a table was changed by DDL after the read view was opened"),
+    **dict.fromkeys((0, 2006, 2013, 2055, 4031), (Disconnected, "connection to the server lost")),
+}
 _DUMP_REFUSED = {
     1236,  # ER_SOURCE_FATAL_ERROR_READING_BINLOG
     4052,  # MariaDB disconnects a replica when another one connects with its server id
@@ -159,8 +178,9 @@ def from_server(code: int, message: str, *, user: str = "", grant: str = "REPLIC
     origin = f"(server error {code}: {message.strip()})"
     if code in _DUMP_REFUSED:
         return _dump_refused(text, origin)
-    if code in _LOST:
-        return Disconnected(f"connection to the server lost {origin}")
+    if code in _ALWAYS:
+        kind, what = _ALWAYS[code]
+        return kind(f"{what} {origin}")
     if code in _UNAVAILABLE or "wsrep has not yet prepared" in text:  # a node that is joining its Galera cluster
         return ServerUnavailable(f"server unavailable {origin}")
     if code in _PRIVILEGE:

@@ -57,6 +57,7 @@ class Gtid(Event, frozen=True, array_like=True, gc=False, tag=3):
     #: at "commit"; "" for all other statements
     alter: Literal["", "start", "commit", "rollback"]
     commit_time_us: int  #: when the original server committed it, in microseconds since 1970; 0 if unknown
+    xa_prepare: bool = False  #: MariaDB: the transaction ends in XA PREPARE
 
 
 class Query(Event, frozen=True, array_like=True, gc=False, tag=4):

@@ -7,22 +7,32 @@ is installed with `databus-binlog[connect]`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
+from asyncmy.cursors import Cursor, DictCursor
 from asyncmy.errors import Error as DriverError
 
 from databus_binlog import commands
 from databus_binlog.decoder import Decoder
 from databus_binlog.driver import log_in, send, take_over, translate
 from databus_binlog.engines import Engine, library
-from databus_binlog.errors import Disconnected, EngineUnavailable, InvalidPosition, ServerRefused, ServerUnavailable
+from databus_binlog.errors import (
+    Disconnected,
+    EngineUnavailable,
+    InvalidPosition,
+    ServerRefused,
+    ServerUnavailable,
+    from_server,
+)
 from databus_binlog.gtid import Flavor, MySqlGtidSet
 from databus_binlog.login import Login
 from databus_binlog.position import Position, Server, release
+from databus_binlog.row_batch import Conversion, RowBatch
+from databus_binlog.select import SelectStream, close_select, open_select
 from databus_binlog.stream import EventStream
 from databus_binlog.table_map import TableMap
 
@@ -43,6 +53,7 @@ VARIABLES = (
 )  # fmt: skip
 
 _MAX_OFFSET = 0xFFFFFFFF  # COM_BINLOG_DUMP has four bytes for the offset
+_BATCH = 1 << 16  # bytes of packed rows after which a batch of a SELECT is complete
 _FIRST_EVENT = 4  # offset of a file's first event, after the magic number
 _STATUS_GRANT = "REPLICATION CLIENT"
 _EVENTS_GRANT = "REPLICATION SLAVE, REPLICATION CLIENT"
@@ -67,7 +78,7 @@ class Session:
     def __init__(self, connection: Any, login: Login) -> None:
         self._connection = connection
         self._login = login
-        self._stream: Stream | None = None
+        self._stream: Stream | SelectStream | None = None
 
     async def close(self) -> None:
         """Disconnect."""
@@ -98,14 +109,46 @@ class Session:
 
     async def query(self, sql: str, args: Sequence[object] = (), *, grant: str = "SELECT") -> list[Row]:
         """Run one statement and return its rows. `grant` names the privilege it needs, for the error message."""
-        if self._stream:
-            raise Disconnected("this session streams the log; open another session for queries")
+        return await self._run(Cursor, sql, args, grant)
+
+    async def _run(self, cursor_type: type[Cursor], sql: str, args: Sequence[object], grant: str) -> list[Any]:
+        self._require_free()
         try:
-            async with self._query_timeout(), self._connection.cursor() as cursor:
+            async with self._query_timeout(), self._connection.cursor(cursor_type) as cursor:
                 await cursor.execute(sql, args or None)
                 return list(await cursor.fetchall())
         except (DriverError, OSError) as error:
             raise translate(error, self._login.user, grant) from error
+
+    async def select(
+        self, sql: str, conversions: Sequence[Conversion] = (), *, batch: int = _BATCH
+    ) -> AsyncGenerator[RowBatch, None]:
+        """Run a SELECT and yield its rows, as the server prints them, in batches of about `batch` bytes.
+
+        conversions: one for each column; empty: all values stay as they are. The server waits while the consumer is
+        behind. The session can be used again after the last batch; a generator that is closed before disconnects. Use
+        `contextlib.aclosing`. Raises Disconnected also if the server sends nothing for `query_timeout` seconds,
+        TableChanged, and CorruptResult.
+        """
+        self._require_free()
+        refused = partial(from_server, user=self._login.user, grant="SELECT")
+        try:
+            stream = open_select(
+                self._connection, sql, conversions, batch=batch, refused=refused, silence=self._login.query_timeout
+            )
+        except DriverError as error:
+            raise translate(error, self._login.user) from error
+        self._stream = stream
+        try:
+            async for rows in stream:
+                yield rows
+        finally:
+            self._stream = None
+            await close_select(self._connection, stream)
+
+    def _require_free(self) -> None:
+        if self._stream:
+            raise Disconnected("this session streams the log or rows; open another session for queries")
 
     @asynccontextmanager
     async def _query_timeout(self) -> AsyncIterator[None]:
@@ -117,6 +160,14 @@ class Session:
         except TimeoutError as error:
             self._connection.close()
             raise ServerUnavailable(f"no answer from {self._login.host} within {limit:g} s") from error
+
+    async def replica_lag(self) -> float:
+        """Return how many seconds the server is behind its sources; 0 if it is no replica, or does not replicate."""
+        mysql = self.server.flavor == "mysql"
+        sql = "SHOW REPLICA STATUS" if mysql and release(self.server.version) >= (8, 0, 22) else "SHOW SLAVE STATUS"
+        rows = await self._run(DictCursor, sql if mysql else "SHOW ALL SLAVES STATUS", (), _STATUS_GRANT)
+        names = ("Seconds_Behind_Source", "Seconds_Behind_Master")
+        return max((float(row[name]) for row in rows for name in names if row.get(name) is not None), default=0.0)
 
     # --- positions ------------------------------------------------------------------------------------------------
 
@@ -254,7 +305,7 @@ class Session:
                 raise EngineUnavailable(
                     "mysql-replication can't acknowledge events; turn semi_sync off, or choose the engine native"
                 )
-            self._stream = library().open_stream(
+            stream: Stream = library().open_stream(
                 self._login,
                 self.server,
                 position,
@@ -269,7 +320,8 @@ class Session:
                 describe=describe,
                 row_limit=row_limit,
             )
-            return self._stream
+            self._stream = stream
+            return stream
         await self._prepare(server_id, heartbeat, write_timeout, position.gtid_set if by_gtid else "", semi_sync)
         flags = 0 if follow else commands.NON_BLOCK
         if statements and self.server.flavor == "mariadb":

@@ -47,7 +47,8 @@ cdef int write_gtid_mariadb(EventWriter to, const uint8_t* body, const uint8_t* 
     o[0] = b"-"
     o = put_digits(o + 1, le(body, 8))
     return write_gtid_text(
-        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[extra] if extra < end - body else 0, 0
+        to, gtid, o - gtid, flags & STANDALONE, flags & DDL, body[extra] if extra < end - body else 0, 0,
+        flags & XA_PREPARED,
     )
 
 
@@ -66,13 +67,13 @@ cdef int write_gtid(EventWriter to, int kind, const uint8_t* body, const uint8_t
         if committed >> 55:  # the original server's commit time follows this server's
             to.need(end - body, 56, kind)
             committed = le(body + 49, 7)
-    return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed)
+    return write_gtid_text(to, gtid, o - gtid, False, False, 0, committed, False)
 
 
 cdef int write_gtid_text(
-    EventWriter to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed
+    EventWriter to, const char* gtid, size_t size, bint standalone, bint ddl, int alter, uint64_t committed, bint xa
 ) except -1:
-    cdef char* o = put_str(to.begin(GTID_TAG, 5, size + 32), gtid, size)
+    cdef char* o = put_str(to.begin(GTID_TAG, 6, size + 32), gtid, size)
     o = put_bool(put_bool(o, standalone), ddl)
     if alter & START_ALTER:
         o = put_str(o, b"start", 5)
@@ -82,7 +83,7 @@ cdef int write_gtid_text(
         o = put_str(o, b"rollback", 8)
     else:
         o = put_str(o, b"", 0)
-    return to.complete(put_uint(o, committed))
+    return to.complete(put_bool(put_uint(o, committed), xa))
 
 
 cdef char* put_uuid(char* o, const uint8_t* p) noexcept nogil:

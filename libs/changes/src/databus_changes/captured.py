@@ -8,7 +8,7 @@ from databus.settings import Source
 from databus.table_filter import TableFilter, sample
 from databus_binlog.errors import MissingPrivilege, ServerRefused
 from databus_changes.catalog import Queries, read_tables
-from databus_changes.tables import TableName
+from databus_changes.tables import TableName, quoted_name
 
 log = get_logger(__name__)
 
@@ -31,11 +31,11 @@ async def require_select(session: Queries, source: Source, tables: list[Table], 
     """
     faults: list[str] = []
     for pattern in source.include:
-        if await _may_select(session, sample(pattern)):
+        if await may_select(session, sample(pattern)):
             continue
         names = [(table.schema, table.name) for table in tables]
         matching = [name for name in names if TableFilter([pattern]).matches(*name)]
-        refused = [".".join(name) for name in matching if not await _may_select(session, name)]
+        refused = [".".join(name) for name in matching if not await may_select(session, name)]
         if refused or not matching:
             named = ", ".join(refused[:10]) + (", …" if len(refused) > 10 else "")
             faults.append(f"database {host}: user {source.user!r} lacks SELECT on {named or pattern}: grant it")
@@ -43,11 +43,10 @@ async def require_select(session: Queries, source: Source, tables: list[Table], 
         raise SourceNotReady("\n".join(faults))
 
 
-async def _may_select(session: Queries, name: TableName) -> bool:
+async def may_select(session: Queries, name: TableName) -> bool:
     """Return whether the account may read a table, which need not exist."""
-    schema, table = (part.replace("`", "``") for part in name)
     try:
-        await session.query(f"SELECT * FROM `{schema}`.`{table}` LIMIT 0")  # noqa: S608
+        await session.query(f"SELECT * FROM {quoted_name(name)} LIMIT 0")  # noqa: S608
     except MissingPrivilege:
         return False
     except ServerRefused:  # there is no such table

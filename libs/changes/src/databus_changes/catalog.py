@@ -30,6 +30,10 @@ FROM information_schema.columns c JOIN information_schema.tables t USING (table_
 WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {where}
 ORDER BY c.table_schema, c.table_name, c.ordinal_position"""
 
+_NAMES = """
+SELECT t.table_schema, t.table_name FROM information_schema.tables t
+WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {where}"""
+
 _INDEXES = """
 SELECT s.table_schema, s.table_name, s.index_name, s.column_name, s.non_unique = 0,
        s.sub_part IS NULL AND s.index_type <> 'HASH'
@@ -41,6 +45,12 @@ _PRIMARY = "PRIMARY"
 _USER_SCHEMAS = "{0}.table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
 _ONE_SCHEMA = "{0}.table_schema = %s"
 _ONE_TABLE = "{0}.table_schema = %s AND {0}.table_name = %s"
+
+
+async def read_names(session: Queries) -> list[tuple[str, str]]:
+    """Read schema and name of all tables of all user schemas."""
+    rows = await session.query(_NAMES.format(where=_USER_SCHEMAS.format("t")))
+    return [(str(schema), str(name)) for schema, name in rows]
 
 
 async def read_tables(session: Queries, schema: str | None = None) -> list[Table]:

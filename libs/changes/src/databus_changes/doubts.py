@@ -6,14 +6,15 @@ error. If a callback returns, the translation leaves out only what is in doubt, 
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias
 
 from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable
-from databus.events import full_name
+from databus.events import Event, full_name
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
+from databus_changes.place import Place
 from databus_changes.tables import TableName
 
 
@@ -26,8 +27,12 @@ class Reason(StrEnum):
     ROWS_OUTSIDE_TRANSACTION = "rows outside a transaction"
     #: ROLLBACK or ROLLBACK TO SAVEPOINT after rows: the binlog does not show which of these rows are undone
     ROLLBACK = "transactions with a ROLLBACK after rows"
-    #: a later XA COMMIT or XA ROLLBACK decides whether the rows take effect
+    #: only for files: neither XA COMMIT nor XA ROLLBACK is in them
     XA_PREPARE = "transactions that end in XA PREPARE"
+    #: only for files: the XA PREPARE, and with it the transaction's rows, is not in them
+    XA_COMMIT = "transactions that begin with XA COMMIT"
+    #: DDL has changed a table between XA PREPARE and XA COMMIT, which servers do not allow
+    PREPARED_TABLES = "prepared transactions whose tables have changed"
     #: columns are absent from a row image (binlog_row_image)
     INCOMPLETE_ROW_IMAGE = "rows that lack columns"
     #: a table map names no columns, and the table is not known
@@ -38,11 +43,16 @@ class Reason(StrEnum):
     STATEMENT_FORMAT = "statements that may have changed rows"
     #: CREATE TABLE … SELECT that was logged as a statement
     CREATE_FROM_QUERY = "CREATE TABLE statements that fill the table from a query"
+    #: EXCHANGE, DROP or TRUNCATE PARTITION, IMPORT TABLESPACE and the like (see `ddl.unlogged`)
+    UNLOGGED_ROWS = "changes of rows by ALTER TABLE statements"
     #: the text of a statement cannot be split into tokens
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
     #: the binlog files do not describe the table of a statement, and there is no server to read the table from
     UNDESCRIBED_TABLE = "statements on tables that the files do not describe"
 
+
+#: doubts that concern any captured table, so that only a new start ends them
+CONCERN_ALL = {Reason.ROWS_OUTSIDE_TRANSACTION, Reason.UNREADABLE_STATEMENT, Reason.UNDESCRIBED_TABLE}
 
 _ERRORS: dict[Reason, type[FatalError]] = {
     Reason.UNKNOWN_TABLE: UnknownTable,
@@ -59,7 +69,7 @@ class Doubt:
     reason: Reason
     #: what happened and where
     text: str
-    #: what to do if it stops a pipeline
+    #: what to do about the cause; empty: nothing is known
     advice: str
     #: position of the event
     file: str
@@ -68,6 +78,9 @@ class Doubt:
     tables: frozenset[TableName] = frozenset()
     #: schemas of which any table may be in doubt; if `tables` and `schemas` are empty, any captured table may be
     schemas: frozenset[str] = frozenset()
+    #: the tables that a statement names, captured or not, if it can change others only through triggers, views and
+    #: foreign keys of these (see `narrowing`)
+    targets: frozenset[TableName] = frozenset()
     #: whether the outcome of the open transaction is in doubt: the translation emits nothing more of it, and the
     #: callback has to drop what was emitted
     whole_transaction: bool = False
@@ -75,8 +88,9 @@ class Doubt:
     @property
     def error(self) -> FatalError:
         """The error that stops the translation here."""
-        error = _ERRORS.get(self.reason, FatalError)(f"{self.text}; {self.advice}")
+        error = _ERRORS.get(self.reason, FatalError)("; ".join(filter(None, (self.text, self.advice, START_OVER))))
         error.fields = Fields(position=f"{self.file}:{self.offset}")
+        error.doubts_all = self.reason in CONCERN_ALL
         if len(self.tables) == 1:
             [table] = self.tables
             error.fields["table"] = full_name(*table)
@@ -85,6 +99,30 @@ class Doubt:
 
 #: Raises an error to stop the translation; returns to leave out what is in doubt.
 OnDoubt: TypeAlias = Callable[[Doubt], None]
+
+
+class Parking(Protocol):
+    """Sets tables in doubt aside, while the translation goes on with all others."""
+
+    def report(self, doubt: Doubt) -> None:
+        """Take note of a doubt. Raises an error if the translation has to end."""
+        ...
+
+    def begin(self, place: Place) -> Doubt | None:
+        """Begin the group at a place. Return the doubt about its outcome, if all its rows are to be left out."""
+        ...
+
+    def leaves_out(self, table: TableName) -> bool:
+        """Return whether the rows of a table are left out."""
+        ...
+
+    def end(self, table: TableName) -> list[Event]:
+        """End the doubt about a table that was dropped. Return the events to emit."""
+        ...
+
+    async def park(self) -> list[Event]:
+        """Park the tables of the doubts that were reported since the last call. Return the events that record it."""
+        ...
 
 
 def stop(doubt: Doubt) -> NoReturn:
@@ -109,19 +147,23 @@ def rows_outside_transaction(event: BinlogEvent, table: TableName) -> Doubt:
 
 def rollback(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     """A transaction with changes of these tables is rolled back, maybe in part."""
-    text = _outcome_unknown("ROLLBACK", event)
+    where = f"ROLLBACK after captured rows at {_position(event)}"
+    text = f"{where}: the binlog does not show which of these rows take effect"
     return _doubt(Reason.ROLLBACK, event, text, tables, whole_transaction=True)
 
 
-def xa_prepare(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
-    """A transaction with changes of these tables is only prepared."""
-    text = _outcome_unknown("XA PREPARE", event)
-    return _doubt(Reason.XA_PREPARE, event, text, tables, whole_transaction=True)
+def xa_commit(event: BinlogEvent, xid: str) -> Doubt:
+    """An XA transaction is committed whose XA PREPARE was not read, and there is no server to read it from."""
+    text = f"XA COMMIT {xid} at {_position(event)}: the rows of this transaction precede the files"
+    return _doubt(Reason.XA_COMMIT, event, text)
 
 
-def _outcome_unknown(statement: str, event: BinlogEvent) -> str:
-    where = f"{statement} after captured rows at {_position(event)}"
-    return f"{where}: the binlog does not show which of these rows take effect"
+def prepared_tables(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """Columns of these tables are not those with which the XA transaction was prepared that `event` commits."""
+    tables = sorted(tables)
+    names = ", ".join(full_name(*table) for table in tables)
+    text = f"XA COMMIT at {_position(event)} of rows that were prepared before {names} was altered"
+    return _doubt(Reason.PREPARED_TABLES, event, text, tables)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -170,17 +212,34 @@ def column_mismatch(event: BinlogEvent, table: TableName, mismatch: str) -> Doub
 _LOG_ROWS = "set binlog_format=ROW for all sessions"
 
 
-def statement_format(event: BinlogEvent, schemas: Iterable[str]) -> Doubt:
-    """A statement may have changed rows of any table of these schemas, without logging the rows."""
+def statement_format(event: BinlogEvent, schemas: Iterable[str], targets: Iterable[TableName] = ()) -> Doubt:
+    """A statement may have changed rows of any table of these schemas, without logging the rows.
+
+    targets: as in `Doubt`.
+    """
     schemas = sorted(schemas)
-    text = _rows_not_logged(f"tables of {', '.join(schemas)}", event)
-    return _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas, advice=_LOG_ROWS)
+    text = _rows_not_logged(f"tables of {', '.join(schemas)}", _position(event))
+    doubt = _doubt(Reason.STATEMENT_FORMAT, event, text, schemas=schemas, advice=_LOG_ROWS)
+    return replace(doubt, targets=frozenset(targets))
+
+
+def rows_not_logged(tables: Iterable[TableName], file: str, offset: int) -> str:
+    """Return the text of a doubt about a statement that may have changed only these tables."""
+    return _rows_not_logged(", ".join(full_name(*table) for table in sorted(tables)), f"{file}:{offset}")
 
 
 def create_from_query(event: BinlogEvent, table: TableName) -> Doubt:
     """A statement has filled the table that it creates, without logging the rows."""
-    text = _rows_not_logged(full_name(*table), event)
+    text = rows_not_logged([table], event.file, event.start)
     return _doubt(Reason.CREATE_FROM_QUERY, event, text, [table], advice=_LOG_ROWS)
+
+
+def unlogged_rows(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """An ALTER TABLE has moved, removed or replaced rows of these tables, or may have, without logging them."""
+    tables = sorted(tables)
+    names = ", ".join(full_name(*table) for table in tables)
+    text = f"ALTER TABLE at {_position(event)} may have removed or replaced rows of {names}, which no server logs"
+    return _doubt(Reason.UNLOGGED_ROWS, event, text, tables)
 
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:
@@ -195,8 +254,8 @@ def undescribed_table(event: BinlogEvent, table: TableName) -> Doubt:
     return _doubt(Reason.UNDESCRIBED_TABLE, event, text, [table])
 
 
-def _rows_not_logged(what: str, event: BinlogEvent) -> str:
-    return f"a statement at {_position(event)} may have changed {what} without logging the rows"
+def _rows_not_logged(what: str, position: str) -> str:
+    return f"a statement at {position} may have changed {what} without logging the rows"
 
 
 def _position(event: BinlogEvent) -> str:
@@ -216,7 +275,7 @@ def _doubt(
     return Doubt(
         reason=reason,
         text=text,
-        advice=f"{advice}; {START_OVER}" if advice else START_OVER,
+        advice=advice,
         file=event.file,
         offset=event.start,
         tables=frozenset(tables),

@@ -1,14 +1,20 @@
-"""The GTIDs of executed transactions that no Commit or Heartbeat has reported yet."""
+"""The GTIDs of executed transactions: all of them, and those that no Commit or Heartbeat has reported yet."""
 
 from databus_binlog import Flavor, GtidSet
+
+#: reported GTIDs are merged into the set of all when there are this many
+_MERGED = 1000
 
 
 class Executed:
     """Collects the GTIDs of transactions that get no Commit of their own, until a Commit or Heartbeat reports them."""
 
-    def __init__(self, flavor: Flavor) -> None:
+    def __init__(self, flavor: Flavor, before: str = "") -> None:
         self._flavor = flavor
         self._gtids: GtidSet | None = None
+        self._all = GtidSet.parse(flavor, before)
+        #: GTIDs and GTID sets that were reported, and are not in `_all` yet
+        self._reported: list[str] = []
 
     def add(self, gtid: str) -> None:
         """Add the GTID of a transaction; "" if it has none."""
@@ -19,8 +25,24 @@ class Executed:
 
     def take(self, gtid: str = "") -> str:
         """Return the collected GTIDs and `gtid` as one GTID set to report, and forget them."""
-        if self._gtids is None:
-            return gtid
-        self.add(gtid)
-        gtids, self._gtids = self._gtids, None
-        return str(gtids)
+        reported = gtid
+        if self._gtids is not None:
+            self.add(gtid)
+            reported, self._gtids = str(self._gtids), None
+        if reported:
+            self._reported.append(reported)
+            if len(self._reported) >= _MERGED:
+                self._merge()
+        return reported
+
+    def all(self) -> str:
+        """Return all executed GTIDs as a GTID set: those before, those that were reported, and the collected ones."""
+        self._merge()
+        if self._gtids is not None:
+            self._all.merge(str(self._gtids))
+        return str(self._all)
+
+    def _merge(self) -> None:
+        for gtids in self._reported:
+            self._all.merge(gtids)
+        self._reported.clear()

@@ -55,8 +55,9 @@ class StatementReader:
         """Return a statement that may define tables; None for DML, and for text that cannot be read.
 
         Reports a doubt for DML that may have changed rows of captured tables without logging them, for a CREATE TABLE
-        that fills a captured table from a query, and for text that cannot be read and may concern captured tables. DML
-        that names a captured schema, but certainly changes only tables that are not captured, is logged and counted.
+        that fills a captured table from a query, for an ALTER TABLE that may have removed rows of captured tables, and
+        for text that cannot be read and may concern captured tables. DML that names a captured schema, but certainly
+        changes only tables that are not captured, is logged and counted.
         """
         try:
             statement = parse_statement(
@@ -79,6 +80,8 @@ class StatementReader:
             changes, as_written = self._drops(database), True
         else:
             changes = self._lasting(statement, event)
+            if changes:
+                self._require_logged_rows(statement, event)
             as_written = len(changes) == len(statement.changes)
         return Ddl(
             statement=statement,
@@ -100,7 +103,7 @@ class StatementReader:
             return
         schemas = list(filter(self._captured.captures_some, statement.schemas))
         if schemas and (not tables or any(map(self._may_capture, tables))):
-            self._on_doubt(doubts.statement_format(event, schemas))
+            self._on_doubt(doubts.statement_format(event, schemas, tables if statement.is_plain else ()))
         elif schemas:
             self._skip(tables, event)
 
@@ -120,6 +123,11 @@ class StatementReader:
             )
             position = f"{event.file}:{event.start}"
             log.warning(LogEvent.STATEMENT_SKIPPED, text, table=full_name(*table), position=position)
+
+    def _require_logged_rows(self, statement: Statement, event: binlog.Query) -> None:
+        """Report a doubt if a statement may have removed rows of captured tables; the statement is still returned."""
+        if tables := [table for table in statement.unlogged if self._captured.captures(*table)]:
+            self._on_doubt(doubts.unlogged_rows(event, tables))
 
     def _drops(self, database: DatabaseChange) -> list[TableChange]:
         """Return a DROP of each known table of a database if the statement drops them."""

@@ -6,6 +6,12 @@ from typing import Protocol, TypeAlias
 TableName: TypeAlias = tuple[str, str]
 
 
+def quoted_name(name: TableName) -> str:
+    """Quote a table's name for a statement."""
+    schema, table = (part.replace("`", "``") for part in name)
+    return f"`{schema}`.`{table}`"
+
+
 class CapturedTables(Protocol):
     """The part of the `source` settings that selects tables (`include`, `exclude`)."""
 

@@ -6,7 +6,7 @@ authoritative: the tables at the pipeline's progress (`databus.kafka_history`), 
 them. In both cases, a table from the history or information_schema is used for rows only if it fits their table map.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from databus import metrics
 from databus.errors import CannotApply
@@ -83,6 +83,26 @@ class TableTracker:
                 self._mismatches[name] = str(error)
         return readable(table_map)
 
+    def present(self, tables: Mapping[str, Table]) -> dict[str, Table]:
+        """Return the present definitions of tables of earlier rows, without those whose columns have changed since.
+
+        A table that is not known, because its rows were read again, is known from now on.
+        """
+        found: dict[str, Table] = {}
+        for key, table in tables.items():
+            name = table.schema, table.name
+            known = self._tables.get(name)
+            if known is None and name not in self._dropped:
+                known = self._keep(name, table)
+            if known is not None and same_columns(known, table):
+                found[key] = known
+        return found
+
+    def copy(self) -> "TableTracker":
+        """Return a tracker that begins with the known tables."""
+        history = SchemaHistory(self._tables, self._charsets)
+        return TableTracker(history, self.dialect, lookup=self._lookup, tracks=self._tracks)
+
     def mismatch(self, table_map: TableMap) -> str | None:
         """Return why the known table does not fit its last table map; None if it fits, or if no table is known."""
         return self._mismatches.get((table_map.schema, table_map.name))
@@ -117,6 +137,15 @@ class TableTracker:
         if any(column.lacks_labels for column in table.columns):
             text = f"the labels of ENUM and SET columns of {table.full_name} are not known: formats that publish labels"
             log.warning(LogEvent.LABELS_MISSING, f"{text} publish the numbers instead", table=table.full_name)
+
+    def adopt(self, listed: Table) -> Table:
+        """Return a table as it is known, if it is as the database lists it; else take over what is listed."""
+        name = listed.schema, listed.name
+        known = self._tables.get(name)
+        if known is not None and not known.key_assumed and listed_as_logged(listed, known):
+            return known
+        self._from_table_map.discard(name)
+        return self._keep(name, with_declared_types(listed, known))
 
     # --- statements -----------------------------------------------------------------------------------------------
 

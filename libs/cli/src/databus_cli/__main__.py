@@ -9,15 +9,16 @@ from importlib import import_module
 from importlib.metadata import version
 
 from databus.errors import DatabusError
-from databus_cli.terminal import notice
+from databus_cli.terminal import UsageError, notice
 
 #: command → help. `databus_cli.arguments.NAME` has the arguments of a command, `databus_cli.NAME` its
 #: `run(options) -> exit code`; these two modules are imported only if the command is given.
 _COMMANDS = {
     "binlog": "decode binlog files without a server",
+    "backfill": "load tables into the stream",
     "dump": "read dumps",
     "deadletter": "show and replay changes that could not be published",
-    "pipeline": "make the pipeline start over",
+    "pipeline": "show a pipeline's state, and make it continue elsewhere",
     "source": "choose the host that the reader reads from",
 }
 
@@ -36,8 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The program that read the output has ended. Flushing the rest of the buffer at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (DatabusError, BinlogError) as error:
+    except UsageError as error:
         notice(str(error))
+        return 2
+    except (DatabusError, BinlogError) as error:
+        for fault in str(error).splitlines():
+            notice(fault)
     except OSError as error:
         notice(f"{error.filename or 'output'}: {error.strerror}")
     except KeyboardInterrupt:

@@ -7,13 +7,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from databus.errors import DatabusError
+
 if TYPE_CHECKING:  # imported only if a bar is shown: the import takes a fifth of a second
     from rich.progress import Progress
+
+
+class UsageError(DatabusError):
+    """The command was used in a wrong way, which only shows when it runs; its exit code is 2."""
 
 
 def notice(text: str) -> None:
     """Write one line to standard error."""
     sys.stderr.write(f"databus: {text}\n")
+
+
+def confirmed(question: str) -> bool:
+    """Ask a question with the answers yes and, by default, no. Raises UsageError if nobody can answer."""
+    if not sys.stdin.isatty():
+        raise UsageError("nothing was changed: standard input is not a terminal: confirm it with --yes")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 @contextmanager

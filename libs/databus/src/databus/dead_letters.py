@@ -4,6 +4,9 @@ The key of a dead letter identifies the change. The letter's value is the value 
 row was not read, or if the value could not be encoded or is too large for this topic as well. Everything else is in
 headers: the original key and the original headers as they are, the rest as text. A tombstone means that the dead letter
 was replayed or discarded.
+
+A table that is parked (`databus.table_states`) has one dead letter, too. It stands for all changes that are left out,
+has no value, and is deleted when the doubt about the table ends.
 """
 
 from collections.abc import Iterable
@@ -14,8 +17,9 @@ import msgspec
 from databus.errors import PoisonError
 from databus.events import full_name
 from databus.settings.rules import DEFAULT_OUTPUT
+from databus.table_states import TableDoubt
 
-Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic"]
+Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic", "parked"]
 
 #: what the name of a header of the original record begins with in a dead letter
 _RECORD_HEADER = "record."
@@ -79,6 +83,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> bytes:
         """Key of the dead letter. When the same change fails again, its dead letter has the same key."""
+        if self.reason == "parked":
+            return parked_id(self.schema, self.table)
         change = (self.transaction, self.start, self.row, self.action, self.table_name)
         return msgspec.json.encode((*change, self.partition, self.topic, self.record))
 
@@ -92,6 +98,34 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None
         ]
         return about + [(_RECORD_HEADER + name, value) for name, value in self.record_headers]
+
+
+def parked_letter(schema: str, table: str, doubt: TableDoubt) -> DeadLetter:
+    """Describe a table that is parked. The letter has no topic, and its time is the time of the parking."""
+    return DeadLetter(
+        reason="parked",
+        error=f"{full_name(schema, table)} is parked: {doubt.text}",
+        topic="",
+        partition=-1,
+        format="",
+        output="",
+        schema=schema,
+        table=table,
+        action="park",
+        gtid="",
+        file=doubt.file,
+        start=doubt.offset,
+        end=doubt.offset,
+        transaction=0,
+        row=0,
+        size=0,
+        time=doubt.since_us,
+    )
+
+
+def parked_id(schema: str, table: str) -> bytes:
+    """Return the key of a parked table's dead letter: there is one at a time."""
+    return msgspec.json.encode(("parked", schema, table))
 
 
 def read_headers(headers: Iterable[tuple[str, bytes | None]]) -> DeadLetter:

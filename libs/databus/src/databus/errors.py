@@ -11,7 +11,11 @@ DatabusError
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
+│   ├── PipelineNotStarted      a request needs a pipeline that has begun
 │   └── LeadershipLost          another replica may be active now: become its standby
+├── BackfillRefused           a request that concerns backfills is not possible: nothing was changed
+│   ├── BackfillConflict        the state of a table or a backfill does not allow it
+│   └── UnknownBackfill         there is no such backfill
 ├── CannotApply               a DDL statement's effect cannot be derived from its text: read the table again
 ├── GenerationLost            the pipe's generation has ended: open a new one from Kafka's progress
 ├── FatalError                stop and exit with `exit_code`: an operator has to act
@@ -23,6 +27,7 @@ DatabusError
 │   │   └── UnknownTable          a row's columns are named neither in the binlog nor in the schema history
 │   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
+│   ├── TableStatesCorrupt      the records of backfills and tables in doubt cannot be read
 │   ├── SchemaRefused           the schema registry rejects a schema
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
 │   ├── TopicNameRefused        Kafka does not accept the name of a topic
@@ -38,8 +43,7 @@ from databus.log_events import Fields
 
 #: advice to an operator when the pipeline cannot continue from its progress without missing changes
 START_OVER = (
-    "to start over at the end of the binlog, stop reader and publisher, run `databus pipeline reset`, start them with "
-    "reader.start=latest and take a new dump"
+    "to start over with all rows, stop reader and publisher, run `databus pipeline reset --to snapshot`, and start them"
 )
 
 
@@ -101,6 +105,10 @@ class RegistryUnavailable(RetryableError):
     dependency = "schema-registry"
 
 
+class PipelineNotStarted(RetryableError):
+    """The pipeline has not begun: reader and publisher have to run first."""
+
+
 class LeadershipLost(RetryableError):
     """Another replica has acquired our lease, or may have, for instance because we did not renew it in time."""
 
@@ -109,12 +117,27 @@ class GenerationLost(DatabusError):
     """The generation of `databus.pipe` has ended or has to end, for instance because another reader has claimed it."""
 
 
+class BackfillRefused(DatabusError):
+    """A request that concerns backfills is not possible; nothing was changed. Each line of the message is one fault."""
+
+
+class BackfillConflict(BackfillRefused):
+    """The state of a table, or of a backfill, does not allow what was requested."""
+
+
+class UnknownBackfill(BackfillRefused):
+    """There is no backfill with this id."""
+
+
 class CannotApply(DatabusError):
     """The effect of a DDL statement cannot be derived from its text."""
 
 
 class FatalError(DatabusError):
     """An error that a retry cannot solve."""
+
+    #: whether changes of any captured table may be missing from the source: `doubt.all` says what happens then
+    doubts_all = False
 
 
 class InvalidSettings(FatalError):
@@ -152,6 +175,15 @@ class SourceRefused(SourceNotReady):
     def __init__(self, reason: Refusal, text: str) -> None:
         super().__init__(text)
         self.reason = reason
+        self.doubts_all = reason in _DOUBT_ALL
+
+    def with_advice(self) -> "SourceRefused":
+        """Return the same refusal with what to do if no other host can be read."""
+        advised = self.reason in _DOUBT_ALL or self.reason is Refusal.NO_GTIDS
+        return SourceRefused(self.reason, f"{self}; {START_OVER}") if advised else self
+
+
+_DOUBT_ALL = {Refusal.PURGED, Refusal.RESET, Refusal.OTHER_HISTORY}
 
 
 class StatementFormat(FatalError):
@@ -172,6 +204,10 @@ class ProgressCorrupt(FatalError):
 
 class SchemaHistoryCorrupt(FatalError):
     """The schema history cannot be read or is missing; without it columns could get wrong names."""
+
+
+class TableStatesCorrupt(FatalError):
+    """The records of backfills and tables in doubt in Kafka cannot be read; ignoring them would hide doubts."""
 
 
 class SchemaRefused(FatalError):

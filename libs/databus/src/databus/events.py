@@ -3,13 +3,17 @@
 They are encoded as msgpack. Each event is an array with an integer tag, to be small. A `Table` is a map, sent only if
 it differs from the last one sent for the same table; events refer to it by its fingerprint.
 
-A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition)*
-Start (Heartbeat | Begin (TableDefinition | SchemaDefinition | RowsEvent | OversizedRow | QueryEvent | DatabaseEvent)*
-Commit)* End?`. Definitions before `Start` are those that the schema history lacks: of all
-tables when a pipeline begins, else of tables that were not known.
+A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition |
+StateRecord)* Start (Heartbeat | Prepared | Decided | StateRecord | Begin (TableDefinition | SchemaDefinition |
+RowsEvent | OversizedRow | QueryEvent | DatabaseEvent | Decided | SnapshotTruncate | SnapshotEvent | StateRecord)*
+Commit)* End?`. A transaction with SnapshotTruncate, SnapshotEvent or only StateRecords is not one of the source: it has
+no GTID and no XID.
 
-GTID sets can be long, so only `Start` contains the full set. `Commit` and `Heartbeat` contain the GTIDs that were
-executed since the last `Start`, `Commit` or `Heartbeat`.
+Definitions and state records before `Start` are those that Kafka lacks: the definitions of all tables when a pipeline
+begins, else of tables that were not known.
+
+GTID sets can be long, so only `Start` contains the full set. `Commit`, `Heartbeat` and `Prepared` contain the GTIDs
+that were executed since the last of these events.
 """
 
 from enum import StrEnum
@@ -19,10 +23,19 @@ from typing import TypeAlias
 
 import msgspec
 
-from databus_binlog import Flavor, Position
+from databus_binlog import ABSENT, Flavor, Position
 
 #: The values of one row image in table order: None is NULL, bytes are a value's exact text (docs/reference/values.md).
+#: Only in the rows of a partial event (`RowsEvent.partial`), a value may be ABSENT: see `is_absent`.
 Row: TypeAlias = list[bytes | None]
+
+
+def is_absent(value: object) -> bool:
+    """Return whether a value is ABSENT: the row image does not contain its column.
+
+    In an after image, the column was not changed; in a before image, it may have been.
+    """
+    return value is ABSENT
 
 
 class Action(StrEnum):
@@ -168,6 +181,8 @@ class RowsEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
     query: bytes | None = None
     #: number of the table in the binlog
     table_id: int = 0
+    #: whether values are ABSENT (`publisher.publish_partial`): in before images, and in after images of updates
+    partial: bool = False
 
 
 class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
@@ -189,7 +204,8 @@ class QueryEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
 class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     """The transaction is complete; its end is a position to resume from."""
 
-    #: GTID set executed since the last `Start`, `Commit` or `Heartbeat`, including transactions that are not captured
+    #: GTID set executed since the last `Start`, `Commit`, `Heartbeat` or `Prepared`, also by transactions that are not
+    #: captured
     executed: str
     #: binlog file in which the transaction ends
     file: str
@@ -204,7 +220,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
     """A position to resume from. There are no captured changes between the last event and this position."""
 
-    #: GTID set executed since the last `Start`, `Commit` or `Heartbeat`
+    #: GTID set executed since the last `Start`, `Commit`, `Heartbeat` or `Prepared`
     executed: str
     #: binlog file of the position
     file: str
@@ -225,6 +241,8 @@ class Start(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=7):
     time_us: int
     #: as in `Progress`, for this position and those of all later events
     in_order: bool
+    #: whether the position does not follow the progress: all tables are loaded again
+    anew: bool = False
 
 
 class SchemaDefinition(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=8):
@@ -268,6 +286,74 @@ class DatabaseEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=
     dropped: tuple[str, ...] = ()
 
 
+class StateRecord(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=12):
+    """A record of the table states' topic (`databus.table_states`), to be written with the transaction."""
+
+    key: bytes
+    #: None deletes what the key names
+    value: bytes | None
+
+
+class SnapshotEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=13):
+    """Rows of a table as they are at the position of the transaction, loaded by a backfill; there may be none."""
+
+    #: fingerprint of the `Table`
+    table: str
+    #: ordinal in the transaction, from 0, of the first row
+    row: int
+    #: msgpack array of `Row`, as in `RowsEvent`
+    rows: msgspec.Raw
+    #: when the rows were read, in µs since the epoch
+    time_us: int
+    #: the only output of `publisher.routes` that gets the rows; empty: all outputs of the table
+    output: str = ""
+    #: whether the rows are part of the snapshot with which the pipeline starts; otherwise they are incremental
+    initial: bool = False
+    #: whether these are the first rows of the table's backfill
+    first_of_table: bool = False
+    #: whether these are the last rows of the table's backfill
+    last_of_table: bool = False
+    #: whether these are the first rows of the snapshot with which the pipeline starts
+    first: bool = False
+    #: whether these are the last rows of the snapshot with which the pipeline starts
+    last: bool = False
+
+
+class SnapshotTruncate(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=14):
+    """The table is emptied for consumers, because its rows are loaded again."""
+
+    #: fingerprint of the `Table`
+    table: str
+    #: the only output of `publisher.routes` whose consumers are told; empty: all outputs of the table
+    output: str = ""
+
+
+class Prepared(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=20):
+    """An XA transaction with captured rows is prepared. Its rows come when it is committed.
+
+    Its position is before the XA transaction. No captured changes are between the last event and this position.
+    """
+
+    #: as in `PreparedTransaction`
+    xid: str
+    #: GTID of the XA PREPARE; empty if it has none
+    gtid: str
+    #: GTID set executed since the last `Start`, `Commit`, `Heartbeat` or `Prepared`, without the XA PREPARE
+    executed: str
+    #: binlog file in which the transaction's group starts
+    file: str
+    #: offset at which it starts
+    start: int
+    #: time of the XA PREPARE, in µs since the epoch
+    time_us: int
+
+
+class Decided(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=21):
+    """A prepared XA transaction is committed, by the source transaction around this event, or it is rolled back."""
+
+    xid: str
+
+
 class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=10):
     """The reader has sent all that was in the binlog, and ends (`--until-idle`)."""
 
@@ -280,8 +366,13 @@ Event: TypeAlias = (
     | OversizedRow
     | QueryEvent
     | DatabaseEvent
+    | StateRecord
+    | SnapshotEvent
+    | SnapshotTruncate
     | Commit
     | Heartbeat
+    | Prepared
+    | Decided
     | Start
     | End
 )

@@ -3,21 +3,19 @@
 The topic is compacted. With `exactly_once` it is written in the same transactions as the progress, else before the
 progress, so it may be ahead. The first commit also writes a head record. A history without a head record does not go
 back to the pipeline's start, and may lack tables. The history starts with all tables of the captured schemas, or with
-none if the binlog names columns and `reader.start` is not `latest`. The reader stops at rows whose columns are named
-neither in the binlog nor in the history.
+none if the binlog names columns and `reader.start` is not `latest`. A table is in doubt if the columns of its rows
+are named neither in the binlog nor in the history.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
-from aiokafka import TopicPartition
 
 from databus import names
 from databus.errors import START_OVER, SchemaHistoryCorrupt
 from databus.events import Table
-from databus.kafka_client import consumer, records
-from databus.kafka_topics import offsets_of
+from databus.kafka_compacted import read_latest
 from databus.settings import Settings
 
 #: value of the head record
@@ -64,15 +62,8 @@ async def read_history_records(settings: Settings) -> dict[bytes, bytes]:
 
     Raises KafkaUnavailable, and FatalError if Kafka refuses access.
     """
-    partition = TopicPartition(names.schema_topic(settings.name), 0)
-    found: dict[bytes, bytes | None] = {}
-    async with consumer(settings.kafka) as reading:
-        if (bounds := await offsets_of(reading, partition)) is None:
-            return {}
-        reading.assign([partition])
-        async for record in records(reading, partition, *bounds):
-            found[record.key] = record.value
-    return {key: value for key, value in found.items() if value is not None}
+    records, _ = await read_latest(settings.kafka, names.schema_topic(settings.name))
+    return records
 
 
 def decode_history(records: Iterable[tuple[bytes, bytes]]) -> SchemaHistory:

@@ -113,5 +113,5 @@ async def ensure_compacted(admin: AIOKafkaAdminClient, topic: str, replication_f
     if policy != "compact" or partitions != 1:
         raise FatalError(
             f"topic {topic} must have 1 partition and cleanup.policy=compact, but has {partitions} and {policy}: "
-            "alter it, or delete it and run `databus pipeline reset` to start over"
+            "alter it, or delete it and run `databus pipeline reset --to latest` to start over"
         )

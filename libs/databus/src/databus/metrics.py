@@ -17,6 +17,18 @@ STATEMENTS_SKIPPED = Counter(
     "databus_reader_statements_skipped",
     "DML statements that mention captured schemas, but change only tables that are not captured, and log no rows",
 )
+TABLES_IN_DOUBT = Gauge(
+    "databus_reader_table_in_doubt",
+    "1 for a table in doubt: parked (its changes are left out), or filling (it is loaded again)",
+    ["table", "state"],
+)
+NEW_STARTS = Counter(
+    "databus_reader_new_starts", "Starts at the end of the binlog with a load of all tables (`doubt.all: heal`)"
+)
+BACKFILL_ROWS = Counter("databus_reader_backfill_rows", "Rows of backfills read from the database", ["table"])
+BACKFILL_STATE = Gauge(
+    "databus_reader_backfills", "Backfills by state: waiting (for a connection or a time), running, paused", ["state"]
+)
 BACKLOG_BYTES = Gauge("databus_reader_backlog_bytes", "Bytes in the Redis stream that are not published yet")
 BINLOG_OFFSET = Gauge("databus_reader_binlog_offset", "Offset in the current binlog file")
 SOURCE_HOST = Gauge("databus_reader_source", "1 for the host that the binlog is read from, 0 for the others", ["host"])
@@ -24,9 +36,16 @@ SOURCE_REFUSALS = Counter(
     "databus_reader_source_refusals", "Times the reader refused a host, by reason", ["host", "reason"]
 )
 SOURCE_LAG = Gauge("databus_reader_lag_seconds", "Age of the last event when the reader read it")
+PREPARED_SECONDS = Gauge(
+    "databus_reader_prepared_seconds",
+    "Age of an XA transaction with captured rows that has been prepared for more than a minute, by XID",
+    ["xid"],
+)
 
 RECORDS_PUBLISHED = Counter("databus_publisher_records", "Records committed to Kafka", ["topic"])
-TRANSACTIONS_PUBLISHED = Counter("databus_publisher_transactions", "Source transactions committed to Kafka")
+TRANSACTIONS_PUBLISHED = Counter(
+    "databus_publisher_transactions", "Transactions committed to Kafka, also those of backfills"
+)
 KAFKA_COMMITS = Counter("databus_publisher_kafka_commits", "Commits of changes or of a new position to Kafka")
 GENERATIONS_OPENED = Counter("databus_publisher_generations", "Generations opened")
 DEAD_LETTERS = Counter(

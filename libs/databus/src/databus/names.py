@@ -10,6 +10,11 @@ from hashlib import blake2b, sha256
 
 import msgspec
 
+#: record header of rows that a backfill loaded, in format `databus`: `initial` or `incremental`
+SNAPSHOT_HEADER = "databus.snapshot"
+#: header of every record of changes: its place in the pipeline's order (`databus_messages.sequence`)
+SEQUENCE_HEADER = "databus.sequence"
+
 
 def function_library(source: str) -> str:
     """Redis function library of the pipe. Its name contains a hash of `source`, so that versions share no functions."""
@@ -82,6 +87,11 @@ def schema_key(*name: str) -> bytes:
     return msgspec.json.encode(name)
 
 
+def table_states_topic(pipeline: str) -> str:
+    """Compacted topic with one partition: backfills and tables in doubt (`databus.table_states`)."""
+    return f"databus.tables.{pipeline}"
+
+
 def dead_letter_topic(pipeline: str) -> str:
     """Compacted topic with one partition: records that could not be published."""
     return f"databus.deadletter.{pipeline}"
@@ -99,7 +109,7 @@ def table_topic(template: str, pipeline: str, schema: str, table: str, *, escape
 
 
 def is_reserved(topic: str) -> bool:
-    """Return whether a topic is, or collides with, the progress, schema history or dead letters of any pipeline."""
+    """Return whether a topic is, or collides with, the state or the dead letters of any pipeline."""
     return folded(topic).startswith(tuple(folded(name("")) for name in _OWN_TOPICS))
 
 
@@ -168,4 +178,4 @@ def _pattern(pattern: str, escape: bool) -> str:
 
 
 #: functions that name the topics of a pipeline that are not for changes
-_OWN_TOPICS = (progress_topic, schema_topic, dead_letter_topic)
+_OWN_TOPICS = (progress_topic, schema_topic, table_states_topic, dead_letter_topic)

@@ -19,7 +19,7 @@ from redis.exceptions import RedisError, ResponseError
 from databus import names
 from databus.errors import GenerationLost
 from databus.progress import Progress, decode_progress, encode_progress
-from databus.redis_connection import redis_error
+from databus.redis_connection import redis_error, redis_errors
 
 _SOURCE = files("databus").joinpath("pipe.lua").read_text()
 _LIBRARY = names.function_library(_SOURCE)
@@ -55,6 +55,16 @@ class Acceptance:
             raise GenerationLost(f"the stream contains entry {entry.number} instead of {self.next}")
         self.claim = entry.claim
         self.next += 1
+
+
+async def read_backlog(redis: Redis, pipeline: str) -> int | None:
+    """Return the bytes in the stream that are not published yet, for clients; None if no generation is open."""
+    with redis_errors():
+        found = await cast(
+            Awaitable["list[bytes | None]"], redis.hmget(names.generation_key(pipeline), ["appended", "taken"])
+        )
+    appended, taken = (None if value is None else int(value) for value in found)
+    return None if appended is None or taken is None else appended - taken
 
 
 class _End:

@@ -1,7 +1,7 @@
 """The state of a pipeline in Kafka and Redis: where it resumes, how a lost progress is noticed, and how it is reset.
 
-Progress and schema history are in Kafka. Redis has nothing that could not be lost, but what it has, like the topics of
-tables, shows that the pipeline has published before.
+Progress, schema history and table states are in Kafka. Redis has nothing that could not be lost, but what it has, like
+the topics of tables, shows that the pipeline has published before.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from databus import kafka_client, names
 from databus.errors import FatalError, ProgressCorrupt
+from databus.kafka_compacted import read_latest
 from databus.kafka_history import read_history_records
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import ensure_compacted, partitions_of
@@ -28,9 +29,9 @@ _PAUSE_SECONDS = 0.2
 
 
 async def ensure_state_topics(admin: AIOKafkaAdminClient, settings: Settings) -> None:
-    """Create or verify the topics of progress and schema history. Raises FatalError (see `ensure_compacted`)."""
-    for topic in (names.progress_topic(settings.name), names.schema_topic(settings.name)):
-        await ensure_compacted(admin, topic, settings.publisher.replication_factor)
+    """Create or verify the topics of the pipeline's state. Raises FatalError (see `ensure_compacted`)."""
+    for name in (names.progress_topic, names.schema_topic, names.table_states_topic):
+        await ensure_compacted(admin, name(settings.name), settings.publisher.replication_factor)
 
 
 async def require_new(settings: Settings, redis: Redis) -> None:
@@ -41,8 +42,8 @@ async def require_new(settings: Settings, redis: Redis) -> None:
     if traces := await _traces(settings, redis):
         raise ProgressCorrupt(
             f"topic {names.progress_topic(settings.name)} has no progress, but pipeline {settings.name} is not new: "
-            f"{'; '.join(traces)}. Restore the topic; or run `databus pipeline reset` to begin again at reader.start, "
-            "and take a new dump, because the changes in between are not published"
+            f"{'; '.join(traces)}. Restore the topic; or run `databus pipeline reset --to POSITION` to continue there, "
+            "and take a new dump if this position leaves out changes"
         )
 
 
@@ -75,13 +76,16 @@ def _own_topics(settings: Settings) -> str:
     return "|".join(topics)
 
 
-async def reset(settings: Settings, redis: Redis) -> None:
-    """Make the pipeline begin again at `reader.start`: in one Kafka transaction, if `delivery` is `exactly_once`.
+async def reset(settings: Settings, redis: Redis, start: Progress | None = None) -> None:
+    """Make the pipeline begin again, at the position of `start` or, without it, at `reader.start`.
 
-    Only its progress, its schema history and its keys in Redis are reset; records and dead letters stay. Transaction
-    ordinals continue if the old progress can be read. Raises FatalError if a reader or publisher is active.
+    It is one Kafka transaction, if `delivery` is `exactly_once`.
+
+    Only its progress, its schema history, its table states and its keys in Redis are reset; records and dead letters
+    stay. Transaction ordinals continue if the old progress can be read. Raises FatalError if a reader or publisher is
+    active.
     """
-    async with _services_stopped(settings, redis):
+    async with services_stopped(settings, redis):
         async with kafka_client.admin(settings.kafka) as admin:
             await ensure_state_topics(admin, settings)
         exactly_once = settings.publisher.delivery == "exactly_once"
@@ -89,28 +93,38 @@ async def reset(settings: Settings, redis: Redis) -> None:
         async with kafka_client.producer(settings.kafka, identity) as producer:
             if exactly_once:
                 async with producer.transaction():
-                    await _write_reset(settings, producer)
+                    await _write_reset(settings, producer, start or Progress())
             else:
-                await _write_reset(settings, producer)
+                await _write_reset(settings, producer, start or Progress())
         keys = (names.generation_key, names.stream_key, names.host_key, names.switch_key)
         await redis.delete(*(key(settings.name) for key in keys))
 
 
-async def _write_reset(settings: Settings, producer: AIOKafkaProducer) -> None:
-    """Delete the schema history, then write a progress without a position."""
+async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Progress) -> None:
+    """Delete the schema history and the table states, then write a progress without a position."""
     try:
         published = await read_progress(settings) or Progress()
     except ProgressCorrupt:
         published = Progress()
-    history = names.schema_topic(settings.name)
-    deletions = [await producer.send(history, None, key, partition=0) for key in await read_history_records(settings)]
+    deletions = [
+        await producer.send(topic, None, key, partition=0)
+        for topic in (names.schema_topic(settings.name), names.table_states_topic(settings.name))
+        for key in (await read_latest(settings.kafka, topic))[0]
+    ]
     await asyncio.gather(*deletions)
-    begin = encode_progress(Progress(transaction=published.transaction))
-    await producer.send_and_wait(names.progress_topic(settings.name), begin, settings.name.encode(), partition=0)
+    begin = Progress(
+        transaction=published.transaction,
+        server=start.server,
+        in_order=start.in_order,
+        start=start.position,
+        snapshot=start.snapshot,
+    )
+    record = encode_progress(begin)
+    await producer.send_and_wait(names.progress_topic(settings.name), record, settings.name.encode(), partition=0)
 
 
 @asynccontextmanager
-async def _services_stopped(settings: Settings, redis: Redis) -> AsyncIterator[None]:
+async def services_stopped(settings: Settings, redis: Redis) -> AsyncIterator[None]:
     """Hold the leases of reader and publisher during the block. Raises FatalError if another process holds one."""
     elections: tuple[tuple[Role, Election], ...] = (
         ("reader", settings.reader.election),

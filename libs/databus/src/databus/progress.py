@@ -9,6 +9,23 @@ from databus.errors import ProgressCorrupt
 from databus_binlog import Position
 
 
+class PreparedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """An XA transaction with captured rows that is prepared, and neither committed nor rolled back."""
+
+    #: as XA COMMIT accepts it: `X'gtrid',X'bqual',format`, with hexadecimal digits
+    xid: str
+    #: GTID of the XA PREPARE; empty if it has none
+    gtid: str
+    #: a resumable position before the transaction: its rows can be read again from there
+    position: Position
+    #: identity of the server that the position's file and offset belong to
+    server: str
+    #: as in `Progress`, for this position
+    in_order: bool
+    #: time of the XA PREPARE, in µs since the epoch
+    time_us: int
+
+
 class Progress(msgspec.Struct, frozen=True):
     """A resumable position and what was published up to it."""
 
@@ -24,6 +41,13 @@ class Progress(msgspec.Struct, frozen=True):
     #: Whether that server's log contains, up to the offset, exactly the transactions of the GTID set. If so, the reader
     #: can also resume by file and offset.
     in_order: bool = False
+    #: Where the pipeline begins instead of at `reader.start`, if a reset has set it. `position` is None then, and
+    #: `server` and `in_order` refer to `start`.
+    start: Position | None = None
+    #: whether the pipeline begins with a backfill of all captured tables, because a reset has set it
+    snapshot: bool = False
+    #: transactions before the position whose rows are published when their XA COMMIT comes
+    prepared: tuple[PreparedTransaction, ...] = ()
 
 
 class _Required(msgspec.Struct):

@@ -1,8 +1,8 @@
 """The progress that the next commit will record: how far a generation has been sent to Kafka."""
 
 from databus.errors import GenerationLost
-from databus.events import Begin, Commit, Heartbeat, Start
-from databus.progress import Progress
+from databus.events import Begin, Commit, Decided, Heartbeat, Prepared, Start
+from databus.progress import PreparedTransaction, Progress
 from databus_binlog import GtidSet, Position
 
 
@@ -17,6 +17,8 @@ class ProgressTracker:
         self._server, self._file, self._end, self._time_us = "", "", 0, 0
         self._in_order = False
         self._begin: Begin | None = None
+        #: XID → XA transaction that is prepared
+        self._prepared = {each.xid: each for each in progress.prepared}
         #: whether there is progress since the last call of `take`
         self.moved = False
 
@@ -26,9 +28,11 @@ class ProgressTracker:
         return self._begin is not None
 
     def start(self, event: Start) -> None:
-        """Begin where the reader begins: at Kafka's progress or, on a first start, at the resolved start position."""
+        """Begin where the reader begins: at Kafka's progress or, on a first or new start, at the resolved position."""
         self._gtids = GtidSet.parse(event.flavor, event.position.gtid_set)
         self._server, self._in_order = event.server, event.in_order
+        if event.anew:
+            self._prepared.clear()
         self._move(event.position.file, event.position.offset, event.time_us)
 
     def begin(self, event: Begin) -> None:
@@ -54,12 +58,36 @@ class ProgressTracker:
         self._merge(event.executed)
         self._move(event.file, event.end, event.time_us)
 
+    def prepare(self, event: Prepared) -> None:
+        """Advance to the position before a prepared transaction, and keep the transaction until `decide`."""
+        self._merge(event.executed)
+        self._move(event.file, event.start, self._time_us)
+        self._prepared[event.xid] = PreparedTransaction(
+            xid=event.xid,
+            gtid=event.gtid,
+            position=self._position,
+            server=self._server,
+            in_order=self._in_order,
+            time_us=event.time_us,
+        )
+
+    def decide(self, event: Decided) -> None:
+        """Forget a prepared transaction. If it is committed, its rows are in the open transaction."""
+        self._prepared.pop(event.xid, None)
+        self.moved = True
+
     def take(self) -> Progress:
         """Return the progress so far, to be committed."""
         self.moved = False
         self._merge("")
-        position = Position(str(self._gtids or ""), self._file, self._end)
-        return Progress(position, self._transaction, self._time_us, self._server, self._in_order)
+        prepared = tuple(self._prepared.values())
+        return Progress(
+            self._position, self._transaction, self._time_us, self._server, self._in_order, prepared=prepared
+        )
+
+    @property
+    def _position(self) -> Position:
+        return Position(str(self._gtids or ""), self._file, self._end)
 
     def _merge(self, executed: str) -> None:
         """Add the GTIDs of the committed transactions to the set, and then the `executed` ones."""

@@ -12,11 +12,13 @@ _REQUIRED = (
 )
 
 
-def faults(server: Server) -> list[str]:
-    """List the faults of the server's settings."""
+def faults(server: Server, *, partial: bool = False) -> list[str]:
+    """List the faults of the server's settings. `partial` permits binlog_row_image=NOBLOB."""
     found = []
     for variable, required, advice in _REQUIRED:
         value = server.variables.get(variable, "missing")
+        if partial and (variable, value.upper()) == ("binlog_row_image", "NOBLOB"):
+            continue
         if {"1": "ON", "0": "OFF"}.get(value, value.upper()) != required:
             found.append(f"{variable} is {value}: {advice}")
     return found
@@ -27,9 +29,9 @@ def names_columns(server: Server) -> bool:
     return server.variables.get("binlog_row_metadata", "").upper() == "FULL"
 
 
-def require_ready(server: Server, host: str) -> None:
-    """Raise SourceNotReady with all faults, one a line, if there are any."""
-    if found := faults(server):
+def require_ready(server: Server, host: str, *, partial: bool = False) -> None:
+    """Raise SourceNotReady with all faults (see `faults`), one a line, if there are any."""
+    if found := faults(server, partial=partial):
         raise SourceNotReady("\n".join(f"database {host}: {fault}" for fault in found))
 
 

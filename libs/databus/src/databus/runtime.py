@@ -56,6 +56,8 @@ class Health:
 
     ready: bool = False
     reason: str = "starting"
+    #: what does not work although it is ready; empty: nothing
+    degraded: str = ""
     #: when it became ready, on the monotonic clock
     since: float = 0.0
     #: how long it was ready without a break, at most, since this was last set to 0, in seconds
@@ -241,7 +243,8 @@ def health_routes(health: Health) -> list[BaseRoute]:
         return PlainTextResponse("ok\n" if health.alive else "stuck\n", status_code=200 if health.alive else 503)
 
     async def readyz(_: Request) -> Response:
-        return PlainTextResponse(f"{health.reason}\n", status_code=200 if health.ready else 503)
+        degraded = f"; degraded: {health.degraded}" if health.ready and health.degraded else ""
+        return PlainTextResponse(f"{health.reason}{degraded}\n", status_code=200 if health.ready else 503)
 
     async def metrics(_: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

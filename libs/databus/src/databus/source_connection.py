@@ -2,16 +2,18 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 
 from databus.checks import run_all
-from databus.errors import FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
+from databus.errors import START_OVER, FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.settings import Source
 from databus.wrong_server import wrong_server
 from databus_binlog.errors import (
     AccessDenied,
     BinlogError,
     DuplicateServerId,
+    Incident,
     MissingPrivilege,
     PositionPurged,
     PositionUnknown,
@@ -37,13 +39,15 @@ _REFUSALS: dict[type[BinlogError], Refusal] = {
 
 
 @asynccontextmanager
-async def connect_source(source: Source, host: str | None = None) -> AsyncIterator[Session]:
-    """Log in to a host of the database, by default its first.
+async def connect_source(
+    source: Source, host: str | None = None, *, query_timeout: float = 60.0
+) -> AsyncIterator[Session]:
+    """Log in to a host of the database, by default its first. Queries must be answered within `query_timeout` seconds.
 
     Errors of the session leave the block as SourceUnavailable or a FatalError.
     """
     host = host or source.hosts[0]
-    login = source.login(host)
+    login = replace(source.login(host), query_timeout=query_timeout)
     async with AsyncExitStack() as stack:
         stack.enter_context(source_errors(host))
         try:
@@ -72,6 +76,10 @@ def source_errors(host: str) -> Iterator[None]:
         raise SourceNotReady(f"database {host}: {error}") from error
     except tuple(_REFUSALS) as error:
         raise SourceRefused(_REFUSALS[type(error)], f"database {host}: {error}") from error
+    except Incident as error:
+        lost = FatalError(f"database {host}: {error}; {START_OVER}")
+        lost.doubts_all = True
+        raise lost from error
     except BinlogError as error:
         raise FatalError(f"database {host}: {error}") from error
 

@@ -19,6 +19,8 @@ from databus.events import (
     OversizedRow,
     QueryEvent,
     RowsEvent,
+    SnapshotEvent,
+    SnapshotTruncate,
     Table,
     TableDefinition,
 )
@@ -30,7 +32,9 @@ from databus_messages.outputs import Output, OutputPlan
 from databus_messages.routing.databases import DatabaseRouter
 from databus_messages.routing.partitions import Partition
 from databus_messages.routing.routes import Route, Router
+from databus_messages.sequence import Ordinals
 from databus_messages.transaction_buffer import TransactionBuffer
+from databus_wire.packed_rows import PackedRows
 
 
 class EventEncoder:
@@ -44,11 +48,12 @@ class EventEncoder:
         partition_counts: Mapping[str, int],
         salt: bytes = b"",
         claims: TopicClaims | None = None,
+        transaction: int = 0,
     ) -> None:
         """Make the outputs. `partition_counts` maps topics to their numbers of partitions.
 
         It need not be complete from the start: see `unknown_topics`. `claims` has the topics of tables that are known
-        already; by default none is.
+        already; by default none is. `transaction` is the ordinal of the last transaction before the events.
         """
         self._outputs = [Output(plan, source) for plan in plans]
         self._framed_outputs = [output for output in self._outputs if output.is_framed]
@@ -62,6 +67,10 @@ class EventEncoder:
         self.routes: dict[str, tuple[Route, ...]] = {}
         self._buffer = TransactionBuffer()
         self._begin: Begin | None = None
+        #: ordinal of the latest transaction
+        self._transaction = transaction
+        #: the latest event with rows of the open transaction
+        self._latest: RowsEvent | SnapshotEvent | OversizedRow | None = None
 
     @property
     def in_transaction(self) -> bool:
@@ -83,7 +92,9 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
-    def unknown_topics(self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent) -> list[str]:
+    def unknown_topics(
+        self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent | SnapshotEvent | SnapshotTruncate
+    ) -> list[str]:
         """Name the topics that must be added to `partition_counts` before the event can be encoded."""
         topics: list[str] = []
         match event:
@@ -118,6 +129,10 @@ class EventEncoder:
                 messages = self._ddl(event)
             case DatabaseEvent():
                 messages = self._database_ddl(event)
+            case SnapshotEvent():
+                messages = self._snapshot(event)
+            case SnapshotTruncate():
+                messages = self._truncation(event)
             case OversizedRow():
                 messages = self._unread(event)
             case Heartbeat():
@@ -126,12 +141,13 @@ class EventEncoder:
 
     def begin(self, event: Begin) -> None:
         """Begin a transaction."""
-        self._begin = event
+        self._begin, self._transaction, self._latest = event, event.transaction, None
 
     def rows(self, event: RowsEvent) -> list[Message]:
         """Return the messages of a rows event, without those that are buffered until `commit`."""
         if (begin := self._begin) is None:
             raise _outside_transaction()
+        self._latest = event
         messages: list[Message] = []
         for route in self.routes.get(event.table) or self._find(event.table):
             routed = route.messages(begin, event)
@@ -160,6 +176,7 @@ class EventEncoder:
                 start=event.start,
                 end=event.end,
                 before=before.get(route.output),
+                next_row=self._next_row(),
             )
             yield Message(route.output, route.ddl_partitions, statement)
 
@@ -171,7 +188,8 @@ class EventEncoder:
             output: Output, partitions: Sequence[Partition], action: Action, table: Table, dropped: Sequence[Table] = ()
         ) -> Message:
             before = table if action is Action.DROP and table.name else None
-            statement = DdlStatement(table, begin, action, event.query, event.start, event.end, before, dropped)
+            origin = event.query, event.start, event.end
+            statement = DdlStatement(table, begin, action, *origin, before, dropped, self._next_row())
             return Message(output, partitions, statement)
 
         routes = [route for fingerprint in event.dropped for route in self._find(fingerprint)]
@@ -192,10 +210,37 @@ class EventEncoder:
     def _unread(self, event: OversizedRow) -> Iterator[Message]:
         if (begin := self._begin) is None:
             raise _outside_transaction()
+        self._latest = event
         for route in self._find(event.table):
-            row = route.output.next_ordinal(event.row)
-            change = Change(route.table, begin, event.action, event.start, event.end, row, ordinals=(row,), rows=())
+            row, captured = route.output.next_ordinal(event.row), (event.row,)
+            head = route.table, begin, event.action, event.start, event.end, row
+            change = Change(*head, ordinals=(row,), rows=(), captured=captured)
             yield Message(route.output, (route.unread_partition,), change, event)
+
+    def _snapshot(self, event: SnapshotEvent) -> Iterator[Message]:
+        """Yield the rows of a backfill. They are no changes: nothing frames them, and none of them is buffered."""
+        if (begin := self._begin) is None:
+            raise _outside_transaction()
+        self._latest = event
+        for route in self._of_output(event):
+            yield from route.snapshot(begin, event)
+
+    def _truncation(self, event: SnapshotTruncate) -> Iterator[Message]:
+        """Yield TRUNCATE statements as if the table had been emptied in the source."""
+        if (begin := self._begin) is None:
+            raise _outside_transaction()
+        table = self._table(event.table)
+        schema, name = (identifier.replace("`", "``") for identifier in (table.schema, table.name))
+        query = f"TRUNCATE TABLE `{schema}`.`{name}`".encode()
+        for route in self._of_output(event):
+            at = begin.end, begin.end
+            before, next_row = route.table, self._next_row()
+            statement = DdlStatement(route.table, begin, Action.TRUNCATE, query, *at, before, next_row=next_row)
+            yield Message(route.output, route.ddl_partitions, statement)
+
+    def _of_output(self, event: SnapshotEvent | SnapshotTruncate) -> list[Route]:
+        """Return the routes of the event's table that it is for."""
+        return [route for route in self._find(event.table) if event.output in {"", route.output.rule.output}]
 
     def commit(self, event: Commit) -> Iterable[Message]:
         """End the transaction: return its buffered messages, its end frames and heartbeats."""
@@ -215,14 +260,27 @@ class EventEncoder:
         yield from _framed((message.with_transaction_end(ends[message.output]) for message in buffered), begin)
         for output, end in ends.items():
             if output.partitions and (records := list(output.format.end(begin, end))):
-                yield Message(output, tuple(output.partitions), Frame(records))
+                sequence = Ordinals(begin.transaction, (self._next_row(),))
+                yield Message(output, tuple(output.partitions), Frame(records, sequence))
             output.end_transaction()
         yield from self._heartbeat(begin.time_us)
 
     def _heartbeat(self, time_us: int) -> Iterator[Message]:
         for output in self._heartbeat_outputs:
             if records := list(output.format.heartbeat(time_us)):
-                yield Message(output, (), Frame(records))
+                yield Message(output, (), Frame(records, Ordinals(self._transaction + 1, (0,))))
+
+    def _next_row(self) -> int:
+        """Return the ordinal of the open transaction's next row among all captured rows."""
+        match self._latest:
+            case None:
+                return 0
+            case OversizedRow(row=row):
+                return row + 1
+            case RowsEvent(row=row, rows=rows, action=Action.UPDATE):
+                return row + len(PackedRows(rows)) // 2
+            case RowsEvent(row=row, rows=rows) | SnapshotEvent(row=row, rows=rows):
+                return row + len(PackedRows(rows))
 
     def _find(self, fingerprint: str) -> tuple[Route, ...]:
         """Return the routes of a version of a table; they are made with its first event."""
@@ -241,7 +299,7 @@ def _framed(messages: Iterable[Message], begin: Begin) -> Iterator[Message]:
     """Insert a transaction's begin frame before its first change in each partition."""
     for message in messages:
         if records := message.output.enter(message.partitions[0], begin):
-            yield Message(message.output, message.partitions, Frame(records))
+            yield Message(message.output, message.partitions, Frame(records, message.content.sequences))
         yield message
 
 

@@ -7,11 +7,12 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from databus.events import Action, Begin, Row, Table
+from databus.events import Action, Begin, Table
 from databus_messages.formats.base import Change
 from databus_messages.message import Message
 from databus_messages.outputs import Output
 from databus_messages.routing.partitions import Partition
+from databus_wire.packed_rows import PackedRows
 
 #: When the changes in memory are larger than this, they are moved to the file. Their size is that of their events'
 #: packed rows and of their statements, plus `_CHANGE_BYTES` for each change. As Python objects, short values take up to
@@ -40,9 +41,12 @@ class _Entry(msgspec.Struct, array_like=True):
     end: int
     first: int
     ordinals: list[int]
-    rows: list[Row]
+    rows: msgspec.Raw
     query: bytes | None
     table_id: int
+    partial: bool
+    refusal: str
+    captured: list[int] | None
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=list).encode  # for ordinals that are a range, and for PackedRows
@@ -95,7 +99,8 @@ class TransactionBuffer:
             if not isinstance(change, Change):
                 raise TypeError("only changes can be buffered")
             head = (self._target(message, change.table), change.action, change.start, change.end, change.first)
-            entry = _encode((*head, change.ordinals, change.rows, change.query, change.table_id))
+            tail = (change.query, change.table_id, change.partial, change.refusal, change.captured)
+            entry = _encode((*head, change.ordinals, change.rows, *tail))
             self._file.write(_LENGTH.pack(len(entry)))
             self._file.write(entry)
         self._in_memory.clear()
@@ -115,5 +120,12 @@ class TransactionBuffer:
             entry = _decode(file.read(*_LENGTH.unpack(length)))
             target = self._targets[entry.target]
             event = (entry.action, entry.start, entry.end, entry.first)
-            change = Change(target.table, begin, *event, entry.ordinals, entry.rows, entry.query, None, entry.table_id)
+            rows = PackedRows(entry.rows).unpack()
+            change = Change(
+                *(target.table, begin, *event, entry.ordinals, rows, entry.query),
+                table_id=entry.table_id,
+                partial=entry.partial,
+                refusal=entry.refusal,
+                captured=entry.captured,
+            )
             yield Message(target.output, target.partitions, change)

@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from databus_wire.base64 cimport base64_size, put_base64
-from databus_wire.msgpack_rows cimport Cursor, read_array, read_value, refuse
+from databus_wire.msgpack_rows cimport ABSENT_VALUE, Cursor, read_array, read_value, refuse
 from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
@@ -37,7 +37,10 @@ cdef Py_ssize_t measure(Cursor cursor) except -1:
         size += 2 + max(values - 1, 0)
         for _ in range(values):
             length = read_value(&cursor)
-            size += 4 if length < 0 else 2 + base64_size(length)
+            if length < 0:
+                size += 5 if length == ABSENT_VALUE else 4
+            else:
+                size += 2 + base64_size(length)
             cursor.at += max(length, 0)
     if cursor.at != cursor.end:
         refuse("there are bytes after the last row")
@@ -60,7 +63,10 @@ cdef void write(Cursor cursor, char* out) noexcept:
                 out[0] = b","
                 out += 1
             length = read_value(&cursor)
-            if length < 0:
+            if length == ABSENT_VALUE:
+                memcpy(out, b"false", 5)
+                out += 5
+            elif length < 0:
                 memcpy(out, b"null", 4)
                 out += 4
             else:

@@ -10,8 +10,11 @@ class RecordPacker:
     #: the latest time of any record, in ms since the epoch
     last_ms: int
 
-    def __init__(self, header: int, limit: int) -> None:
-        """Reserve `header` bytes for the batch's header. `limit` is the largest size of the batch, header included."""
+    def __init__(self, header: int, limit: int, sequence: str = "") -> None:
+        """Reserve `header` bytes for the batch's header.
+
+        `limit` is the largest size of the batch, header included; `sequence` the name of the header that `extend` adds.
+        """
 
     def append(
         self, time_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()
@@ -21,10 +24,22 @@ class RecordPacker:
         The first record may exceed the limit.
         """
 
-    def extend(self, time_ms: int, keys: Sequence[bytes | None], values: Sequence[bytes | None], first: int = 0) -> int:
-        """Pack records without headers from index `first` on, as `append` does; return how many were packed.
+    def extend(
+        self,
+        time_ms: int,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        first: int = 0,
+        transaction: int = 0,
+        rows: Sequence[int] | None = None,
+    ) -> int:
+        """Pack records from index `first` on, as `append` does; return how many were packed.
 
-        Raises ValueError unless there are as many keys as values, or if `first` is negative.
+        With `rows`, the ordinals of one or more rows in a transaction, each record has one header: the `sequence_text`
+        of its first row. Each row has as many records as the others, or each record as many rows.
+
+        Raises ValueError unless there are as many keys as values, or if `first` is negative or `rows` is empty;
+        OverflowError as `sequence_text` does.
         """
 
     def size(self) -> int:
@@ -44,3 +59,9 @@ class RecordPacker:
 
         Each call returns the same bytearray, so that the caller can write the header into it.
         """
+
+def sequence_text(transaction: int, row: int) -> bytes:
+    """Return two ordinals as text whose order is theirs: 16 digits, a hyphen and 10 digits.
+
+    Raises OverflowError for ordinals that are negative or have more digits.
+    """

@@ -1,38 +1,64 @@
 """Packs the records of Kafka's record batches. The code is compiled, because it may run for each row (ADR 8)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+cdef enum:
+    TRANSACTION_DIGITS = 16
+    ROW_DIGITS = 10
+    SEQUENCE_SIZE = 27  # the digits of both ordinals, and a hyphen
+
+cdef int64_t TRANSACTIONS_LIMIT = 10**16
+cdef int64_t ROWS_LIMIT = 10**10
+cdef bytes NO_HEADERS = b"\x00"
 
 cdef class RecordPacker:
     cdef bytearray data
     cdef Py_ssize_t capacity, limit, used, count
     cdef readonly int64_t first_ms, last_ms
     cdef bint is_closed
+    cdef bytearray sequence  # the headers of a record whose only header is its sequence
 
     def __cinit__(self, *_, **__):
         self.data = bytearray()  # set here, too: a subclass might not call __init__
+        self.sequence = bytearray(SEQUENCE_SIZE)
 
-    def __init__(self, Py_ssize_t header, Py_ssize_t limit):
+    def __init__(self, Py_ssize_t header, Py_ssize_t limit, str sequence=""):
         self.data = bytearray(header)
         self.capacity = self.used = header
         self.limit = limit
+        self.sequence = bytearray(pack_headers([(sequence, sequence_text(0, 0))]))
 
     def append(self, int64_t time_ms, bytes key, bytes value, headers not None=()):
         """See kafka_records.pyi."""
-        return self.pack(time_ms, key, value, headers)
+        cdef bytes section = pack_headers(headers) if headers else NO_HEADERS
+        return self.pack(time_ms, key, value, PyBytes_AS_STRING(section), PyBytes_GET_SIZE(section))
 
-    def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0):
+    def extend(self, int64_t time_ms, keys, values, Py_ssize_t first=0, int64_t transaction=0, rows=None):
         """See kafka_records.pyi."""
         cdef list key_list = keys if isinstance(keys, list) else list(keys)
         cdef list value_list = values if isinstance(values, list) else list(values)
-        cdef Py_ssize_t before = self.count, i
-        if first < 0 or len(key_list) != len(value_list):
+        cdef Py_ssize_t before = self.count, count = len(value_list), row_count = 0, index, i
+        cdef bint is_range = isinstance(rows, range)
+        cdef int64_t start = rows.start if is_range else 0, step = rows.step if is_range else 0
+        cdef const char* headers = PyBytes_AS_STRING(NO_HEADERS)
+        cdef Py_ssize_t headers_size = 1
+        cdef char* end = PyByteArray_AS_STRING(self.sequence) + len(self.sequence)
+        if first < 0 or len(key_list) != count:
             raise ValueError("there must be as many keys as values, and `first` must not be negative")
-        for i in range(first, len(value_list)):
-            if not self.pack(time_ms, key_list[i], value_list[i], ()):
+        if rows is not None:
+            row_count = len(rows)
+            if not row_count:
+                raise ValueError("a sequence needs the ordinal of a row")
+            put_transaction(transaction, end)
+            headers, headers_size = PyByteArray_AS_STRING(self.sequence), len(self.sequence)
+        for i in range(first, count):
+            if rows is not None:
+                index = i * row_count // count
+                put_row(start + index * step if is_range else rows[index], end)
+            if not self.pack(time_ms, key_list[i], value_list[i], headers, headers_size):
                 break
         return self.count - before
 
@@ -60,18 +86,16 @@ cdef class RecordPacker:
             self.capacity = self.used
         return self.data
 
-    cdef bint pack(self, int64_t time_ms, bytes key, bytes value, headers) except -1:
-        cdef list encoded = [(title.encode(), content) for title, content in headers] if headers else []
+    cdef bint pack(
+        self, int64_t time_ms, bytes key, bytes value, const char* headers, Py_ssize_t headers_size
+    ) except -1:
+        """Pack a record; `headers` is the number of its headers and the headers, as the record has them."""
         cdef int64_t delta_ms = time_ms - self.first_ms if self.count else 0
-        cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value)
-        cdef bytes header_name, header_value
+        cdef Py_ssize_t body = 1 + width(delta_ms) + width(self.count) + size_of(key) + size_of(value) + headers_size
         cdef Py_ssize_t size, capacity
         cdef char* out
         if self.is_closed:
             return False
-        body += width(len(encoded))
-        for header_name, header_value in encoded:
-            body += size_of(header_name) + size_of(header_value)
         size = self.used + width(body) + body
         if size > self.limit and self.count:
             return False
@@ -85,16 +109,61 @@ cdef class RecordPacker:
         out = put_varint(self.count, out)
         out = put_bytes(key, out)
         out = put_bytes(value, out)
-        out = put_varint(len(encoded), out)
-        for header_name, header_value in encoded:
-            out = put_bytes(header_name, out)
-            out = put_bytes(header_value, out)
+        memcpy(out, headers, headers_size)
         if not self.count:
             self.first_ms = self.last_ms = time_ms
         self.last_ms = max(self.last_ms, time_ms)
         self.used = size
         self.count += 1
         return True
+
+
+def sequence_text(int64_t transaction, int64_t row):
+    """See kafka_records.pyi."""
+    cdef char text[SEQUENCE_SIZE]
+    text[TRANSACTION_DIGITS] = b"-"
+    put_transaction(transaction, text + SEQUENCE_SIZE)
+    put_row(row, text + SEQUENCE_SIZE)
+    return PyBytes_FromStringAndSize(text, SEQUENCE_SIZE)
+
+
+cdef inline int put_transaction(int64_t ordinal, char* end) except -1:
+    """Write a transaction's ordinal into the sequence that ends at `end`."""
+    if not 0 <= ordinal < TRANSACTIONS_LIMIT:
+        raise OverflowError(f"transaction ordinal {ordinal} does not fit a sequence")
+    put_digits(ordinal, TRANSACTION_DIGITS, end - ROW_DIGITS - 1)
+    return 0
+
+
+cdef inline int put_row(int64_t ordinal, char* end) except -1:
+    """Write a row's ordinal into the sequence that ends at `end`."""
+    if not 0 <= ordinal < ROWS_LIMIT:
+        raise OverflowError(f"row ordinal {ordinal} does not fit a sequence")
+    put_digits(ordinal, ROW_DIGITS, end)
+    return 0
+
+
+cdef inline void put_digits(uint64_t number, int count, char* end) noexcept:
+    """Write the last `count` decimal digits of a number before `end`."""
+    for _ in range(count):
+        end -= 1
+        end[0] = <char> (48 + number % 10)
+        number //= 10
+
+
+cdef bytes pack_headers(headers):
+    cdef list encoded = [(title.encode(), content) for title, content in headers]
+    cdef Py_ssize_t size = width(len(encoded))
+    cdef bytes section, name, content
+    cdef char* out
+    for name, content in encoded:
+        size += size_of(name) + size_of(content)
+    section = PyBytes_FromStringAndSize(NULL, size)
+    out = put_varint(len(encoded), PyBytes_AS_STRING(section))
+    for name, content in encoded:
+        out = put_bytes(name, out)
+        out = put_bytes(content, out)
+    return section
 
 
 cdef inline uint64_t zigzag(int64_t number) noexcept:

@@ -1,14 +1,23 @@
-"""Reads packed rows: a msgpack array with an array for each row, which has `bin` for each value and nil for NULL."""
+"""Reads packed rows: a msgpack array with an array for each row.
+
+A value is `bin`; NULL is nil, and a column that is absent from the row image is false.
+"""
 
 from libc.stdint cimport uint8_t
 
 cdef enum Head:  # the first byte of a value or an array
     NIL = 0xC0
+    FALSE = 0xC2
     BIN8 = 0xC4
     BIN32 = 0xC6
     ARRAY16 = 0xDC
     ARRAY32 = 0xDD
     SMALL_ARRAY = 0x90  # the lower four bits are the number of elements
+
+
+cdef enum:  # what `read_value` returns in place of a length
+    NULL_VALUE = -1
+    ABSENT_VALUE = -3
 
 
 cdef struct Cursor:
@@ -45,13 +54,18 @@ cdef inline Py_ssize_t read_array(Cursor* cursor) except -1:
 
 
 cdef inline Py_ssize_t read_value(Cursor* cursor) except -2:
-    """Read the header of a value; return how many bytes of text follow, or -1 for NULL. Refuse text that is cut off."""
+    """Read the header of a value; return how many bytes of text follow, NULL_VALUE, or ABSENT_VALUE.
+
+    Refuse text that is cut off.
+    """
     cdef uint8_t head = read_number(cursor, 1)
     cdef Py_ssize_t length
     if head == Head.NIL:
-        return -1
+        return NULL_VALUE
     if not Head.BIN8 <= head <= Head.BIN32:
-        refuse("a value must be bytes or NULL")
+        if head == Head.FALSE:
+            return ABSENT_VALUE
+        refuse("a value must be bytes or NULL, or absent")
     length = read_number(cursor, 1 << (head - Head.BIN8))
     if length > cursor.end - cursor.at:
         refuse("the rows are cut off")

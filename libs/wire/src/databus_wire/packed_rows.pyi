@@ -1,4 +1,7 @@
-"""Rows as the services exchange them: a msgpack array with an array for each row, of `bin` and, for NULL, nil."""
+"""Rows as the services exchange them: a msgpack array with an array for each row.
+
+A value is `bin`, and NULL is nil. In the rows of a partial event (`databus.events.RowsEvent`), false is ABSENT.
+"""
 
 from collections.abc import Sequence
 from typing import final, overload
@@ -21,4 +24,4 @@ class PackedRows(Sequence[list[bytes | None]]):
     @overload
     def __getitem__(self, index: slice) -> list[list[bytes | None]]: ...
     def unpack(self) -> list[list[bytes | None]]:
-        """Return the row images. Raises MalformedRows for the same bytes as `json_base64`."""
+        """Return the row images, with False for ABSENT. Raises MalformedRows for the same bytes as `json_base64`."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from databus_wire.msgpack_rows cimport Cursor, read_array, read_value, refuse
+from databus_wire.msgpack_rows cimport ABSENT_VALUE, Cursor, read_array, read_value, refuse
 from libc.stdint cimport uint8_t
 
 
@@ -56,8 +56,11 @@ cdef list unpacked(const uint8_t* start, Py_ssize_t size):
         row = []
         for _ in range(read_array(&cursor)):
             length = read_value(&cursor)
-            row.append(None if length < 0 else PyBytes_FromStringAndSize(<const char*> cursor.at, length))
-            cursor.at += max(length, 0)
+            if length < 0:
+                row.append(False if length == ABSENT_VALUE else None)
+                continue
+            row.append(PyBytes_FromStringAndSize(<const char*> cursor.at, length))
+            cursor.at += length
         rows.append(row)
     if cursor.at != cursor.end:
         refuse("there are bytes after the last row")

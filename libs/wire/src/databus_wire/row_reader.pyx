@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_Check
 from cpython.list cimport PyList_GET_ITEM
-from databus_wire.msgpack_rows cimport read_array, read_value, refuse
+from databus_wire.msgpack_rows cimport ABSENT_VALUE, read_array, read_value, refuse
 from databus_wire.packed_rows cimport PackedRows
 from libc.stdint cimport uint8_t
 
@@ -39,6 +39,8 @@ cdef class RowReader:
             if size >= 0:
                 values[i].text, values[i].size = <const char*> self.cursor.at, size
                 self.cursor.at += size
+            elif size == ABSENT_VALUE:
+                refuse("a value is absent, and JSON objects have no mark for that")
         return self.require_end()
 
     cdef int require_end(self) except -1:

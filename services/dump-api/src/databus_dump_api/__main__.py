@@ -11,13 +11,14 @@ from databus import runtime
 from databus.checks import run_all
 from databus.kafka_progress import read_progress
 from databus.metrics import DUMP_STORAGE_FREE
+from databus.pipeline_host import connect_pipeline_host
 from databus.redis_connection import connect_redis, redis_client
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_dump_api import app
 from databus_dump_api.dumps import DumpManager
 from databus_dump_api.leases import Leases
-from databus_dump_api.source import check_source, connect_pipeline_host
+from databus_dump_api.source import check_source
 from databus_dump_api.store import DumpStore
 
 #: seconds between two checks of the dependencies
@@ -37,7 +38,7 @@ class Service:
         DUMP_STORAGE_FREE.set_function(store.free_bytes)
         self._leases = Leases(redis_client(settings.redis), settings.name, settings.dumps.lease_ttl)
         self._dumps = DumpManager(settings, store, self._leases)
-        return app.build(self._dumps, health, settings.dumps.lease_ttl)
+        return app.build(self._dumps, health, settings)
 
     async def run(self, settings: Settings, health: Health) -> None:
         """Take requested dumps forever. Meanwhile readiness follows the dependencies that a request needs."""

@@ -1,18 +1,20 @@
 """The HTTP API."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from fastapi import Depends, FastAPI, Header, HTTPException, Path, Response
+from fastapi import Depends, FastAPI, HTTPException, Path, Response
 from fastapi_offline import FastAPIOffline
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from databus.backfill_status import BackfillList
 from databus.manifest import DumpLease, DumpList, Manifest
 from databus.runtime import Health, health_routes
-from databus.settings import TablePattern
-from databus_dump_api import problems
+from databus.settings import Settings, TablePattern
+from databus_dump_api import backfills, problems
+from databus_dump_api.bodies import MAX_PATTERNS, answers, json_response, require_json
 from databus_dump_api.download import Download
 from databus_dump_api.dumps import DumpManager
 
@@ -27,13 +29,15 @@ the Kafka offsets from which to consume the changes after it.
    `databus` message format, compressed with zstd.
 4. Consume Kafka from the manifest's `kafka_offsets`, and drop changes that are not after its `position`.
 
+A backfill loads the rows of a table into the topics of its changes. `POST /v1/backfills` requests one for each table;
+`GET` it until `state` is `done`, `cancelled` or `failed`.
+
 Errors are problem documents (RFC 9457).
 """
 
 
-#: limits of a request: bytes of its body, patterns
+#: limit of the bytes of a request's body
 _MAX_BODY = 2**20
-_MAX_PATTERNS = 1000
 
 
 class DumpRequest(BaseModel):
@@ -41,7 +45,7 @@ class DumpRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    tables: Annotated[list[TablePattern], Field(min_length=1, max_length=_MAX_PATTERNS)] | None = Field(
+    tables: Annotated[list[TablePattern], Field(min_length=1, max_length=MAX_PATTERNS)] | None = Field(
         default=None,
         description="`schema.table` patterns with `*` and `?`; by default all captured and published tables",
         examples=[["shop.*"], ["shop.orders", "shop.customers"]],
@@ -51,10 +55,15 @@ class DumpRequest(BaseModel):
 DumpId = Annotated[str, Path(description="id of a dump", examples=["20261121T115346Z-3f2a"])]
 
 
-def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
-    """Build the application; `lease_ttl` is in seconds."""
+def build(dumps: DumpManager, health: Health, settings: Settings) -> FastAPI:
+    """Build the application."""
+    lease_ttl = settings.dumps.lease_ttl
     app = FastAPIOffline(
-        redoc_url=None, title="Databus dumps", version="1", description=_DESCRIPTION, routes=health_routes(health)
+        redoc_url=None,
+        title="Databus dumps and backfills",
+        version="1",
+        description=_DESCRIPTION,
+        routes=health_routes(health),
     )
     app.add_middleware(_with_limited_body)
     problems.install(app, health)
@@ -63,8 +72,8 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         "/v1/dumps",
         status_code=HTTPStatus.ACCEPTED,
         summary="Request a dump",
-        responses=_responses({202: Manifest}, 413, 415, 422, 429, 503, 507),
-        dependencies=[Depends(_require_json)],
+        responses=answers({202: Manifest}, 413, 415, 422, 429, 503, 507),
+        dependencies=[Depends(require_json)],
     )
     async def request_dump(request: DumpRequest | None = None) -> Response:
         """Request a snapshot of the tables. Dumps are taken one at a time, in the order of requests.
@@ -72,23 +81,23 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         The body may be empty, but the request must have the header `Content-Type: application/json`.
         """
         manifest = await dumps.request(request.tables if request else None)
-        return _json(manifest, HTTPStatus.ACCEPTED, {"Location": f"/v1/dumps/{manifest.id}"})
+        return json_response(manifest, HTTPStatus.ACCEPTED, {"Location": f"/v1/dumps/{manifest.id}"})
 
-    @app.get("/v1/dumps", summary="List all dumps", responses=_responses({200: DumpList}))
+    @app.get("/v1/dumps", summary="List all dumps", responses=answers({200: DumpList}))
     async def list_dumps() -> Response:
         """List the manifests of all dumps in any state, the newest first."""
-        return _json(DumpList(dumps.newest_first()))
+        return json_response(DumpList(dumps.newest_first()))
 
-    @app.get("/v1/dumps/{dump}", summary="Show a dump", responses=_responses({200: Manifest}, 404))
+    @app.get("/v1/dumps/{dump}", summary="Show a dump", responses=answers({200: Manifest}, 404))
     async def show_dump(dump: DumpId) -> Response:
         """Show a dump's manifest: state, position, Kafka offsets, tables and files."""
-        return _json(dumps.get(dump))
+        return json_response(dumps.get(dump))
 
     @app.delete(
         "/v1/dumps/{dump}",
         status_code=HTTPStatus.NO_CONTENT,
         summary="Delete a dump",
-        responses=_responses({}, 404, 409, 503),
+        responses=answers({}, 404, 409, 503),
     )
     async def delete_dump(dump: DumpId) -> Response:
         """Delete a dump and its files, unless it is leased, pending or being taken."""
@@ -99,7 +108,7 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         "/v1/dumps/{dump}/files/{name}",
         summary="Download a file",
         response_class=Response,
-        responses=_responses({}, 404, 409, 503)
+        responses=answers({}, 404, 409, 503)
         | {200: {"content": {"application/zstd": {}}, "description": "The file; `ETag` is its SHA-256"}},
     )
     @app.head("/v1/dumps/{dump}/files/{name}", include_in_schema=False)
@@ -112,41 +121,34 @@ def build(dumps: DumpManager, health: Health, lease_ttl: float) -> FastAPI:
         "/v1/dumps/{dump}/leases",
         status_code=HTTPStatus.CREATED,
         summary="Take a lease",
-        responses=_responses({201: DumpLease}, 404, 409, 503),
+        responses=answers({201: DumpLease}, 404, 409, 503),
     )
     async def take_lease(dump: DumpId) -> Response:
         """Take a lease of a complete dump: it is not deleted for `expires_in` seconds."""
         lease = await dumps.lease(dump)
         location = f"/v1/dumps/{dump}/leases/{lease}"
-        return _json(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
+        return json_response(DumpLease(lease, lease_ttl), HTTPStatus.CREATED, {"Location": location})
 
-    @app.put(
-        "/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=_responses({200: DumpLease}, 404, 503)
-    )
+    @app.put("/v1/dumps/{dump}/leases/{lease}", summary="Renew a lease", responses=answers({200: DumpLease}, 404, 503))
     async def renew_lease(dump: DumpId, lease: str) -> Response:
         """Extend a lease to `expires_in` seconds from now."""
         await dumps.renew(dump, lease)
-        return _json(DumpLease(lease, lease_ttl))
+        return json_response(DumpLease(lease, lease_ttl))
 
     @app.delete(
         "/v1/dumps/{dump}/leases/{lease}",
         status_code=HTTPStatus.NO_CONTENT,
         summary="Release a lease",
-        responses=_responses({}, 404, 503),
+        responses=answers({}, 404, 503),
     )
     async def release_lease(dump: DumpId, lease: str) -> Response:
         """Release a lease, so that the dump can be deleted."""
         await dumps.release(dump, lease)
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
+    app.include_router(backfills.router(settings))
     _describe_structs(app)
     return app
-
-
-def _require_json(content_type: Annotated[str, Header()] = "") -> None:
-    """Refuse what a browser would send to another site without asking that site first."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it with Content-Type: application/json")
 
 
 def _with_limited_body(app: ASGIApp) -> ASGIApp:
@@ -168,29 +170,10 @@ def _with_limited_body(app: ASGIApp) -> ASGIApp:
     return limited
 
 
-def _json(value: msgspec.Struct, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(value), status, headers, "application/json")
-
-
-def _responses(bodies: dict[int, type[msgspec.Struct]], *errors: int) -> dict[int | str, dict[str, Any]]:
-    """Describe a route's responses for the OpenAPI document: bodies by status, and the statuses of its errors."""
-    responses: dict[int | str, dict[str, Any]] = {}
-    for status, body in bodies.items():
-        responses[status] = _response(body, "application/json")
-    for status in errors:
-        responses[status] = _response(problems.Document, problems.MEDIA_TYPE)
-    return responses
-
-
-def _response(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
-    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema}}}
-
-
 def _describe_structs(app: FastAPI) -> None:
     """Add the schemas of msgspec bodies to the OpenAPI document; FastAPI knows only pydantic's."""
     _, structs = msgspec.json.schema_components(
-        (DumpList, DumpLease, problems.Document), ref_template="#/components/schemas/{name}"
+        (DumpList, DumpLease, BackfillList, problems.Document), ref_template="#/components/schemas/{name}"
     )
     components = app.openapi().setdefault("components", {})
     components.setdefault("schemas", {}).update(structs)

@@ -14,25 +14,24 @@ from pathlib import Path
 import msgspec
 
 from databus.cancellation import raise_if_cancelled
-from databus.errors import DatabusError
+from databus.errors import DatabusError, PipelineNotStarted
 from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger, position_fields
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMPS, LEASE_CONFLICTS
+from databus.pipeline_host import connect_pipeline_host
 from databus.settings import Settings
 from databus_dump_api import snapshot
 from databus_dump_api.leases import Leases
 from databus_dump_api.problems import (
     InUse,
     NotComplete,
-    PipelineNotStarted,
     QueueFull,
     UnknownDump,
     UnknownFile,
     UnknownLease,
 )
-from databus_dump_api.source import connect_pipeline_host
 from databus_dump_api.store import DumpStore
 from databus_dump_api.tables import find_tables
 

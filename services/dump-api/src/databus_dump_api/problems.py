@@ -9,6 +9,11 @@ Problem
 ├── UnknownTables        422  a requested pattern matches no table that is captured and published
 └── QueueFull            429  too many requests are waiting
 
+Of databus.errors:
+BackfillRefused         422  backfills were requested that are not possible
+├── BackfillConflict     409  the state of a table or a backfill does not allow what was requested
+└── UnknownBackfill      404  there is no such backfill
+
 Any other DatabusError (of the database, Redis, Kafka or the storage, or PipelineNotStarted) is a 503, except
 StorageFull, which is a 507. They have Retry-After unless they are fatal.
 """
@@ -20,7 +25,14 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from databus.errors import DatabusError, FatalError, RetryableError
+from databus.errors import (
+    BackfillConflict,
+    BackfillRefused,
+    DatabusError,
+    FatalError,
+    RetryableError,
+    UnknownBackfill,
+)
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import Health
@@ -30,6 +42,12 @@ log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 #: seconds after which a client may repeat a request that was refused or failed for a passing reason
 _RETRY_AFTER = "5"
+#: status of each refusal of a request that concerns backfills
+_REFUSALS: dict[type[BackfillRefused], HTTPStatus] = {
+    BackfillRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    BackfillConflict: HTTPStatus.CONFLICT,
+    UnknownBackfill: HTTPStatus.NOT_FOUND,
+}
 
 
 class Problem(DatabusError):
@@ -80,10 +98,6 @@ class QueueFull(Problem):
     status = HTTPStatus.TOO_MANY_REQUESTS
 
 
-class PipelineNotStarted(RetryableError):
-    """The pipeline has no position yet, so Kafka might lack the first changes after a dump."""
-
-
 class StorageUnavailable(RetryableError):
     """The folder of the dumps cannot be read or changed."""
 
@@ -112,6 +126,10 @@ def install(app: FastAPI, health: Health) -> None:
     async def problem(_: Request, error: Problem) -> Response:
         headers = {"Retry-After": _RETRY_AFTER} if isinstance(error, QueueFull) else {}
         return _response(error.status, str(error), headers)
+
+    @app.exception_handler(BackfillRefused)
+    async def refused(_: Request, error: BackfillRefused) -> Response:
+        return _response(_REFUSALS[type(error)], str(error))
 
     @app.exception_handler(DatabusError)
     async def unavailable(_: Request, error: DatabusError) -> Response:

@@ -22,13 +22,14 @@ from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
 from databus.manifest import DumpFile, Manifest, State
 from databus.metrics import DUMP_ROWS
+from databus.pipeline_host import connect_pipeline_host
 from databus.settings import Settings
 from databus_changes.matching import with_declared_types
+from databus_changes.snapshot.select import select
+from databus_changes.snapshot.view import View, open_view
 from databus_dump_api.parts import PartWriter
-from databus_dump_api.select import select
-from databus_dump_api.source import connect_pipeline_host
 from databus_dump_api.tables import PublishedTable, publishing_rule, read_state, require_unchanged, table_topics
-from databus_dump_api.view import View, open_view
+from databus_wire.packed_rows import PackedRows
 
 #: topic → partition → offset
 Offsets = dict[str, dict[int, int]]
@@ -52,7 +53,7 @@ async def take(settings: Settings, manifest: Manifest, folder: Path) -> Manifest
         ]
         published = [_published(settings, table) for table in tables]
         files: list[DumpFile] = []
-        async with open_view(settings.source, host, catalog) as view:
+        async with open_view(settings.source, host) as view:
             for state, shown in zip(states, published, strict=True):
                 parts = PartWriter(folder, shown.table, settings.dumps.part_size, strict=shown.strict)
                 files += await _write_rows(view, state.table, shown, parts)
@@ -94,7 +95,7 @@ async def _write_rows(view: View, table: Table, published: PublishedTable, parts
     try:
         async with aclosing(view.batches(select(table))) as batches:
             async for batch in batches:
-                if rows := published.rows(batch):
+                if rows := published.rows(PackedRows(batch.rows)):
                     await asyncio.to_thread(parts.write, rows)
                     DUMP_ROWS.inc(len(rows))
         return await asyncio.to_thread(parts.close)

@@ -51,7 +51,8 @@ class Batches:
 
     def __init__(self, kafka: AIOKafkaProducer, *, transactional: bool) -> None:
         self._kafka = kafka
-        self._transactional = transactional
+        #: whether batches are sent in Kafka transactions
+        self.transactional = transactional
         self._limits: dict[str, Limit] = {}
         self._filling: dict[Partition, RecordBatch] = {}
         self._in_flight: dict[asyncio.Future[object], int] = {}
@@ -74,7 +75,12 @@ class Batches:
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
         """Add records, starting at index `first`, to the partition's open batch until it is full. Return how many."""
         batch = self._filling.get(partition)
-        return 0 if batch is None else batch.extend(time_ns() // _NS_PER_MS, records.keys, records.values, first)
+        if batch is None:
+            return 0
+        time_ms, ordinals = time_ns() // _NS_PER_MS, records.ordinals
+        if ordinals is None:
+            return batch.extend(time_ms, records.keys, records.values, first)
+        return batch.extend(time_ms, records.keys, records.values, first, ordinals.transaction, ordinals.rows)
 
     async def send(self, partition: Partition, record: Record) -> bool:
         """Add a record to its partition's batch. If that has no room, send it, and begin a new batch with the record.
@@ -89,7 +95,7 @@ class Batches:
         limit = self._limits[partition.topic]
         if value and len(value) >= limit.record:
             return False
-        batch = RecordBatch(min(limit), transactional=self._transactional)
+        batch = RecordBatch(min(limit), transactional=self.transactional)
         batch.append(time_ms, key, value, headers)  # a batch always accepts its first record
         if batch.size() > limit.record:
             return False

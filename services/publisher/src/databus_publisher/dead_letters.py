@@ -31,7 +31,7 @@ class DeadLetters:
 
         Raises FatalError if the letter is too large even without the value.
         """
-        partition = self._partition = self._partition or await self._open()
+        partition = await self._opened()
         headers = letter.headers()
         if not await self._producer.send(partition, Record(letter.id, value, headers)):
             value = b""
@@ -51,7 +51,13 @@ class DeadLetters:
                 gtid=letter.gtid,
             )
 
-    async def _open(self) -> Partition:
-        topic = await self._topics.ensure_dead_letters()
-        self._producer.set_limit(topic, await self._topics.limit(topic))
-        return Partition(topic, 0)
+    async def delete(self, letter: bytes) -> None:
+        """Delete the dead letter with this key, whether there is one or not."""
+        await self._producer.send(await self._opened(), Record(letter, None))
+
+    async def _opened(self) -> Partition:
+        if self._partition is None:
+            topic = await self._topics.ensure_dead_letters()
+            self._producer.set_limit(topic, await self._topics.limit(topic))
+            self._partition = Partition(topic, 0)
+        return self._partition

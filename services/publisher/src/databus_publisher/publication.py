@@ -12,14 +12,19 @@ from databus.events import (
     Begin,
     Commit,
     DatabaseEvent,
+    Decided,
     End,
     Event,
     Heartbeat,
     OversizedRow,
+    Prepared,
     QueryEvent,
     RowsEvent,
     SchemaDefinition,
+    SnapshotEvent,
+    SnapshotTruncate,
     Start,
+    StateRecord,
     Table,
     TableDefinition,
 )
@@ -36,6 +41,7 @@ from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.producer import Producer
 from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
+from databus_publisher.table_states import TableStateWriter
 from databus_publisher.topics import Topics
 
 log = get_logger(__name__)
@@ -56,7 +62,9 @@ class Publication:
         self._producer = producer
         self._topics = topics
         self._history = SchemaHistoryWriter(producer, settings.name)
-        self._sender = Sender(settings.publisher, producer, topics, DeadLetters(producer, topics))
+        dead_letters = DeadLetters(producer, topics)
+        self._states = TableStateWriter(producer, settings.name, dead_letters)
+        self._sender = Sender(settings.publisher, producer, topics, dead_letters)
         #: number of partitions by topic, kept for a generation: a key stays in its partition if partitions are added
         self._partition_counts: dict[str, int] = {}
         #: a placeholder without outputs until `Start` arrives
@@ -119,8 +127,14 @@ class Publication:
                 await self._claim_topics(event.table)
             case SchemaDefinition():
                 await self._history.write_schema(event)
-            case QueryEvent() | OversizedRow() | DatabaseEvent():
+            case StateRecord():
+                await self._states.write(event)
+            case QueryEvent() | OversizedRow() | DatabaseEvent() | SnapshotEvent() | SnapshotTruncate():
                 await self._open_topics(event)
+            case Prepared():
+                self._tracker.prepare(event)
+            case Decided():
+                self._tracker.decide(event)
             case End():
                 if self.in_transaction:
                     raise GenerationLost("the reader ended inside a transaction")
@@ -144,7 +158,8 @@ class Publication:
         login = settings.source.login(settings.source.hosts[0])
         source = MessageSource(settings.name, event.flavor, login.host, login.port)
         rules, salt = settings.publisher.rules, settings.publisher.salt.get_secret_value().encode()
-        self._encoder = EventEncoder(rules, self._plans, source, self._partition_counts, salt, self._claims)
+        last = self.committed.transaction
+        self._encoder = EventEncoder(rules, self._plans, source, self._partition_counts, salt, self._claims, last)
         if topics := self._encoder.own_topics:
             for topic in topics:
                 await self._topics.ensure(topic, partitions=1)
@@ -161,7 +176,9 @@ class Publication:
         self._tracker.start(event)
         await self.commit()
 
-    async def _open_topics(self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent) -> None:
+    async def _open_topics(
+        self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent | SnapshotEvent | SnapshotTruncate
+    ) -> None:
         """Create the topics of an event if they are missing, and look up their partitions and limits."""
         wanted = self._settings.publisher.partitions
         for topic in self._encoder.unknown_topics(event):

@@ -7,6 +7,7 @@ from contextlib import suppress
 import google_crc32c
 from aiokafka.record.util import calc_crc32c
 
+from databus import names
 from databus_wire.kafka_records import RecordPacker
 
 #: baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, baseTimestamp, maxTimestamp,
@@ -46,7 +47,7 @@ class RecordBatch(RecordPacker):
     """
 
     def __init__(self, limit: int, *, transactional: bool) -> None:
-        super().__init__(_HEAD.size, limit)
+        super().__init__(_HEAD.size, limit, names.SEQUENCE_HEADER)
         self._attributes = _TRANSACTIONAL if transactional else 0
         #: producerId, producerEpoch, baseSequence
         self._producer = (-1, -1, 0)

@@ -59,7 +59,7 @@ class Sender:
                 await self._refuse_unread(message, message.unread.size)
                 continue
             try:
-                records = await self._encode(message) if message.output.calls_services else message.encode()
+                records = await self._encode(message) if message.output.calls_services else message.sequenced()
             except PoisonError as error:
                 await self._refuse_unencodable(message, error)
                 continue
@@ -73,7 +73,7 @@ class Sender:
 
     async def _encode(self, message: Message) -> Records:
         """Encode a message without blocking the event loop: its format may call another service."""
-        return await asyncio.to_thread(message.encode) if message.may_block else message.encode()
+        return await asyncio.to_thread(message.sequenced) if message.may_block else message.sequenced()
 
     async def _fill(self, message: Message, partition: Partition, records: KeyValueRecords, sent: int) -> None:
         """Send the rest of the records to one partition. Raises ValueError unless there are as many keys as values."""
@@ -153,12 +153,8 @@ class Sender:
 
 def _ordinal(undelivered: Undelivered, content: Change | DdlStatement) -> int:
     """Return the ordinal of the record's first row in its transaction."""
-    if not isinstance(content, Change):
-        return 0
-    record = undelivered.record
-    if record is not None and record.row is not None:
-        return content.ordinals[record.row]
-    return content.ordinals[undelivered.index * len(content.ordinals) // undelivered.count]
+    row = undelivered.record.row if undelivered.record else None
+    return content.sequences.row(undelivered.index, undelivered.count, row)
 
 
 def _letter(undelivered: Undelivered, content: Change | DdlStatement) -> DeadLetter:

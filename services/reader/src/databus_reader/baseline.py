@@ -16,7 +16,7 @@ from databus.logs import get_logger
 from databus.progress import Progress
 from databus.readiness import names_columns, require_named_columns
 from databus.runtime import Health
-from databus.settings import Settings, StartLatest
+from databus.settings import Settings, StartLatest, StartSnapshot
 from databus.source_connection import connect_source
 from databus_binlog import Query
 from databus_binlog.session import Session
@@ -43,11 +43,15 @@ class Baseline:
 
     def read_missing_tables(self, error: UnknownTable) -> None:
         """From the next generation on, read tables that the history lacks. Raises the error if that did not help."""
-        if str(error) == self._unknown:
+        if self.has_read(error):
             raise error
         self._unknown = str(error)
         text = "the schema history lacks this table: reading it from information_schema"
         log.warning(LogEvent.TABLE_READ_AGAIN, text, **error.fields)
+
+    def has_read(self, error: UnknownTable) -> bool:
+        """Return whether missing tables were read already because of this error, and that did not help."""
+        return str(error) == self._unknown
 
     async def tables(
         self, connection: SourceConnection, progress: Progress, entries: EntryWriter, health: Health
@@ -58,7 +62,7 @@ class Baseline:
         named = names_columns(connection.session.server)
         require_named_columns(settings, connection.session.server, connection.host)
         if progress.position is None:
-            added = await self._read_first(connection, health)
+            added = await self._read_first(connection, progress, health)
             dropped = history.tables.keys() - added.tables.keys()
             definitions = [*added.tables.values(), *(Table(schema=s, name=n, columns=()) for s, n in dropped)]
             history = added
@@ -78,14 +82,15 @@ class Baseline:
         await entries.write([SchemaDefinition(*schema) for schema in added.charsets.items()])
         return history
 
-    async def _read_first(self, connection: SourceConnection, health: Health) -> SchemaHistory:
+    async def _read_first(self, connection: SourceConnection, progress: Progress, health: Health) -> SchemaHistory:
         """Read the tables as they were at the connection's position, where the pipeline starts.
 
-        No table is read if the binlog names the columns, except with `reader.start=latest`. If DDL may have changed
-        the tables since that position, raises SourceUnavailable with `latest`, because a retry starts at a later
-        position, and SourceNotReady otherwise.
+        No table is read if the binlog names the columns, except with `reader.start` at `latest` or `snapshot`. If DDL
+        may have changed the tables since that position, raises SourceUnavailable with these two, because a retry starts
+        at a later position, and SourceNotReady otherwise.
         """
-        latest = self._settings.reader.start == StartLatest()
+        at_end = progress.snapshot or self._settings.reader.start in (StartLatest(), StartSnapshot())
+        latest = progress.start is None and at_end
         if not latest and names_columns(connection.session.server):
             return SchemaHistory()
         history = await self._read(connection.session)
@@ -95,8 +100,8 @@ class Baseline:
             if latest:
                 raise SourceUnavailable(f"database {connection.host}: tables were altered while they were read")
             raise SourceNotReady(
-                "the binlog does not name columns, and tables were altered since reader.start: set "
-                "reader.start=latest, or binlog_row_metadata=FULL on the server"
+                "the binlog does not name columns, and tables were altered since the position at which the pipeline "
+                f"begins; {START_OVER}"
             )
         return history
 

@@ -4,6 +4,8 @@ While one entry is being appended, the next is collected. There are never more t
 """
 
 import asyncio
+from collections.abc import Iterable
+from itertools import islice
 from typing import Self
 
 from databus import metrics
@@ -37,10 +39,10 @@ class EntryWriter:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def write(self, events: list[Event]) -> None:
+    async def write(self, events: Iterable[Event]) -> None:
         """Collect events, and append each entry that is complete."""
-        for start in range(0, len(events), _FIXARRAY_MAX):
-            chunk = events[start : start + _FIXARRAY_MAX]
+        remaining = iter(events)
+        while chunk := list(islice(remaining, _FIXARRAY_MAX)):
             encoded = encode_events(chunk)
             self._encoded.append(encoded[1:])  # without the header of the chunk's msgpack array: one byte
             self._events += len(chunk)

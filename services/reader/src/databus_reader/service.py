@@ -5,7 +5,7 @@ from functools import partial
 
 from databus.checks import Check, run_all
 from databus.election import leading
-from databus.errors import GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
+from databus.errors import FatalError, GenerationLost, SourceRefused, SourceUnavailable, UnknownTable
 from databus.kafka_history import read_history
 from databus.leases import open_lease
 from databus.log_events import LogEvent
@@ -20,8 +20,11 @@ from databus.settings.topic_claims import require_topics
 from databus.source_connection import check_host
 from databus_binlog.session import Session
 from databus_changes.captured import captured_tables, require_select
+from databus_changes.cascades import warn_of_cascades
 from databus_reader.baseline import Baseline
 from databus_reader.generation import read_generation
+from databus_reader.new_start import NewStart
+from databus_reader.parking import Parking
 from databus_reader.source.engine import require_engine, require_readable
 from databus_reader.source.hosts import Hosts
 from databus_reader.source.switching import Switching, start_switching
@@ -46,13 +49,30 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
     ):
         pipe = ReaderEnd(redis, settings.name)
         hosts, baseline = Hosts(settings), Baseline(settings)
+        parking = Parking(settings, baseline, health)
+        new_start = NewStart(settings, parking)
         switching = await start_switching(redis, settings.name, hosts)
         await pipe.retire()
         while True:
             progress = await _claim(pipe, health)
             with bound(generation=pipe.generation):
-                if await _serve(settings, pipe, hosts, baseline, progress, switching, health, until_idle=until_idle):
-                    return
+                try:
+                    begin = new_start.progress(progress)
+                    if await _serve(
+                        settings,
+                        pipe,
+                        hosts,
+                        baseline,
+                        parking,
+                        new_start,
+                        begin,
+                        switching,
+                        health,
+                        until_idle=until_idle,
+                    ):
+                        return
+                except FatalError as error:
+                    new_start.plan(error, progress)
             await pipe.give_up()
 
 
@@ -61,6 +81,8 @@ async def _serve(
     pipe: ReaderEnd,
     hosts: Hosts,
     baseline: Baseline,
+    parking: Parking,
+    new_start: NewStart,
     progress: Progress,
     switching: Switching,
     health: Health,
@@ -76,7 +98,16 @@ async def _serve(
         async with hosts.connect(progress, health) as connection:
             with bound(host=connection.host):
                 await read_generation(
-                    settings, pipe, connection, baseline, progress, switching, health, until_idle=until_idle
+                    settings,
+                    pipe,
+                    connection,
+                    baseline,
+                    parking,
+                    new_start,
+                    progress,
+                    switching,
+                    health,
+                    until_idle=until_idle,
                 )
         return True
     except GenerationLost as lost:
@@ -143,8 +174,12 @@ async def _check_host(settings: Settings, host: str) -> None:
 
 
 async def _check_tables(session: Session, settings: Settings, host: str) -> None:
-    """Check the topics of the captured tables, and that their columns have names: in the binlog, or for the account."""
+    """Check the topics of the captured tables, and that their columns have names: in the binlog, or for the account.
+
+    Warn of those whose rows change without being logged.
+    """
     tables = await captured_tables(session, settings.source, host)
+    await warn_of_cascades(session, settings.source, host, heal=settings.doubt.cascades == "heal")
     checks: list[Check] = [partial(require_topics, settings, [(table.schema, table.name) for table in tables])]
     if not names_columns(session.server):
         text = f"database {host}: binlog_row_metadata is not FULL: the schema history names the columns instead"

@@ -29,6 +29,12 @@ Name: TypeAlias = tuple[str, str]
 #: puts the text of a message that does not fit the schema into `_corrupt`; without this, its fields would just be NULL
 _REPORT_CORRUPT = {"columnNameOfCorruptRecord": "_corrupt"}
 
+_INVALID = "not a message in the databus format (check publisher.format and publisher.topic)"
+_PARTIAL = (
+    "a change without all values of its row, which the sink cannot merge: set binlog_row_image=FULL on the server and "
+    "publisher.publish_partial=false, then remove the lake to start from a new dump"
+)
+
 _ROW_ACTIONS = (Action.INSERT, Action.UPDATE, Action.DELETE)
 _DDL_ACTIONS = (Action.ALTER, Action.CREATE, Action.DROP, Action.TRUNCATE)
 
@@ -41,6 +47,9 @@ _VALID = f"""
             and forall(m.Rows, row -> row is not null and size(row) = size(m.Table.Columns))
         when m.Action in {tuple(map(str, _DDL_ACTIONS))} then m.Query is not null
         else false end"""
+
+#: in a message, a value that the binlog lacks (`publisher.publish_partial`)
+_ABSENT_VALUE = r'"Rows":\[.*[\[,]false[,\]]'
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,8 @@ def parse_messages(records: DataFrame, after: Position, passed: Offsets | None =
     A record at or after its partition's offset in `passed` is kept, whatever its position.
 
     The columns are `_topic`, `_partition`, `_offset`, `_time`, `_file` and `_position` as in the change log, `m` (the
-    message), `images` (number of row images), `version` (equal for equal schemas), and `valid` (whether the message is
-    in the format; invalid ones are kept).
+    message), `images` (number of row images), `version` (equal for equal schemas), `valid` (whether the message is in
+    the format and has all values; invalid ones are kept), and `partial` (whether it is invalid and may lack values).
     """
     number, offset = file_number(after.file), after.offset
     parsed = records.select(
@@ -84,17 +93,26 @@ def parse_messages(records: DataFrame, after: Position, passed: Offsets | None =
         sql.col("offset").alias("_offset"),
         sql.col("timestamp").alias("_time"),
         sql.from_json(sql.col("key").cast("string"), _KEY)["Pos"].alias("pos"),
+        sql.col("value").cast("string").alias("value"),
         sql.from_json(sql.col("value").cast("string"), _VALUE, _REPORT_CORRUPT).alias("m"),
     )
     located = parsed.select(
-        "_topic", "_partition", "_offset", "_time", "m", sql.expr("pos.Name as _file"), sql.expr("pos.Pos as _position")
+        "_topic",
+        "_partition",
+        "_offset",
+        "_time",
+        "value",
+        "m",
+        sql.expr("pos.Name as _file"),
+        sql.expr("pos.Pos as _position"),
     ).withColumn("number", sql.expr("try_cast(substring_index(_file, '.', -1) as bigint)"))
     return (
         located.withColumn("valid", sql.expr(f"number is not null and _position is not null and {_VALID}"))
         .where(f"not valid or {_is_after(passed)} or number > {number} or (number = {number} and _position > {offset})")
         .withColumn("images", sql.expr("coalesce(size(m.Rows), 0)"))
         .withColumn("version", sql.expr("md5(to_json(struct(m.Table)))"))
-        .drop("number")
+        .withColumn("partial", ~sql.col("valid") & sql.col("value").rlike(_ABSENT_VALUE))
+        .drop("number", "value")
     )
 
 
@@ -120,7 +138,7 @@ def file_number(file: str) -> int:
 def schema_versions(parsed: DataFrame) -> dict[Name, list[SchemaVersion]]:
     """List the schemas in a batch for each table, in the order of their first message.
 
-    Raises SchemaMismatch if a message is not in the format.
+    Raises SchemaMismatch if a message is not in the format, or lacks values.
     """
     found: dict[Name, list[SchemaVersion]] = defaultdict(list)
     groups = parsed.groupBy("version").agg(
@@ -129,14 +147,12 @@ def schema_versions(parsed: DataFrame) -> dict[Name, list[SchemaVersion]]:
         sql.max("_offset"),
         sql.sum("images"),
         sql.expr("sort_array(collect_list(struct(_offset, m.Action)) filter (where m.Query is not null))"),
-        sql.expr("min_by(struct(_topic, _partition, _offset), _offset) filter (where not valid)"),
+        sql.expr("min_by(struct(_topic, _partition, _offset, partial), _offset) filter (where not valid)"),
     )
     for key, row, first, last, images, statements, invalid in groups.orderBy("first").collect():
         if invalid:
-            raise SchemaMismatch(
-                f"topic {invalid[0]}, partition {invalid[1]}, offset {invalid[2]}: not a message in the databus format "
-                "(check publisher.format and publisher.topic)"
-            )
+            where = f"topic {invalid[0]}, partition {invalid[1]}, offset {invalid[2]}"
+            raise SchemaMismatch(f"{where}: {_PARTIAL if invalid.partial else _INVALID}")
         table = _table(row)
         ddl = tuple(DdlRecord(offset, Action(action)) for offset, action in statements)
         found[table.schema, table.name].append(SchemaVersion(table, key, first, last, images, ddl))

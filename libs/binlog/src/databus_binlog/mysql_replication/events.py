@@ -42,7 +42,7 @@ _ACTIONS: dict[type, Action] = {
     row_event.UpdateRowsEvent: "update",
     row_event.DeleteRowsEvent: "delete",
 }
-_STANDALONE, _DDL = 1, 32  # MariaDB's flags of a GTID
+_STANDALONE, _DDL, _XA_PREPARED = 1, 32, 64  # MariaDB's flags of a GTID
 _MAX_TABLES = 10_000  # in Converter._tables
 
 
@@ -57,7 +57,8 @@ def _heartbeat(head: EventHead, event: Any) -> Heartbeat:
 
 
 def _gtid_mariadb(head: EventHead, event: Any) -> Gtid:
-    return Gtid(*head, event.gtid, bool(event.flags & _STANDALONE), bool(event.flags & _DDL), "", 0)
+    standalone, ddl, xa_prepare = (bool(event.flags & flag) for flag in (_STANDALONE, _DDL, _XA_PREPARED))
+    return Gtid(*head, event.gtid, standalone, ddl, "", 0, xa_prepare)
 
 
 def _gtid_anonymous(head: EventHead, _: Any) -> Gtid:

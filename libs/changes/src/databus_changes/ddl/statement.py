@@ -13,7 +13,9 @@ from typing import Self
 from databus.events import Action
 from databus_binlog.gtid import Flavor
 from databus_changes.ddl.token import Token
+from databus_changes.ddl.unlogged import partner, removes_rows
 from databus_changes.dml import changed_tables
+from databus_changes.plain_dml import is_plain
 from databus_changes.tables import TableName
 
 _ACTIONS = {
@@ -76,12 +78,16 @@ class Statement:
     replaces: bool = False
     #: whether it creates a table and fills it from a query
     has_query: bool = False
+    #: the tables, by their new names, of whose rows it may have removed or replaced some without logging them
+    unlogged: frozenset[TableName] = frozenset()
     #: the database that it creates, alters or drops
     database: DatabaseChange | None = None
     #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
     changes_rows: bool = False
     #: the tables whose rows it changes; empty if its text does not show them for certain
     targets: frozenset[TableName] = frozenset()
+    #: whether it can change other tables only through triggers, views and foreign keys of `targets`
+    is_plain: bool = False
     #: the default schema, and all other schemas that it may name
     schemas: frozenset[str] = frozenset()
 
@@ -92,6 +98,7 @@ class Statement:
             schema=self.schema.lower(),
             changes=tuple(replace(change, table=_lower(change.table)) for change in self.changes),
             database=self.database and replace(self.database, schema=self.database.schema.lower()),
+            unlogged=frozenset(map(_lower, self.unlogged)),
             targets=frozenset(map(_lower, self.targets)),
             schemas=frozenset(schema.lower() for schema in self.schemas),
         )
@@ -128,8 +135,10 @@ def parse_statement(
     kind, replaces = keywords[index], keywords[1:3] == ["OR", "REPLACE"]
     if verb in _ACTIONS and (kind in {"TABLE", "TABLES"} or verb == "TRUNCATE"):
         index += kind in {"TABLE", "TABLES"}
+        changes = tuple(_changes(_ACTIONS[verb], query, schema, _tables(verb, tokens, index)))
         return classified(
-            changes=tuple(_changes(_ACTIONS[verb], query, schema, _tables(verb, tokens, index))),
+            changes=changes,
+            unlogged=_unlogged(changes, tokens, schema) if verb == "ALTER" else frozenset(),
             temporary="TEMPORARY" in keywords[1:index],
             replaces=replaces,
             has_query=verb == "CREATE" and _has_query(keywords[index:]),
@@ -144,6 +153,7 @@ def parse_statement(
     return classified(
         changes_rows=True,
         targets=changed_tables(tokens, schema),
+        is_plain=is_plain(tokens, sql_mode),
         schemas=frozenset({schema} | {a.text for a, b in pairwise(tokens) if b.keyword == "."}),
     )
 
@@ -224,6 +234,16 @@ def _tables(verb: str, tokens: Sequence[Token], index: int) -> Iterator[Sequence
     for start in starts:
         if name := _name(tokens, _past_condition(keywords, start)):
             yield name
+
+
+def _unlogged(changes: Sequence[TableChange], tokens: Sequence[Token], schema: str) -> frozenset[TableName]:
+    """Return the tables of whose rows an ALTER TABLE may have removed or replaced some: its own, and its partner."""
+    if not changes or not removes_rows(tokens):
+        return frozenset()
+    tables = {changes[-1].table}
+    if other := _name(partner(tokens), 0):
+        tables.add((other[0].text if len(other) > 1 else schema, other[-1].text))
+    return frozenset(tables)
 
 
 def _changes(action: Action, query: str, schema: str, names: Iterator[Sequence[Token]]) -> Iterator[TableChange]:

@@ -1,19 +1,62 @@
 """Arguments of `databus pipeline`."""
 
+from __future__ import annotations
+
 import argparse
+from typing import TYPE_CHECKING
 
 from databus.settings import add_config
 
+if TYPE_CHECKING:
+    from databus.settings import AnyStart
+
+_SHOW = """\
+Show how far the pipeline has published, which processes are active, and how much waits in Redis. Nothing is changed.
+"""
 _RESET = """\
-Make the pipeline begin again at reader.start: its progress and its schema history in Kafka and its keys in Redis are
-reset. Reader and publisher must be stopped. Records in Kafka stay, but the changes between the old progress and
-reader.start are not published: take a new dump afterwards.
+Make the pipeline continue at another position, or without --to at reader.start. Its progress, its schema history and
+its table states in Kafka and its keys in Redis are reset; records in Kafka stay. Reader and publisher must be stopped.
+The command shows what is skipped or published again, and asks before it changes anything. If changes are skipped, take
+a new dump afterwards.
+"""
+_POSITIONS = """\
+positions:
+  latest                     the end of the binlog, now
+  snapshot                   the end of the binlog, now, and a backfill of all captured tables
+  earliest                   the oldest binlog file
+  mysql-bin.000007:1234      between two transactions in the binlog of the first of source.hosts
+  gtid:0-1-9                 after these transactions, as MariaDB (0-1-9) or MySQL (UUID:1-5) writes GTID sets
+  time:2026-11-20T10:00:00Z  the first transaction that was committed then or later; an offset (+01:00) may replace Z
+  dump:ID                    the position of a dump
+
+examples:
+  databus pipeline reset --to earliest
+  databus pipeline reset --to time:2026-11-20T10:00:00+01:00 --yes
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the command's actions and their arguments."""
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    action = actions.add_parser("reset", help="make the pipeline begin again at reader.start", description=_RESET)
-    action.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    add_config(action)
+    """Add the command's actions and their arguments. `options.action` is the name of the chosen action."""
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION", dest="action")
+    showing = actions.add_parser("show", help="show the state of the pipeline", description=_SHOW)
+    showing.add_argument("--json", action="store_true", help="print one JSON object")
+    resetting = actions.add_parser(
+        "reset",
+        help="make the pipeline continue at another position",
+        description=_RESET,
+        epilog=_POSITIONS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    resetting.add_argument("--to", type=_start, metavar="POSITION", help="where it continues (default: reader.start)")
+    resetting.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    for action in (showing, resetting):
+        add_config(action)
+
+
+def _start(text: str) -> AnyStart:
+    from databus.settings import parse_start
+
+    try:
+        return parse_start(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -10,13 +10,14 @@ def add_tables(parser: argparse.ArgumentParser, what: str) -> None:
         "--tables",
         nargs="+",
         action="extend",
-        type=_pattern,
+        type=table_pattern,
         metavar="PATTERN",
         help=f"only {what}; schema.table with * and ?, as in source.include",
     )
 
 
-def _pattern(text: str) -> str:
+def table_pattern(text: str) -> str:
+    """Check a `schema.table` pattern."""
     from pydantic import ValidationError
 
     from databus_cli.selection import Selection

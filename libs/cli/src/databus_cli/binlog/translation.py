@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from databus.events import Event, TableDefinition
+from databus.events import Decided, Event, Prepared, TableDefinition
 from databus.kafka_history import SchemaHistory
 from databus.progress import Progress
 from databus_binlog import AnyEvent, Flavor, FormatDescription, Gtid, TableMap, XaPrepare, Xid
@@ -25,9 +25,9 @@ class Translation:
     """Translates files, given the first file's FormatDescription. `schema` is a file that defines tables.
 
     A doubt (see `databus_changes.doubts`) raises the error that stops the reader. With `lenient`, the doubtful changes
-    are left out, and so are transactions without an end. Two kinds of doubtful changes are left out in any case:
-    statements on tables that the files do not describe, because there is no server to read the tables from; and, with
-    `inside`, rows before the first transaction.
+    are left out, and so are transactions without an end. Left out in any case are statements on tables that the files
+    do not describe, and XA transactions whose XA PREPARE they lack, because there is no server to read from; XA
+    transactions that are only prepared; and, with `inside`, rows before the first transaction.
     """
 
     def __init__(
@@ -63,10 +63,16 @@ class Translation:
         changes = _result(self._translator.translate([event], tables))
         if isinstance(event, Gtid | Xid | XaPrepare) or self._translator.in_transaction:
             self._inside = False
-        definitions = (change.table for change in changes if isinstance(change, TableDefinition))
-        self._assumed_keys |= {table.full_name for table in definitions if table.key_assumed}
-        events = self._complete.add(changes, event) if self._complete is not None else iter(changes)
+        events = self._complete.add(self._noted(changes), event) if self._complete is not None else self._noted(changes)
         return self._numbered.of(events)
+
+    def _noted(self, changes: Iterable[Event]) -> Iterator[Event]:
+        """Yield changes, without those that only concern a pipeline's progress. Note tables whose key is assumed."""
+        for change in changes:
+            if isinstance(change, TableDefinition) and change.table.key_assumed:
+                self._assumed_keys.add(change.table.full_name)
+            if not isinstance(change, Prepared | Decided):
+                yield change
 
     def finish(self) -> Iterator[str]:
         """Finish after the last file; yield one line for each kind of data that was left out or assumed."""
@@ -74,6 +80,8 @@ class Translation:
             if self._complete.open_since is not None:
                 self._add(Reason.UNFINISHED_TRANSACTION, *self._complete.open_since)
             self._complete.close()
+        for held in self._translator.prepared.held():
+            self._add(Reason.XA_PREPARE, held.first.file, held.first.start)
         for reason, (count, file, offset) in self._left_out.items():
             yield f"{reason}: {count} left out, the first at {file}:{offset}"
         if self._assumed_keys:
@@ -84,7 +92,7 @@ class Translation:
             )
 
     def _on_doubt(self, doubt: Doubt) -> None:
-        is_offline = doubt.reason is Reason.UNDESCRIBED_TABLE
+        is_offline = doubt.reason in {Reason.UNDESCRIBED_TABLE, Reason.XA_COMMIT}
         is_inside = doubt.reason is Reason.ROWS_OUTSIDE_TRANSACTION and self._inside
         if self._complete is None and not is_offline and not is_inside:
             names = "--schema FILE gives the table's definition, " if doubt.reason is Reason.UNKNOWN_TABLE else ""

@@ -48,6 +48,11 @@ class Replay:
         Raises RecordTooLarge if the broker refuses the record as too large although `max_batch_bytes` allows it.
         """
         about = letter.about
+        if about.reason == "parked":
+            return (
+                "the dead letter stands for the table's changes since then, which no replay can bring back; load the "
+                f"table again: databus backfill start {about.table_name} --clean"
+            )
         if not value and not about.is_tombstone:
             limit_option = f"--row-limit {about.size // 2**20 + 1}MiB"
             return (

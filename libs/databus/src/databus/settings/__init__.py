@@ -12,7 +12,17 @@ from databus.settings.redis import RedisSection
 from databus.settings.root import Settings
 from databus.settings.services import Dumps, Election, Reader, Spark
 from databus.settings.source import Source, SourceTls
-from databus.settings.start import AnyStart, StartAfterDump, StartAfterGtids, StartAt, StartEarliest, StartLatest
+from databus.settings.start import (
+    AnyStart,
+    StartAfterDump,
+    StartAfterGtids,
+    StartAt,
+    StartAtTime,
+    StartEarliest,
+    StartLatest,
+    StartSnapshot,
+    parse_start,
+)
 from databus.settings.values import HttpUrl, Size, TablePattern
 
 __all__ = [
@@ -33,10 +43,13 @@ __all__ = [
     "StartAfterDump",
     "StartAfterGtids",
     "StartAt",
+    "StartAtTime",
     "StartEarliest",
     "StartLatest",
+    "StartSnapshot",
     "TablePattern",
     "add_config",
     "config_path",
     "load",
+    "parse_start",
 ]

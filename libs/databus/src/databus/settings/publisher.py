@@ -51,6 +51,8 @@ class Publisher(Section):
     """How long publishing a source transaction may take; the broker's `transaction.max.timeout.ms` must allow it."""
     oversize: Literal["deadletter", "split", "claim_check", "stop"] = "deadletter"
     """What happens to a record that its topic does not accept or that cannot be encoded."""
+    publish_partial: bool = False
+    """Whether updates and deletes that lack BLOB and TEXT values (`binlog_row_image=NOBLOB`) are published."""
     claim_checks: FileUrl = "file:///var/lib/databus/claim-checks"
     """Folder of the values stored as files with `oversize: claim_check`."""
     election: Election = Election()

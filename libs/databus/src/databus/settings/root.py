@@ -10,7 +10,7 @@ from databus.settings.kafka import Kafka
 from databus.settings.log import Log
 from databus.settings.publisher import Publisher
 from databus.settings.redis import RedisSection
-from databus.settings.services import Dumps, Reader, Spark
+from databus.settings.services import Backfills, Doubts, Dumps, Reader, Spark
 from databus.settings.source import Source
 from databus.settings.topic_claims import topic_faults
 from databus.settings.values import Name
@@ -35,6 +35,8 @@ class Settings(BaseSettings):
     kafka: Kafka = Kafka()
     reader: Reader = Reader()
     publisher: Publisher = Publisher()
+    backfill: Backfills = Backfills()
+    doubt: Doubts = Doubts()
     dumps: Dumps = Dumps()
     spark: Spark = Spark()
     log: Log = Log()
@@ -49,6 +51,11 @@ class Settings(BaseSettings):
     def server_id(self) -> int:
         """Id of the reader among the server's replicas."""
         return self.reader.server_id or 2**31 + zlib.crc32(self.name.encode()) % 2**31
+
+    @property
+    def second_server_id(self) -> int:
+        """The id of the reader's second connection for binlogs: a server ends an older one with the same id."""
+        return 2**31 + zlib.crc32(b"second of %d" % self.server_id) % 2**31
 
     @classmethod
     def settings_customise_sources(

@@ -1,9 +1,9 @@
 """The sections of the reader, the dump API and the Spark sink; and the election, which reader and publisher have."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from databus.settings.start import Start, StartLatest
 from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size, TablePattern
@@ -23,7 +23,7 @@ class Reader(Section):
     """The service that reads the binlog."""
 
     start: Start = StartLatest()
-    """Where a pipeline without progress begins: `latest`, `earliest`, `FILE:OFFSET`, `gtid:SET` or `dump:ID`."""
+    """Where a pipeline begins: `latest`, `snapshot`, `earliest`, `FILE:OFFSET`, `gtid:SET`, `time:TIME`, `dump:ID`."""
     server_id: Annotated[int, Field(ge=1, lt=2**32)] | None = None
     """Id of the reader among the server's replicas, different from all others; by default it is derived from `name`."""
     backlog_limit: Size = 256 * 2**20
@@ -36,6 +36,41 @@ class Reader(Section):
     """The election among replicas of the reader."""
     listen: HostPort = "127.0.0.1:9101"
     """Address of the reader's `/healthz`, `/readyz` and `/metrics`."""
+
+
+class Backfills(Section):
+    """How the rows of single tables are loaded into the stream, beside the changes."""
+
+    new_tables: bool = False
+    """Whether a table that is captured from a later time on, because `source` was changed, is loaded."""
+    connections: Annotated[int, Field(ge=1, le=64)] = 2
+    """How many tables are loaded at the same time; each uses two connections to the database."""
+    rows_per_second: Annotated[int, Field(ge=1)] | None = None
+    """Limit of the rows that are read from the database, of all tables together; by default there is none."""
+    replica_lag: Duration = 30.0
+    """Backfills pause while a replica among `source.hosts` is further behind than this."""
+    keyless_limit: Size = 2**30
+    """A larger table without a usable key is not loaded, unless the request allows it: the stream waits meanwhile."""
+
+
+class Doubts(Section):
+    """What happens when the binlog does not show all changes of a table."""
+
+    on_doubt: Literal["park", "stop"] = "park"
+    """`park`: the table's changes are not published until the table is loaded again; `stop`: the reader stops."""
+    heal: Literal["auto", "manual"] = "auto"
+    """Whether a parked table is loaded again at once, or only by the command `databus backfill start TABLE --clean`."""
+    all: Literal["stop", "heal"] = "stop"
+    """If changes of any table may be missing, the reader stops, or goes on at the binlog's end and loads all again."""
+
+    cascades: Literal["warn", "heal"] = "warn"
+    """`heal`: a table is loaded again after foreign keys have changed its rows without logging them; `warn`: not."""
+
+    @model_validator(mode="after")
+    def _heals(self) -> Self:
+        if self.all == "heal" and self.heal != "auto":
+            raise ValueError("all: heal needs heal: auto")
+        return self
 
 
 class Dumps(Section):

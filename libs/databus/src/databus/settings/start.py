@@ -6,6 +6,7 @@ that sets a dataclass.
 
 import re
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, TypeAlias, get_args
 
 import msgspec
@@ -13,12 +14,21 @@ from pydantic import Field, PlainValidator
 
 from databus_binlog import Flavor, GtidSet, InvalidPosition
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 class StartLatest(msgspec.Struct, frozen=True):
     """At the end of the binlog."""
 
     def __str__(self) -> str:
         return "latest"
+
+
+class StartSnapshot(msgspec.Struct, frozen=True):
+    """At the end of the binlog, with a backfill of every captured table."""
+
+    def __str__(self) -> str:
+        return "snapshot"
 
 
 class StartEarliest(msgspec.Struct, frozen=True):
@@ -47,6 +57,21 @@ class StartAfterGtids(msgspec.Struct, frozen=True):
         return f"gtid:{self.gtid_set}"
 
 
+class StartAtTime(msgspec.Struct, frozen=True):
+    """At the first transaction that was committed at a time or later (`databus_binlog.locate_time`)."""
+
+    #: ISO 8601 with a time zone
+    time: str
+
+    @property
+    def time_us(self) -> int:
+        """The time in µs since the epoch."""
+        return (datetime.fromisoformat(self.time) - _EPOCH) // timedelta(microseconds=1)
+
+    def __str__(self) -> str:
+        return f"time:{self.time}"
+
+
 class StartAfterDump(msgspec.Struct, frozen=True):
     """At the position of the dump with this id."""
 
@@ -56,28 +81,35 @@ class StartAfterDump(msgspec.Struct, frozen=True):
         return f"dump:{self.dump}"
 
 
-AnyStart: TypeAlias = StartLatest | StartEarliest | StartAt | StartAfterGtids | StartAfterDump
+AnyStart: TypeAlias = (
+    StartLatest | StartSnapshot | StartEarliest | StartAt | StartAfterGtids | StartAtTime | StartAfterDump
+)
+
+
+#: the values that are names
+_NAMED: dict[str, AnyStart] = {str(each): each for each in (StartLatest(), StartSnapshot(), StartEarliest())}
 
 
 def parse_start(value: object) -> AnyStart:
     """Parse the value of `reader.start`, also one that is parsed already. Raises ValueError."""
     text = str(value)
-    if text == "latest":
-        return StartLatest()
-    if text == "earliest":
-        return StartEarliest()
+    if text in _NAMED:
+        return _NAMED[text]
     kind, _, rest = text.partition(":")
     if kind == "gtid" and rest.strip():
         _require_gtid_set(rest)
         return StartAfterGtids(rest)
+    if kind == "time":
+        _require_time(rest)
+        return StartAtTime(rest)
     if kind == "dump" and rest:
         return StartAfterDump(rest)
     file, _, offset = text.rpartition(":")
     if re.search(r"\.\d+$", file) and offset.isdecimal() and int(offset) >= 4:
         return StartAt(file, int(offset))
     raise ValueError(
-        "expected latest, earliest, FILE:OFFSET (for example mysql-bin.000007:4), gtid:SET or dump:ID, not "
-        + repr(text[:200])
+        "expected latest, snapshot, earliest, FILE:OFFSET (for example mysql-bin.000007:4), gtid:SET, time:TIME or "
+        "dump:ID, not " + repr(text[:200])
     )
 
 
@@ -87,6 +119,15 @@ def _require_gtid_set(text: str) -> None:
             GtidSet.parse(flavor, text)
             return
     raise ValueError(f"{text[:200]!r} is not a GTID set of MySQL or MariaDB")
+
+
+def _require_time(text: str) -> None:
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError as error:
+        raise ValueError(f"{text[:200]!r} is not a time; write it as time:2026-11-20T10:00:00Z") from error
+    if zone is None:
+        raise ValueError(f"{text!r} has no time zone; append Z for UTC, or an offset such as +01:00")
 
 
 Start = Annotated[AnyStart, PlainValidator(parse_start), Field(title="position")]

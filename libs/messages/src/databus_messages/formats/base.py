@@ -3,13 +3,13 @@
 One instance encodes what one routing rule publishes in one generation (see `databus.events`) or in a series of binlog
 files, or the rows of one dump. For each source transaction of which the rule publishes changes, `begin`, `change` and
 `end` are called in this order (`begin` and `end` only with `emits_frames` or `needs_transaction_end`). Between
-transactions, `statement` (DDL, without `begin` and `end`) and `heartbeat` are called. For a dump only `snapshot` is
-called.
+transactions, `statement` (DDL, without `begin` and `end`), `snapshot` (rows of a backfill) and `heartbeat` are called.
+For a dump only `snapshot` is called.
 
-If some rows of a change cannot be encoded, or if the topic does not accept the change's record, `change` may be called
-again with one half of the rows and then with the other. A format may keep state until the end of a transaction. After
-a crash, a new instance encodes all events since the last committed progress again. So state that is kept longer must
-depend only on configuration and events.
+If some rows of a change cannot be encoded, or if the topic does not accept the change's record, `change` or `snapshot`
+may be called again with one half of the rows and then with the other. A format may keep state until the end of a
+transaction. After a crash, a new instance encodes all events since the last committed progress again. So state that is
+kept longer must depend only on configuration and events.
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from databus.errors import PoisonError
 from databus.events import Action, Begin, Row, Table
 from databus_binlog import Flavor, Position
+from databus_messages.sequence import Ordinals
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -42,22 +43,28 @@ class Record(NamedTuple):
 
 
 class KeyValueRecords(msgspec.Struct, frozen=True, gc=False):
-    """Records without headers for the topic of the route, as two lists, because making `Record` objects takes time.
+    """Records for the topic of the route, as two lists, because making `Record` objects takes time.
 
-    There must be as many keys as values.
+    Their only header is their sequence. There must be as many keys as values, and each row must have as many records as
+    the others, or each record as many rows.
     """
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
+    #: formats leave it out: see `databus_messages.message.Message.sequenced`
+    ordinals: Ordinals | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: int) -> Record:
-        return Record(self.keys[index], self.values[index])
+        return Record(self.keys[index], self.values[index], self._headers(index))
 
     def __iter__(self) -> Iterator[Record]:
-        return map(Record, self.keys, self.values)
+        return map(Record, self.keys, self.values, map(self._headers, range(len(self))))
+
+    def _headers(self, index: int) -> Headers:
+        return () if self.ordinals is None else (self.ordinals.header(index, len(self)),)
 
 
 class Options(BaseModel):
@@ -98,6 +105,27 @@ class TransactionEnd(NamedTuple):
     start: int = 0
 
 
+class SnapshotMark(NamedTuple):
+    """What rows of a backfill have besides those of a change; see `SnapshotRows`."""
+
+    #: when the rows were read, in µs since the epoch
+    time_us: int
+    initial: bool = False
+    first: bool = False
+    last: bool = False
+    first_of_table: bool = False
+    last_of_table: bool = False
+
+    def of_part(self, *, first: bool, last: bool) -> "SnapshotMark":
+        """Return the mark of some of the rows, which may include the first or the last of them."""
+        return self._replace(
+            first=self.first and first,
+            last=self.last and last,
+            first_of_table=self.first_of_table and first,
+            last_of_table=self.last_of_table and last,
+        )
+
+
 class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is made for each rows event
     """Rows of one binlog event that are published to one partition with one action, after the route's filter."""
 
@@ -122,6 +150,20 @@ class Change(msgspec.Struct, frozen=True, gc=False):  # a struct, because one is
     transaction_end: TransactionEnd | None = None
     #: number of the table in the binlog event
     table_id: int = 0
+    #: whether values are ABSENT, because the binlog does not contain them (`databus.events.is_absent`)
+    partial: bool = False
+    #: why the rows cannot be published; they become dead letters. Empty if they can
+    refusal: str = ""
+    #: set if a backfill loaded the rows: `Format.snapshot` encodes them, not `change`. There may be no rows, but marks
+    snapshot: SnapshotMark | None = None
+    #: ordinals of the rows among all captured rows of the transaction; None if these are `ordinals`
+    captured: Sequence[int] | None = None
+
+    @property
+    def sequences(self) -> Ordinals:
+        """The sequences of the rows; if there are none, of the row that would be next."""
+        rows = self.ordinals if self.captured is None else self.captured
+        return Ordinals(self.begin.transaction, rows or (self.first,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +185,18 @@ class DdlStatement:
     before: Table | None = None
     #: the published tables that are dropped with a database
     dropped: Sequence[Table] = ()
+    #: ordinal of the transaction's next row among all captured rows
+    next_row: int = 0
 
     @property
     def is_on_database(self) -> bool:
         """Whether this is CREATE, ALTER or DROP DATABASE."""
         return not self.table.name
+
+    @property
+    def sequences(self) -> Ordinals:
+        """The sequence of the statement."""
+        return Ordinals(self.begin.transaction, (self.next_row,))
 
     @property
     def sql(self) -> str:
@@ -159,24 +208,50 @@ class DdlStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class BackfilledRows:
+    """What `SnapshotRows` of a backfill have besides those of a dump."""
+
+    #: ordinal of the transaction in which the stream has the rows
+    transaction: int
+    #: ordinals of the rows in this transaction
+    ordinals: Sequence[int]
+    #: whether the rows belong to the snapshot with which the pipeline begins; otherwise they are incremental
+    initial: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotRows:
-    """Some rows of a table in a dump, in the dump's order."""
+    """Some rows of a table in a dump, in the dump's order, or rows that a backfill loaded."""
 
     table: Table
+    #: the state that the rows have; in a backfill, the position in the binlog where the stream has the rows
     position: Position
-    #: when the dump was requested, µs since the epoch
+    #: when the dump was requested or the backfill read the rows, µs since the epoch
     time_us: int
+    #: PackedRows only if the format has `accepts_packed_rows`
     rows: Sequence[Row]
-    #: whether the rows include the first row that is read from the dump. If no table has rows: whether the table is the
-    #: first that is read
+    #: whether the rows include the first row of the dump, or of the snapshot with which the pipeline begins: the first
+    #: that is read. If no table has rows: whether the table is the first that is read
     first: bool = False
-    #: whether the rows include the last row that is read from the dump. If no table has rows: whether the table is the
-    #: last that is read
+    #: whether the rows include the last row of the dump, or of the snapshot with which the pipeline begins: the last
+    #: that is read. If no table has rows: whether the table is the last that is read
     last: bool = False
     #: whether these are the first rows of the table; true for the one `SnapshotRows` of a table without rows
     first_of_table: bool = False
     #: whether these are the last rows of the table; true for the one `SnapshotRows` of a table without rows
     last_of_table: bool = False
+    #: None for rows of a dump
+    backfill: BackfilledRows | None = None
+
+    @property
+    def transaction(self) -> int:
+        """The ordinal of the transaction in which the stream has the rows; 0 for rows of a dump."""
+        return self.backfill.transaction if self.backfill else 0
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether a backfill loaded the rows into a pipeline that had begun without them."""
+        return self.backfill is not None and not self.backfill.initial
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
@@ -191,6 +266,8 @@ class Format(ABC, Generic[OptionsT]):
     needs_transaction_end: ClassVar[bool] = False
     #: whether `Change.rows` may be `PackedRows`
     accepts_packed_rows: ClassVar[bool] = False
+    #: whether the format can express ABSENT; if not, changes with `Change.partial` become dead letters
+    accepts_absent: bool = False
     #: whether `change` and `statement` may call another service, e.g. a schema registry: see `may_block`
     calls_services: ClassVar[bool] = False
     #: whether to call `statement` for DDL on databases; if not, a dropped database is a DROP of each of its tables
@@ -277,4 +354,4 @@ class Format(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Make the records of a dump's rows."""
+        """Make the records of rows of a dump or backfill."""

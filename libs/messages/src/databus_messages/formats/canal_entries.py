@@ -1,13 +1,17 @@
 """Encodes canal's entries and packets in protobuf (`canal_protocol.proto`)."""
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import TypeAlias
 
-from databus.events import Action, Row, Table
+from databus.events import Action, Row, Table, is_absent
 from databus_messages.formats import canal_protocol_pb2 as pb
 from databus_messages.formats.base import Record
 from databus_messages.formats.canal import EVENT_TYPES, sql_type
 from databus_messages.formats.canal_values import RowTexts
 from databus_messages.formats.columns import invalid_value
+
+#: adds the columns of a row image to a list; see `RowDataEncoder`
+_AddImage: TypeAlias = Callable[["MutableSequence[pb.Column]", Row, Row | None], None]
 
 
 class RowDataEncoder:
@@ -30,31 +34,36 @@ class RowDataEncoder:
             for index, column in enumerate(table.columns)
         ]
 
-    def encode(self, header: pb.Header, action: Action, rows: Sequence[Row], table_id: int = 0) -> bytes:
-        """Encode a ROWDATA entry, and complete its header. Raises PoisonError if a value does not fit its column."""
+    def encode(
+        self, header: pb.Header, action: Action, rows: Sequence[Row], table_id: int = 0, *, partial: bool = False
+    ) -> bytes:
+        """Encode a ROWDATA entry, and complete its header; `partial`: values may be ABSENT.
+
+        Raises PoisonError if a value does not fit its column.
+        """
         kind = EVENT_TYPES[action]
         change = pb.RowChange(tableId=table_id, eventType=kind, isDdl=False)
         try:
-            self._fill(change, action, rows)
+            self._fill(change, action, rows, self._partial_image if partial else self._image)
         except ValueError as error:
             raise invalid_value(self._table, error) from None  # the cause quotes the value
         header.MergeFrom(pb.Header(schemaName=self._table.schema, tableName=self._table.name, eventType=kind))
         header.props.add(key="rowsCount", value=str(len(change.rowDatas)))
         return encode_entry(header, pb.ROWDATA, change)
 
-    def _fill(self, change: pb.RowChange, action: Action, rows: Sequence[Row]) -> None:
+    def _fill(self, change: pb.RowChange, action: Action, rows: Sequence[Row], add_image: _AddImage) -> None:
         match action:
             case Action.UPDATE:
                 for before, after in zip(rows[::2], rows[1::2], strict=True):
                     data = change.rowDatas.add()
-                    self._image(data.beforeColumns, before, before)
-                    self._image(data.afterColumns, after, before)
+                    add_image(data.beforeColumns, before, before)
+                    add_image(data.afterColumns, after, before)
             case Action.DELETE:
                 for row in rows:
-                    self._image(change.rowDatas.add().beforeColumns, row, row)
+                    add_image(change.rowDatas.add().beforeColumns, row, row)
             case _:
                 for row in rows:
-                    self._image(change.rowDatas.add().afterColumns, row, None)
+                    add_image(change.rowDatas.add().afterColumns, row, None)
 
     def _image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
         """Add an image's columns. `updated` is set in columns that differ from `before`; in all if `before` is None."""
@@ -69,6 +78,13 @@ class RowDataEncoder:
         for index, cell in enumerate(row):
             if before is None or before[index] != cell:
                 columns[index].updated = True
+
+    def _partial_image(self, columns: "MutableSequence[pb.Column]", row: Row, before: Row | None) -> None:
+        """Add an image's columns, without those that are ABSENT; `updated` is set where `before` lacks the column."""
+        self._image(columns, [None if is_absent(cell) else cell for cell in row], before)
+        for index in reversed(range(len(row))):
+            if is_absent(row[index]):
+                del columns[index]
 
 
 def packet(batch: int, *entries: bytes) -> Record:

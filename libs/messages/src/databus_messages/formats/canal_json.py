@@ -2,14 +2,18 @@
 
 Every message has all members, in alphabetical order; records have no key. Choices that canal leaves open:
 
-* `id` is the ordinal of the source transaction in its pipeline, and 0 for rows of a dump.
-* `gtid` is the transaction's own GTID; for rows of a dump, the GTID set of its position; empty if the source has none.
-* `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was requested.
-  `ts` is the time of encoding, and the only member that differs when a message is encoded again.
+* `id` is the ordinal of the transaction in its pipeline, and 0 for rows of a dump.
+* `gtid` is the transaction's own GTID; for rows of a dump, the GTID set of its position; empty if the source has none,
+  and for rows of a backfill.
+* `es` is the commit time in ms, in the precision that the source logs; for rows of a dump, when the dump was requested;
+  for rows of a backfill, when they were read. `ts` is the time of encoding, and the only member that differs when a
+  message is encoded again.
 * `sqlType` has the types of the last row's values. They may differ from those of other rows: unsigned values above the
   signed range, and NULL in a JSON or SET column, have other types than the column's other values.
 * `old` of a row has the columns that were changed in this row (canal itself adds those of the preceding rows).
-* Rows of a dump are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
+* A message has no column that the binlog lacks (`publisher.publish_partial`). `old` has no column that the row before
+  the update lacks.
+* Rows of a dump or a backfill are INSERTs. Logged DML statements (`binlog_rows_query_log_events`) have no message.
 
 Values: see `databus_messages.formats.canal_values`. Types of statements: see `databus_messages.formats.canal_ddl`.
 """
@@ -21,7 +25,16 @@ from sys import maxsize
 import msgspec
 
 from databus.events import Action, Row, Table
-from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Record, SnapshotRows
+from databus_messages.formats.absent import without_absent
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    KeyValueRecords,
+    MessageSource,
+    Record,
+    SnapshotRows,
+)
 from databus_messages.formats.canal import EVENT_TYPES, CanalOptions, SqlType, pk_names, sql_type
 from databus_messages.formats.canal_ddl import ddl_message
 from databus_messages.formats.canal_values import row_writer
@@ -36,6 +49,7 @@ class CanalJson(Format[CanalOptions]):
 
     options_type = CanalOptions
     has_database_statements = True
+    accepts_absent = True
 
     def __init__(self, source: MessageSource, options: CanalOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(source, options)
@@ -44,11 +58,13 @@ class CanalJson(Format[CanalOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Encode the rows as one message."""
+        if change.partial:
+            change = without_absent(change)
         begin = change.begin
         value = self._encoders[change.table].encode(
             change.action, change.rows, begin.time_us // 1000, begin.gtid, begin.transaction, self._now_ms()
         )
-        return (Record(None, value),)
+        return KeyValueRecords([None], [value])
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Encode the statement as one message."""
@@ -59,9 +75,8 @@ class CanalJson(Format[CanalOptions]):
         """Encode the rows as one INSERT."""
         if not snapshot.rows:
             return ()
-        value = self._encoders[snapshot.table].encode(
-            Action.INSERT, snapshot.rows, snapshot.time_us // 1000, snapshot.position.gtid_set, 0, self._now_ms()
-        )
+        es, gtid, number = snapshot.time_us // 1000, snapshot.position.gtid_set, snapshot.transaction
+        value = self._encoders[snapshot.table].encode(Action.INSERT, snapshot.rows, es, gtid, number, self._now_ms())
         return (Record(None, value),)
 
     def _now_ms(self) -> int:

@@ -2,16 +2,18 @@
 
 Each partition that gets rows of a transaction gets TRANSACTIONBEGIN, ROWDATA…, TRANSACTIONEND, also with MariaDB, for
 which canal itself writes no TRANSACTIONBEGIN. A ROWDATA has rows of one binlog event only. A DDL statement is a single
-ROWDATA without begin and end. Each of these entries has a packet of its own. Rows of a dump are packets of three
-entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
+ROWDATA without begin and end. Each of these entries has a packet of its own. Rows of a dump or a backfill are packets
+of three entries: TRANSACTIONBEGIN, ROWDATA, TRANSACTIONEND.
 
 Choices that canal leaves open, and fields whose values are not known here:
 
 * `batch_id` is the `id` of `canal-json`, `gtid` its `gtid`, and `executeTime` its `es`.
 * TRANSACTIONBEGIN has the offset and length of MySQL's BEGIN, or of MariaDB's GTID event. In a compressed transaction
-  all entries have those of the compressed event. In a dump, all entries have the dump's position.
+  all entries have those of the compressed event. In a dump or a backfill, all entries have the rows' position.
 * `ddlSchemaName` is the table's schema. Of the `props` in canal's headers, only `curtGtid` (for
   MySQL) and `rowsCount` are set.
+* As in canal, an image has no column that the binlog lacks (`publisher.publish_partial`), the others keep their
+  `index`, and `updated` is set if only the row before the update lacks the column.
 * Logged DML statements (`binlog_rows_query_log_events`) have no entry.
 
 The same events always encode to the same bytes. Values: see `databus_messages.formats.canal_values`. The protocol is
@@ -45,10 +47,11 @@ from databus_messages.formats.table_cache import TableCache
 
 
 class CanalProtobuf(Format[CanalOptions]):
-    """Encodes each entry as a packet of its own, except in dumps."""
+    """Encodes each entry as a packet of its own, except in dumps and backfills."""
 
     options_type = CanalOptions
     has_database_statements = True
+    accepts_absent = True
 
     def __init__(self, source: MessageSource, options: CanalOptions) -> None:
         super().__init__(source, options)
@@ -62,7 +65,8 @@ class CanalProtobuf(Format[CanalOptions]):
     def change(self, change: Change) -> Iterable[Record]:
         """Encode the rows as a ROWDATA entry."""
         header = self._header(change.begin, change.start, change.end)
-        rows = self._encoders[change.table].encode(header, change.action, change.rows, change.table_id)
+        encoder = self._encoders[change.table]
+        rows = encoder.encode(header, change.action, change.rows, change.table_id, partial=change.partial)
         return (packet(change.begin.transaction, rows),)
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
@@ -86,7 +90,7 @@ class CanalProtobuf(Format[CanalOptions]):
         header = new_header(position.file, position.offset, snapshot.time_us, position.gtid_set)
         begin, end = transaction_begin(header, thread_id=0), transaction_end(header, xid=None)
         rows = self._encoders[snapshot.table].encode(header, Action.INSERT, snapshot.rows)
-        return (packet(0, begin, rows, end),)
+        return (packet(snapshot.transaction, begin, rows, end),)
 
     def _header(self, begin: Begin, start: int, end: int) -> pb.Header:
         header = new_header(begin.file, start, begin.time_us, begin.gtid)

@@ -2,10 +2,13 @@ r"""The `databus` format: the format of the original Go server, with exact value
 
 Key: `{"Pos":{"Name":FILE,"Pos":END},"Action":"DML|DDL"}`. END is the offset at which the rows or query event ends.
 The first change after a snapshot has a key above the snapshot's position: a consumer that skips all keys up to this
-position does not skip the change. Value: a `RowsEvent` (`Table`, `Action`, and `Rows` of cells in base64 or null) or a
-`QueryEvent` (`Table`, `Action`, and `Query` in base64). Members are in the original's order, without white space;
-strings are escaped as Go escapes them (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict` values are
-written as the original writes them, which loses information (`databus_strict`).
+position does not skip the change. Rows of a backfill have the key of a change that ends where the stream has them,
+between two transactions, and the header `databus.snapshot`: `initial` or `incremental`. Value: a `RowsEvent` (`Table`,
+`Action`, and `Rows` of cells in base64 or null) or a `QueryEvent` (`Table`, `Action`, and `Query` in base64). A cell
+that the binlog lacks (`publisher.publish_partial`) is `false`: consumers that do not know this mark fail, rather than
+read NULL. The original, and so `compat: strict`, has no such mark. Members are in the original's order, without white
+space; strings are escaped as Go escapes them (`<`, `>`, `&`, U+2028 and U+2029 as `\u….`). With `compat: strict`
+values are written as the original writes them, which loses information (`databus_strict`).
 """
 
 import re
@@ -14,6 +17,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from databus import names
 from databus.events import Action, Column, QueryEvent, Row, Table
 from databus_messages.formats.base import (
     Change,
@@ -119,6 +123,7 @@ class Databus(Format[DatabusOptions]):
     def __init__(self, source: MessageSource, options: DatabusOptions) -> None:
         super().__init__(source, options)
         self._encoder = Encoder(strict=options.compat == "strict")
+        self.accepts_absent = options.compat == "exact"
 
     def change(self, change: Change) -> Iterable[Record]:
         """Make one record of all rows."""
@@ -138,7 +143,9 @@ class Databus(Format[DatabusOptions]):
         if not snapshot.rows:
             return ()
         key = self._encoder.key(snapshot.position.file, snapshot.position.offset)
-        return (Record(key, self._encoder.rows_value(snapshot.table, Action.INSERT, snapshot.rows)),)
+        value = self._encoder.rows_value(snapshot.table, Action.INSERT, snapshot.rows)
+        kind = b"incremental" if snapshot.is_incremental else b"initial"
+        return (Record(key, value, [(names.SNAPSHOT_HEADER, kind)] if snapshot.backfill else ()),)
 
 
 def _table(table: Table) -> dict[str, object]:

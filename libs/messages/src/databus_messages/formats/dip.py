@@ -6,8 +6,9 @@ and images are complete. CKafka does not define the text of values; here it is t
 UUID and INET types) in base64.
 
 `BINLOG_POS` is the start of the rows' binlog event, `GLOBAL_ID` the transaction's GTID or null, `TIME` the commit time
-in UTC+8. Rows of a dump are inserts (`I`) at the dump's position, and `TIME` is when the dump was requested. In DDL
-messages `es` and `ts` are both the commit time in ms, `id` is 0, and there is no `gtid`.
+in UTC+8. Rows of a dump are inserts (`I`) at the dump's position, and `TIME` is when the dump was requested. Rows of a
+backfill are inserts at the position where the stream has them, and `TIME` is when they were read. In DDL messages `es`
+and `ts` are both the commit time in ms, `id` is 0, and there is no `gtid`.
 """
 
 import time
@@ -17,7 +18,16 @@ from typing import NamedTuple
 import msgspec
 
 from databus.events import Action, Column, Row, Table
-from databus_messages.formats.base import Change, DdlStatement, Format, MessageSource, Options, Record, SnapshotRows
+from databus_messages.formats.base import (
+    Change,
+    DdlStatement,
+    Format,
+    KeyValueRecords,
+    MessageSource,
+    Options,
+    Record,
+    SnapshotRows,
+)
 from databus_messages.formats.canal import is_binary
 from databus_messages.formats.canal_ddl import ddl_message
 from databus_messages.formats.canal_values import json_string
@@ -66,7 +76,7 @@ class Dip(Format[Options]):
         origin = _Origin(position.file, position.offset, None, snapshot.time_us)
         return self._records(snapshot.table, Action.INSERT, snapshot.rows, origin)
 
-    def _records(self, table: Table, action: Action, rows: Sequence[Row], origin: _Origin) -> list[Record]:
+    def _records(self, table: Table, action: Action, rows: Sequence[Row], origin: _Origin) -> KeyValueRecords:
         moment = time.strftime("%Y%m%d%H%M%S", time.gmtime(origin.time_us // 1_000_000 + _EIGHT_HOURS_S))
         head = (
             b'{"BINLOG_NAME":%b,"BINLOG_POS":%d,"DATABASE":%b,"EVENT_SERVER_ID":null,"GLOBAL_ID":%b,"GROUP_ID":null,'
@@ -74,9 +84,10 @@ class Dip(Format[Options]):
         ) % (_json(origin.file), origin.offset, _json(table.schema), _json(origin.gtid))
         tail = b',"TABLE":%b,"TIME":"%b","TYPE":"%b"}' % (_json(table.name), moment.encode(), _TYPES[action])
         try:
-            return [Record(None, value) for value in _messages(self._writers[table], action, rows, head, tail)]
+            values = list(_messages(self._writers[table], action, rows, head, tail))
         except (ValueError, LookupError) as error:
             raise invalid_value(table, error) from None  # the cause quotes the value
+        return KeyValueRecords([None] * len(values), values)
 
 
 def _messages(writer: RowWriter, action: Action, rows: Sequence[Row], head: bytes, tail: bytes) -> Iterable[bytes]:

@@ -3,14 +3,17 @@
 `gtid` is the transaction's own GTID, not the set executed so far. `thread_id`, if enabled, is left out if the binlog
 lacks it; `query`, if enabled, is left out if `RowsQueries` does not find the statement. Where Maxwell uses a random
 UUID as a key, this format derives the UUID from the origin of the message (for a row, its transaction and its ordinal
-there), so that a message that is encoded again has the same key. `ts` is the commit time. In a dump, each table's rows
-are between `bootstrap-start` and `bootstrap-complete`, and `ts` is when the dump was requested.
+there), so that a message that is encoded again has the same key. `data` has no column that the binlog lacks
+(`publisher.publish_partial`), and `old` none that the row before the update lacks. `ts` is the commit time. In a dump
+or a backfill, each table's rows are between `bootstrap-start` and `bootstrap-complete`, and `ts` is when the dump was
+requested, or when the rows of the backfill were read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 
 from databus.events import Action, Begin
+from databus_messages.formats.absent import without_absent
 from databus_messages.formats.base import (
     Change,
     DdlStatement,
@@ -35,6 +38,7 @@ class MaxwellJson(Format[MaxwellOptions]):
 
     options_type = MaxwellOptions
     needs_transaction_end = True
+    accepts_absent = True
 
     def __init__(self, source: MessageSource, options: MaxwellOptions) -> None:
         super().__init__(source, options)
@@ -63,6 +67,8 @@ class MaxwellJson(Format[MaxwellOptions]):
 
     def change(self, change: Change) -> Iterable[Record]:
         """Encode each row change."""
+        if change.partial:
+            change = without_absent(change)
         try:
             return self._rows(self._encoders[change.table], change)
         except (ValueError, LookupError) as error:
@@ -106,25 +112,43 @@ class MaxwellJson(Format[MaxwellOptions]):
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
         """Encode the rows as Maxwell's bootstrap messages."""
-        encoder = self._encoders[snapshot.table]
-        keys, identity = encoder.keys, (self.source.name, snapshot.time_us)
+        encoder, nulls = self._encoders[snapshot.table], self.options.output_nulls
+        origin, ordinals = self._origin(snapshot)
+        head = encoder.head("bootstrap-insert", snapshot.time_us)
+        keys, values = [], []
+        try:
+            for ordinal, row in zip(ordinals, snapshot.rows, strict=True):
+                key = encoder.rows.values(encoder.key_columns, row)
+                values.append(encoder.rows.row(row, nulls, head + encoder.data(key), b"}"))
+                keys.append(encoder.keys.of_row(key, *origin, ordinal))
+        except (ValueError, LookupError) as error:
+            raise invalid_value(snapshot.table, error) from None
+        rows = KeyValueRecords(keys, values)
+        if not snapshot.first_of_table and not snapshot.last_of_table:
+            return rows
+        return self._between_ends(encoder, snapshot, origin, rows)
+
+    def _origin(self, snapshot: SnapshotRows) -> tuple[tuple[str, int], Iterable[int]]:
+        """Return what identifies the dump or the backfill's transaction, and the ordinals of the rows in it."""
+        if snapshot.backfill is not None:
+            return (self.source.name, snapshot.backfill.transaction), snapshot.backfill.ordinals
+        first = 0 if snapshot.first_of_table else self._dumped
+        self._dumped = first + len(snapshot.rows)
+        return (self.source.name, snapshot.time_us), range(first, self._dumped)
+
+    def _between_ends(
+        self, encoder: MaxwellTableEncoder, snapshot: SnapshotRows, origin: tuple[str, int], rows: KeyValueRecords
+    ) -> Iterator[Record]:
+        """Add `bootstrap-start` or `bootstrap-complete` to the rows."""
         if snapshot.first_of_table:
-            self._dumped = 0
             nulls = [b"null"] * len(snapshot.table.primary_key)
             head = encoder.head("bootstrap-start", snapshot.time_us) + encoder.data(nulls)
-            yield Record(keys.of_row(nulls, *identity, "start"), head + b"{}}")
-        head = encoder.head("bootstrap-insert", snapshot.time_us)
-        for ordinal, row in enumerate(snapshot.rows, self._dumped):
-            try:
-                key = encoder.rows.values(encoder.key_columns, row)
-                value = encoder.rows.row(row, self.options.output_nulls, head + encoder.data(key), b"}")
-            except (ValueError, LookupError) as error:
-                raise invalid_value(snapshot.table, error) from None
-            yield Record(keys.of_row(key, *identity, ordinal), value)
-        self._dumped += len(snapshot.rows)
+            yield Record(encoder.keys.of_row(nulls, *origin, "start"), head + b"{}}", row=0)
+        for index, record in enumerate(rows):
+            yield record._replace(row=index)
         if snapshot.last_of_table:
             head = encoder.head("bootstrap-complete", snapshot.time_us) + encoder.data(())
-            yield Record(keys.without_row(*identity, "complete"), head + b"{}}")
+            yield Record(encoder.keys.without_row(*origin, "complete"), head + b"{}}", row=max(0, len(rows) - 1))
 
     def _position(self, change: Change) -> bytes:
         """Encode the members about the change's origin, each with a comma before it."""

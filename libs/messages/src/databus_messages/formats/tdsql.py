@@ -9,9 +9,10 @@ Each row, GTID, XID and DDL statement is a message without a key. Choices that T
 * `db` and `table` are empty for a GTID. An XID has those of the transaction's last rows, a DDL statement those of its
   table; for DDL on a database, `table` is empty. (TDSQL itself repeats those of the last table map.)
 * A transaction without an XID (e.g. of a non-transactional engine) has no message at its end.
-* `begintime` is the commit time, or for rows of a dump the time when the dump was requested.
-* Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump are inserts without a GTID and
-  with index 0.
+* `begintime` is the commit time; for rows of a dump, when the dump was requested; for rows of a backfill, when they
+  were read.
+* Values are SQL literals, see `databus_messages.formats.sql_literals`. Rows of a dump or a backfill are inserts without
+  a GTID and with index 0.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from databus_messages.formats.base import (
     Change,
     DdlStatement,
     Format,
+    KeyValueRecords,
     MessageSource,
     Options,
     Record,
@@ -94,7 +96,7 @@ class Tdsql(Format[TdsqlOptions]):
             raise invalid_value(table, error) from None  # the cause quotes the value
         no_image: list[str] = []
         pairs = zip_longest(before, after, fillvalue=no_image)
-        return [_record(head, where=where, field=field) for where, field in pairs]
+        return _without_keys([_value(head, where=where, field=field) for where, field in pairs])
 
     def statement(self, statement: DdlStatement) -> Iterable[Record]:
         """Encode the GTID, then the statement: a DDL statement is a transaction of its own."""
@@ -115,8 +117,7 @@ class Tdsql(Format[TdsqlOptions]):
         kind = _ROWS[self.source.flavor][Action.INSERT]
         head = self._head(kind, Action.INSERT, (table.schema, table.name), begin, 0)
         try:
-            for row in snapshot.rows:
-                yield _record(head, where=[], field=_literals(encoders, row))
+            return _without_keys([_value(head, where=[], field=_literals(encoders, row)) for row in snapshot.rows])
         except (ValueError, LookupError) as error:
             raise invalid_value(table, error) from None
 
@@ -160,5 +161,13 @@ def _literals(encoders: Sequence[LiteralEncoder], row: Row) -> list[str]:
     return ["NULL" if cell is None else encode(cell) for cell, encode in zip(row, encoders, strict=True)]
 
 
-def _record(head: bytes, **members: str | Sequence[str]) -> Record:
-    return Record(None, b"%b,%b" % (head, _json(members)[1:]) if members else head + b"}")
+def _without_keys(values: list[bytes]) -> KeyValueRecords:
+    return KeyValueRecords([None] * len(values), values)
+
+
+def _record(head: bytes, **members: str) -> Record:
+    return Record(None, _value(head, **members))
+
+
+def _value(head: bytes, **members: str | Sequence[str]) -> bytes:
+    return b"%b,%b" % (head, _json(members)[1:]) if members else head + b"}"

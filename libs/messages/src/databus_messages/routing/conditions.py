@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import TypeAlias
 
-from databus.errors import InvalidSettings
-from databus.events import Column, Row, Table
+from databus.errors import InvalidSettings, PoisonError
+from databus.events import Column, Row, Table, is_absent
 from databus.settings.rules import Condition, Value
 from databus_messages.formats.columns import INTEGERS, type_arguments
 from databus_messages.routing.columns import column_index
@@ -20,12 +20,34 @@ _DECIMAL_DIGITS = 65
 
 
 def conditions(where: Sequence[Condition], table: Table) -> RowTest:
-    """Return a test for rows that meet all conditions. Raises InvalidSettings if a condition does not fit the table."""
-    tests = [_test(condition, table) for condition in where]
+    """Return a test for rows that meet all conditions. Raises InvalidSettings if a condition does not fit the table.
+
+    The test raises PoisonError if it depends on a value that is ABSENT.
+    """
+    # Values that may be ABSENT are tested last: other conditions may exclude the row.
+    tests = [_test(each, table) for each in sorted(where, key=lambda each: _may_be_absent(each, table))]
     return lambda row: all(test(row) for test in tests)
 
 
+def _may_be_absent(condition: Condition, table: Table) -> bool:
+    return table.columns[column_index(table, condition.column)].type.endswith(("text", "blob"))
+
+
 def _test(condition: Condition, table: Table) -> RowTest:
+    test = _test_of_value(condition, table)
+    if not _may_be_absent(condition, table):
+        return test
+    index = column_index(table, condition.column)
+
+    def unless_absent(row: Row) -> bool:
+        if is_absent(row[index]):
+            raise PoisonError(f"the binlog lacks the value of {condition.column}, on which a rule has a condition")
+        return test(row)
+
+    return unless_absent
+
+
+def _test_of_value(condition: Condition, table: Table) -> RowTest:
     index = column_index(table, condition.column)
     if condition.is_null is not None:
         return lambda row: (row[index] is None) is condition.is_null

@@ -5,15 +5,26 @@ must never publish more than configured.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
-from databus.errors import InvalidSettings
+from databus.errors import InvalidSettings, PoisonError
 from databus.events import Action, Row, Table
 from databus.settings.rules import Rule, first_matches
 from databus_messages.routing.conditions import RowTest, conditions
+from databus_messages.routing.partitions import images_per_row
 from databus_messages.routing.projection import project
 
-#: consecutive changes with the same action: the action, their ordinals and their row images
-Run = tuple[Action, Sequence[int], Sequence[Row]]
+
+class Run(NamedTuple):
+    """Consecutive changes with the same action."""
+
+    action: Action
+    ordinals: Sequence[int]
+    #: their row images
+    rows: Sequence[Row]
+    #: why it is not known whether the changes meet the conditions; empty if it is known
+    refusal: str = ""
 
 
 class Filter:
@@ -45,7 +56,7 @@ class Filter:
         """
         if self._passes is None:
             changes = len(rows) // (2 if action is Action.UPDATE else 1)
-            yield action, range(first, first + changes), self.rows(rows)
+            yield Run(action, range(first, first + changes), self.rows(rows))
             return
         run: tuple[Action, list[int], list[Row]] | None = None
         for ordinal, (kind, images) in enumerate(_filtered(self._passes, action, rows), first):
@@ -53,12 +64,30 @@ class Filter:
                 continue
             if run is None or run[0] is not kind:
                 if run:
-                    yield run
+                    yield Run(*run)
                 run = kind, [], []
             run[1].append(ordinal)
             run[2].extend(map(self._projection.row, images))
         if run:
-            yield run
+            yield Run(*run)
+
+    def partial_changes(self, action: Action, first: int, rows: Sequence[Row]) -> Iterator[Run]:
+        """Yield runs as `changes` does, for rows that lack values; refuse those for which a condition needs them."""
+        single = self._single_changes(action, first, rows)
+        for (kind, refusal), group in groupby(single, lambda run: (run.action, run.refusal)):
+            runs = list(group)
+            ordinals = [ordinal for run in runs for ordinal in run.ordinals]
+            yield Run(kind, ordinals, [row for run in runs for row in run.rows], refusal)
+
+    def _single_changes(self, action: Action, first: int, rows: Sequence[Row]) -> Iterator[Run]:
+        step = images_per_row(action)
+        for ordinal, index in enumerate(range(0, len(rows), step), first):
+            images = rows[index : index + step]
+            try:
+                runs = list(self.changes(action, ordinal, images))
+            except PoisonError as error:
+                runs = [Run(action, [ordinal], list(map(self._projection.row, images)), str(error))]
+            yield from runs
 
 
 def filter_of(rule: Rule, table: Table, salt: bytes) -> Filter | None:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from databus.events import Action, Row, Table
 from databus_messages.formats.base import Change
 
@@ -33,9 +35,16 @@ class Part:
 
     partition: int
     action: Action
-    #: ordinals of the rows in their transaction
-    ordinals: list[int] = field(default_factory=list)
+    #: indexes of the rows in the event
+    indexes: list[int] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+
+    def of(self, change: Change) -> Change:
+        """Return the part of a change that has only these rows."""
+        ordinals, captured = [change.ordinals[index] for index in self.indexes], change.captured
+        if captured is not None:
+            captured = [captured[index] for index in self.indexes]
+        return replace(change, action=self.action, ordinals=ordinals, rows=self.rows, captured=captured)
 
 
 def partition_of_table(table: Table, partitions: int) -> int:
@@ -61,24 +70,24 @@ def split_by_key(change: Change, key: Sequence[int], partitions: int) -> list[Pa
     parts: list[Part] = []
     latest: dict[int, Part] = {}
 
-    def add(partition: int, action: Action, ordinal: int, *images: Row) -> None:
+    def add(partition: int, action: Action, index: int, *images: Row) -> None:
         part = latest.get(partition)
         if part is None or part.action is not action:
             part = latest[partition] = Part(partition, action)
             parts.append(part)
-        part.ordinals.append(ordinal)
+        part.indexes.append(index)
         part.rows += images
 
     rows = change.rows
     if change.action is not Action.UPDATE:
-        for ordinal, row in zip(change.ordinals, rows, strict=True):
-            add(partition_of_row(row, key, partitions), change.action, ordinal, row)
+        for index, row in enumerate(rows):
+            add(partition_of_row(row, key, partitions), change.action, index, row)
         return parts
-    for ordinal, before, after in zip(change.ordinals, rows[::2], rows[1::2], strict=True):
+    for index, (before, after) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
         old, new = partition_of_row(before, key, partitions), partition_of_row(after, key, partitions)
         if old == new:
-            add(new, Action.UPDATE, ordinal, before, after)
+            add(new, Action.UPDATE, index, before, after)
         else:
-            add(old, Action.DELETE, ordinal, before)
-            add(new, Action.INSERT, ordinal, after)
+            add(old, Action.DELETE, index, before)
+            add(new, Action.INSERT, index, after)
     return parts

@@ -1,7 +1,7 @@
 """Projects rows to the columns that a rule publishes: some can be left out, masked, hashed, truncated or renamed.
 
 Masked and hashed values are text, whatever the column's type; NULL stays NULL. If several of mask, hash and truncate
-name a column, only the strictest applies: mask, else hash, else truncate.
+name a column, only the strictest applies: mask, else hash, else truncate. A value that is ABSENT stays so.
 """
 
 import hmac
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from databus.errors import InvalidSettings
-from databus.events import Column, Index, Row, Table
+from databus.events import Column, Index, Row, Table, is_absent
 from databus.settings.rules import Rule
 from databus_messages.formats.columns import BINARY, TEXT
 from databus_messages.routing.columns import column_index, column_indexes
@@ -44,7 +44,7 @@ class Projection(NamedTuple):
         """Project a row."""
         projected = [row[index] for index in self.indexes]
         for index, rewrite in self.rewrites:
-            if (cell := projected[index]) is not None:
+            if (cell := projected[index]) is not None and not is_absent(cell):
                 projected[index] = rewrite(cell)
         return projected
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from databus.errors import InvalidSettings
-from databus.events import Action, Begin, Row, RowsEvent, Table
+from databus.events import Action, Begin, Row, RowsEvent, SnapshotEvent, Table
 from databus.settings.rules import Rule
 from databus.settings.topic_claims import Destination, TopicClaims
-from databus_messages.formats.base import Change
+from databus_messages.formats.base import Change, SnapshotMark
 from databus_messages.message import Message
 from databus_messages.outputs import Output
+from databus_messages.routing.absent import absent_columns, refused
 from databus_messages.routing.columns import column_index
 from databus_messages.routing.filter import Filter, Run, filter_of
 from databus_messages.routing.partitions import UNKNOWN, Partition, partition_of_table, split_by_key
@@ -49,34 +50,72 @@ class Route:
 
     def messages(self, begin: Begin, event: RowsEvent) -> list[Message]:
         """Make the messages of a rows event: filtered, numbered for the output's format, and split by partition."""
-        output, table_filter, action = self.output, self.filter, event.action
+        output = self.output
         first = output.next_ordinal(event.row)
         query = None if self.hides_queries else event.query
-        packed = PackedRows(event.rows)
-        rows: Sequence[Row]
-        runs: Iterable[Run]
-        if table_filter is None:
-            rows = packed.unpack() if self.key or not output.accepts_packed_rows else packed
-            changed = len(packed) // (2 if action is _UPDATE else 1)
-            runs = ((action, range(event.row, event.row + changed), rows),)
-        else:
-            runs = table_filter.changes(action, event.row, packed.unpack())
         messages: list[Message] = []
-        for action, ordinals, rows in runs:
-            numbers = output.number_rows(len(ordinals)) if output.is_framed else ordinals
+        packed = PackedRows(event.rows)
+        for action, ordinals, rows, refusal in self._runs(event.action, event.row, packed, partial=event.partial):
+            numbers, captured = (output.number_rows(len(ordinals)), ordinals) if output.is_framed else (ordinals, None)
             head = self.table, begin, action, event.start, event.end, first, numbers, rows, query
-            change = Change(*head, table_id=event.table_id)
-            if self.key:
-                messages += self._spread(change)
-            else:
-                messages.append(Message(output, self.row_partitions, change))
+            change = Change(*head, table_id=event.table_id, captured=captured)
+            messages += self._partial(replace(change, refusal=refusal)) if event.partial else self._routed(change)
         return messages
 
-    def _spread(self, change: Change) -> Iterator[Message]:
+    def snapshot(self, begin: Begin, event: SnapshotEvent) -> list[Message]:
+        """Make the messages of rows that a backfill loaded: filtered, and split by partition.
+
+        The first message has the event's marks of the first row, the last message those of the last row. If no rows are
+        left, a message without rows has the marks; it goes to the first partition of the rows.
+        """
+        marks = event.first, event.last, event.first_of_table, event.last_of_table
+        mark = SnapshotMark(event.time_us, event.initial, *marks)
+        head = self.table, begin, Action.INSERT, begin.end, begin.end, event.row
+        messages: list[Message] = []
+        for _, ordinals, rows, _ in self._runs(Action.INSERT, event.row, PackedRows(event.rows)):  # one run at most
+            if ordinals:
+                messages += self._routed(Change(*head, ordinals, rows, snapshot=mark))
+        if not messages and any(marks):
+            messages.append(Message(self.output, self.row_partitions[:1], Change(*head, (), (), snapshot=mark)))
+        return messages
+
+    def _runs(self, action: Action, first: int, packed: PackedRows, *, partial: bool = False) -> Iterable[Run]:
+        """Return what the filter publishes of an event's rows, the first of which has this ordinal."""
+        if self.filter is not None:
+            changes = self.filter.partial_changes if partial else self.filter.changes
+            return changes(action, first, packed.unpack())
+        rows: Sequence[Row] = packed.unpack() if self.key or not self.output.accepts_packed_rows else packed
+        changed = len(packed) // (2 if action is _UPDATE else 1)
+        return (Run(action, range(first, first + changed), rows),)
+
+    def _routed(self, change: Change) -> Iterable[Message]:
+        """Split a change by partition, if the rows' keys decide about it."""
+        if not self.key:
+            return (Message(self.output, self.row_partitions, change),)
+        return [Message(self.output, *part) for part in self._spread(change)]
+
+    def _partial(self, change: Change) -> Iterator[Message]:
+        """Make the messages of a change of a partial event; refuse what needs values that are ABSENT."""
+        absent = absent_columns(change.rows)
+        if absent and not self.output.format.accepts_absent:
+            change = refused(change, absent, f"and format {self.output.rule.format} cannot express that")
+        if not absent.isdisjoint(self.key):
+            change = refused(change, absent, "by which the partition is chosen")
+            yield Message(self.output, (self.unread_partition,), change)
+            return
+        change = replace(change, partial=bool(absent))
+        for partition, part in self._spread(change) if self.key else [(self.row_partitions, change)]:
+            lacking = absent_columns(part.rows) if part.action is Action.INSERT else set()
+            why = "and an update that is published as an insert needs them"
+            yield Message(self.output, partition, refused(part, lacking, why) if lacking else part)
+
+    def _spread(self, change: Change) -> Iterator[tuple[tuple[Partition, ...], Change]]:
         """Split a change by partition."""
-        for part in split_by_key(change, self.key, len(self.row_partitions)):
-            content = replace(change, action=part.action, ordinals=part.ordinals, rows=part.rows)
-            yield Message(self.output, (self.row_partitions[part.partition],), content)
+        parts, mark = split_by_key(change, self.key, len(self.row_partitions)), change.snapshot
+        for number, part in enumerate(parts, 1):
+            marked = mark and mark.of_part(first=number == 1, last=number == len(parts))
+            content = replace(part.of(change), snapshot=marked) if marked else part.of(change)
+            yield (self.row_partitions[part.partition],), content
 
 
 class Router:

@@ -20,6 +20,6 @@ def require_engine(engine: Engine) -> None:
 
 async def require_readable(session: Session, settings: Settings, host: str) -> None:
     """Raise SourceNotReady if the reader or its engine cannot read a host; each line names one reason."""
-    require_ready(session.server, host)
+    require_ready(session.server, host, partial=settings.publisher.publish_partial)
     if faults := await session.engine_faults(settings.reader.engine, settings.source.captures):
         raise SourceNotReady("\n".join(f"database {host}: {fault}; or set reader.engine to native" for fault in faults))

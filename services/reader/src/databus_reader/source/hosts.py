@@ -27,11 +27,11 @@ from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.source_connection import connect_source
+from databus.source_start import first_progress
+from databus.source_verify import verify
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_reader.source.engine import require_readable
-from databus_reader.source.start import resolve
-from databus_reader.source.verify import verify
 
 log = get_logger(__name__)
 
@@ -160,7 +160,8 @@ class Hosts:
             if not any(isinstance(error, FatalError) for error in failures):
                 raise failures[0] if len(failures) == 1 else SourceUnavailable("; ".join(map(str, failures)))
             if not any(map(_may_recover, failures)) or loop.time() > deadline:
-                raise failures[0] if len(failures) == 1 else SourceNotReady("\n".join(map(str, failures)))
+                final = [_with_advice(error) for error in failures]
+                raise final[0] if len(final) == 1 else _joined(final)
             health.down("no host can be read yet: " + "; ".join(map(str, failures)))
             health.beat()
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -171,7 +172,6 @@ class Hosts:
         Raises SourceUnavailable, DumpApiUnavailable, or a FatalError with the reason.
         """
         settings = self.settings
-        login = settings.source.login(host)
         try:
             async with AsyncExitStack() as attempt:
                 session = await attempt.enter_async_context(connect_source(settings.source, host))
@@ -180,11 +180,8 @@ class Hosts:
                     raise refusal
                 await require_readable(session, settings, host)
                 if progress.position is None:
-                    progress = await resolve(settings, host, session)
-                try:
-                    verified = await verify(session, login, progress, server_id=settings.server_id)
-                except SourceRefused as error:
-                    raise SourceRefused(error.reason, f"database {host}: {error.reason}: {error}") from error
+                    progress = await first_progress(settings, progress, host, session)
+                verified = await verify(settings, host, session, progress)
                 sessions.push_async_exit(attempt.pop_all())
                 return SourceConnection(host, session, *verified)
         except FatalError as error:
@@ -199,12 +196,23 @@ class Hosts:
         """
         host, *others = self._order
         if self._connected_at is None or not others:
-            raise error
+            raise error if self._connected_at is None else _with_advice(error)
         if isinstance(error, SourceRefused):
             self._refused[host] = progress.position, error
         self._order = [*others, host]
         if asyncio.get_running_loop().time() < self._connected_at + _BRIEF_SECONDS:
             await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _with_advice(error: DatabusError) -> DatabusError:
+    """Return the error with which the reader stops: it names the command that makes the pipeline continue."""
+    return error.with_advice() if isinstance(error, SourceRefused) else error
+
+
+def _joined(errors: list[DatabusError]) -> SourceNotReady:
+    joined = SourceNotReady("\n".join(map(str, errors)))
+    joined.doubts_all = all(isinstance(error, FatalError) and error.doubts_all for error in errors)
+    return joined
 
 
 def _may_recover(error: DatabusError) -> bool:

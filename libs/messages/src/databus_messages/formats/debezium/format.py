@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Iterable
-from itertools import groupby
 from typing import TypeVar
 
 from databus.events import Action, Begin, Table
+from databus_messages.formats.absent import with_placeholders
 from databus_messages.formats.base import (
     Change,
     DdlStatement,
@@ -38,6 +38,7 @@ class Debezium(Format[OptionsT]):
     """Encodes Debezium's messages. The two formats differ in their codec."""
 
     omits_unknown_drops = True
+    accepts_absent = True
 
     def __init__(self, source: MessageSource, options: OptionsT, codec: Codec) -> None:
         super().__init__(source, options)
@@ -54,6 +55,7 @@ class Debezium(Format[OptionsT]):
         self._heartbeat_us: int | None = None
         self._transaction: TransactionMetadata | None = None
         self._queries = RowsQueries()
+        self._unavailable = options.unavailable_value_placeholder.encode()
 
     @property
     def emits_frames(self) -> bool:
@@ -85,6 +87,8 @@ class Debezium(Format[OptionsT]):
         query = self._queries.query_of(change) if self.options.include_query else None
         if _OPERATIONS[change.action] in self.options.skipped_operations:
             return []
+        if change.partial:
+            change = with_placeholders(change, self._unavailable)
         table = self._tables[change.table]
         context = self._context(table, change.table, change.begin, change.start, query)
         try:
@@ -140,20 +144,18 @@ class Debezium(Format[OptionsT]):
             yield self._metadata.heartbeats.record({"serverName": self._prefix}, {"ts_ms": time_us // 1000})
 
     def snapshot(self, snapshot: SnapshotRows) -> Iterable[Record]:
-        """Encode each row of a dump as a read event, with its snapshot marker."""
-        table = self._tables[snapshot.table]
+        """Encode each row of a dump or backfill as a read event, with its snapshot marker."""
+        table, rows = self._tables[snapshot.table], snapshot.rows
         begin = Begin(0, "", snapshot.position.file, 0, 0, snapshot.time_us)
-        done = 0
-        for marker, run in groupby(snapshot_markers(snapshot)):
-            count = len(list(run))
-            rows = snapshot.rows[done : done + count]
-            context = self._context(table, snapshot.table, begin, snapshot.position.offset, marker=marker)
-            try:
-                values, keys = self._envelope.values(table.images, "r", context, rows, [0] * count), table.keys(rows)
-            except (ValueError, LookupError) as error:
-                raise invalid_value(snapshot.table, error) from None
-            yield from KeyValueRecords(keys, values)
-            done += count
+        values: list[bytes | None] = []
+        try:
+            for marker, count in snapshot_markers(snapshot):
+                run = rows if count == len(rows) else rows[len(values) : len(values) + count]
+                context = self._context(table, snapshot.table, begin, snapshot.position.offset, marker=marker)
+                values += self._envelope.values(table.images, "r", context, run, [0] * count)
+            return KeyValueRecords(table.keys(rows), values)
+        except (ValueError, LookupError) as error:
+            raise invalid_value(snapshot.table, error) from None
 
     def _context(
         self,

@@ -22,6 +22,8 @@ class DebeziumOptions(Options):
     boolean: Literal["declared", "number"] = "declared"
     binary: Literal["bytes", "base64", "base64-url-safe", "hex"] = "bytes"
     time: TimeMode = "adaptive_time_microseconds"
+    #: the value of a column that the binlog lacks (`publisher.publish_partial`); in columns of bytes, its UTF-8
+    unavailable_value_placeholder: str = "__debezium_unavailable_value"
     tombstones_on_delete: bool = True
     #: operations without a record in the table's topic; by default TRUNCATE (`t`)
     skipped_operations: frozenset[Literal["c", "u", "d", "t"]] = frozenset({"t"})

@@ -84,18 +84,25 @@ class SourceEncoder:
         return b"".join([separator + encode(value) for separator, encode, value in fields])
 
 
-def snapshot_markers(snapshot: SnapshotRows) -> Iterator[str]:
-    """Yield each row's `source.snapshot`. The dump's markers take precedence over the table's, `last` over `first`."""
-    count = len(snapshot.rows)
-    for index in range(count):
-        first, last = index == 0, index == count - 1
-        if last and snapshot.last:
-            yield "last"
-        elif first and snapshot.first:
-            yield "first"
-        elif last and snapshot.last_of_table:
-            yield "last_in_data_collection"
-        elif first and snapshot.first_of_table:
-            yield "first_in_data_collection"
-        else:
-            yield "true"
+def snapshot_markers(snapshot: SnapshotRows) -> Iterator[tuple[str, int]]:
+    """Yield `source.snapshot` of the rows: each marker with the number of consecutive rows that have it."""
+    count, done = len(snapshot.rows), 0
+    has_ends = snapshot.first or snapshot.last or snapshot.first_of_table or snapshot.last_of_table
+    if snapshot.is_incremental or not has_ends:
+        yield "incremental" if snapshot.is_incremental else "true", count
+        return
+    for size in (1, count - 2, 1) if count > 1 else (count,):
+        if size:
+            yield _marker(snapshot, first=done == 0, last=done + size == count), size
+        done += size
+
+
+def _marker(snapshot: SnapshotRows, *, first: bool, last: bool) -> str:
+    """Return a row's marker. The whole snapshot's markers take precedence over the table's, `last` over `first`."""
+    if last and snapshot.last:
+        return "last"
+    if first and snapshot.first:
+        return "first"
+    if last and snapshot.last_of_table:
+        return "last_in_data_collection"
+    return "first_in_data_collection" if first and snapshot.first_of_table else "true"

@@ -1,0 +1,22 @@
+"""The definitions of tables that were emitted: rows refer to them by their fingerprints."""
+
+from databus.events import Event, Table, TableDefinition
+from databus_changes.tables import TableName
+
+
+class Definitions:
+    """Emits each table's definition before its first rows, and when it has changed."""
+
+    def __init__(self) -> None:
+        #: table → fingerprint of its last emitted definition
+        self._last: dict[TableName, str] = {}
+        #: fingerprint → table, of all emitted definitions
+        self.emitted: dict[str, Table] = {}
+
+    def emit(self, table: Table, out: list[Event]) -> None:
+        """Emit a table's definition, unless it is the one that was emitted last for this table."""
+        name = table.schema, table.name
+        if self._last.get(name) != table.fingerprint:
+            self._last[name] = table.fingerprint
+            self.emitted[table.fingerprint] = table
+            out.append(TableDefinition(table))

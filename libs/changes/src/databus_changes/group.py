@@ -1,0 +1,109 @@
+"""The open group of binlog events: what is known of it, and what of it is left out because it is in doubt."""
+
+from dataclasses import replace
+
+from databus.events import Begin, Event, Table
+from databus_binlog import Event as BinlogEvent
+from databus_binlog import events as binlog
+from databus_changes.doubts import Doubt, OnDoubt, Parking
+from databus_changes.held_rows import HeldTransaction
+from databus_changes.reached import Reached
+from databus_changes.tables import TableName
+
+
+class Group:
+    """The open group, if one is open. `on_doubt` and `parking`: as in `Translator`."""
+
+    def __init__(self, reached: Reached, on_doubt: OnDoubt, parking: Parking | None) -> None:
+        self._reached = reached
+        self._on_doubt = on_doubt
+        self._parking = parking
+        #: its GTID event
+        self.gtid: binlog.Gtid | None = None
+        #: whether a transaction is open; only then may rows follow
+        self.in_transaction = False
+        #: the event that began the open transaction: BEGIN or XA START, or MariaDB's GTID event
+        self.opening: binlog.Query | binlog.Gtid | None = None
+        #: its rows, if it may end in XA PREPARE; else they are emitted
+        self.held: HeldTransaction | None = None
+        #: whether it has captured changes: its Begin was emitted, or they are held
+        self.begun = False
+        #: whether the outcome of the open transaction is in doubt; the rest of the transaction is then left out
+        self.abandoned = False
+        #: the doubt about the outcome of the open transaction, if all its rows are left out
+        self.condemned: Doubt | None = None
+        #: tables with captured changes
+        self.changed: set[TableName] = set()
+        #: ordinal of the next row
+        self.row = 0
+        #: text of the statement that changed the next rows, if the server logs it
+        self.query: bytes | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a group is open."""
+        return self.in_transaction or self.begun or self.gtid is not None
+
+    def open(self, event: binlog.Query | binlog.Gtid, held: HeldTransaction | None) -> None:
+        """Open a transaction."""
+        self.in_transaction, self.opening, self.held = True, event, held
+
+    def begin(self, event: BinlogEvent, out: list[Event]) -> None:
+        """Emit the group's Begin, once. While its rows are held, only mark that it has some."""
+        if self.begun:
+            return
+        self.begun = True
+        self.row = 0
+        if self.held is not None:
+            return
+        gtid = self.gtid.gtid if self.gtid else ""
+        self._reached.set_time(event, self.gtid)
+        opening = self.opening or event
+        # MariaDB logs no BEGIN, which would name the thread, but a DDL statement names its own
+        thread = next((each.thread_id for each in (event, opening) if isinstance(each, binlog.Query)), 0)
+        origin = self._reached.begin(), gtid, event.file, event.server_id, thread, self._reached.time_us
+        out.append(Begin(*origin, opening.start, opening.end))
+        if self._parking:
+            self.condemned = self._parking.begin((event.file, opening.start))
+
+    def close(self) -> None:
+        """Forget the group."""
+        self.gtid = self.query = None
+        self.in_transaction = self.begun = self.abandoned = False
+        self.condemned = None
+        self.changed.clear()
+        self.opening = self.held = None
+
+    def report(self, doubt: Doubt) -> None:
+        """Report a doubt. One about rows that are held is reported when they are committed."""
+        self.abandoned |= doubt.whole_transaction
+        if self.held is not None:
+            self.held.doubts.append(replace(doubt, whole_transaction=False))
+        elif self._parking:
+            self._parking.report(doubt)
+        else:
+            self._on_doubt(doubt)
+
+    def doubt_also(self, table: Table) -> None:
+        """Extend the doubt about the outcome of the transaction to a table whose rows are left out with it."""
+        name = table.schema, table.name
+        doubt = self.condemned
+        if self.held is not None and self.held.doubts:
+            doubt = self.held.doubts[-1]
+        if doubt is not None and name not in doubt.tables and name not in self.changed:
+            self.changed.add(name)
+            self.report(replace(doubt, tables=frozenset({name}), whole_transaction=False))
+
+    def leaves_out(self, table: Table) -> bool:
+        """Return whether the changes of a table are left out."""
+        return self._parking is not None and self._parking.leaves_out((table.schema, table.name))
+
+    def end_doubt(self, table: TableName, out: list[Event]) -> None:
+        """End the doubt about a table that the group drops."""
+        if self._parking:
+            out += self._parking.end(table)
+
+    async def park(self, out: list[Event]) -> None:
+        """Park the tables of the reported doubts."""
+        if self._parking:
+            out += await self._parking.park()

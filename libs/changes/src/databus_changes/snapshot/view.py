@@ -1,0 +1,204 @@
+"""A consistent snapshot of the database (an InnoDB read view), opened together with its binlog position.
+
+MariaDB reports the binlog position that a read view belongs to. A read view contains the transactions that the engine
+has committed. The binlog, and with it Kafka, may already be ahead, so a view that is behind the end of the binlog is
+replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position.
+The server grants this lock after running commits have ended, so the view is not behind the binlog.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+
+from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+from databus.settings import Source
+from databus_binlog import MariaDbGtidPosition, Position
+from databus_binlog.errors import InvalidPosition, LockTimeout, MissingPrivilege, TableChanged
+from databus_binlog.row_batch import RowBatch
+from databus_binlog.session import Session
+from databus_changes.place import Place, reached
+from databus_changes.snapshot.connection import connect_snapshot
+from databus_changes.snapshot.select import Select
+
+log = get_logger(__name__)
+
+#: seconds to wait for MySQL's global read lock; other sessions' writes wait meanwhile
+_LOCK_TIMEOUT = 5
+#: After this time in seconds without a statement, the server ends a session that has the lock, and releases it: if the
+#: network fails at that moment, the server does not notice, and writes would wait for hours.
+_LOCK_IDLE = 5
+#: seconds to wait until MariaDB has committed what is in its binlog; a commit may wait for a semi-sync replica
+_COMMIT_TIMEOUT = 60
+_COMMIT_PAUSE = 0.01
+#: how often the position of a view is read; all answers have to be equal
+_STATUS_READS = 3
+
+_START = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+
+
+@dataclass(frozen=True)
+class View:
+    """An open read view: all rows are as of `position`."""
+
+    position: Position
+    _session: Session
+
+    async def batches(self, select: Select) -> AsyncGenerator[RowBatch, None]:
+        """Stream a table's rows in batches of about 64 KiB. DDL on the table waits at least until `release_table`."""
+        await self._session.query("SAVEPOINT before_table")
+        try:
+            async with aclosing(self._session.select(select.sql, select.conversions)) as batches:
+                async for batch in batches:
+                    yield batch
+        except TableChanged as error:
+            raise SchemaMismatch("a table was changed by DDL during the dump; request a new dump") from error
+
+    async def release_table(self) -> None:
+        """Release the metadata lock on the table read last, so that DDL on it can proceed; the view stays open.
+
+        If `_disable_binlog` was not permitted, MariaDB keeps the lock until the view is closed.
+        """
+        await self._session.query("ROLLBACK TO SAVEPOINT before_table")
+
+
+@asynccontextmanager
+async def open_view(source: Source, host: str) -> AsyncIterator[View]:
+    """Open a view that contains everything that is in the binlog now, on a new connection to `host`.
+
+    Raises SourceUnavailable, SourceNotReady or another FatalError.
+    """
+    async with connect_snapshot(source, host) as session:
+        if session.server.flavor == "mariadb":
+            await _disable_binlog(session)
+        yield View(await start_current_view(session), session)
+
+
+async def start_current_view(session: Session) -> Position:
+    """Open a view that contains everything that is in the binlog now, in place of the session's previous one.
+
+    Return its position. On MySQL this takes a global read lock for a moment, and needs RELOAD.
+    """
+    return await (_start_mariadb(session) if session.server.flavor == "mariadb" else _start_mysql(session))
+
+
+async def start_view(session: Session, end: Position) -> None:
+    """Open a view that contains everything before `end`, and maybe more. `end` has a file only if it is the server's.
+
+    Only MySQL without GTIDs takes the lock of `start_current_view`. Raises SourceUnavailable if the server does not
+    commit the transactions in time.
+    """
+    if session.server.flavor == "mariadb":
+        await _start_behind(session, end)
+    elif not end.gtid_set:
+        await _start_mysql(session)
+    else:
+        # The server adds a transaction to the set of executed ones after the engine has committed it.
+        waiting = "SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)"
+        [(timed_out,)] = await session.query(waiting, (end.gtid_set, _COMMIT_TIMEOUT))
+        if timed_out:
+            raise _not_committed(end)
+        await session.query(_START)
+
+
+async def _start_mariadb(session: Session) -> Position:
+    view = await _start_behind(session, await session.current_position())
+    return Position(await _gtids_at(session, view), view.file, view.offset)
+
+
+async def _start_behind(session: Session, end: Position) -> Position:
+    """Open views until one contains everything before `end`. Return the file and offset of the view."""
+    try:
+        async with asyncio.timeout(_COMMIT_TIMEOUT):
+            while True:
+                view = await _start_one(session)
+                if view is None:
+                    continue
+                if includes(view, end):
+                    return view
+                # The server searches a file for the GTIDs, so they are compared only if they have to be.
+                if includes(Position(await _gtids_at(session, view), view.file, view.offset), end):
+                    return view
+                await asyncio.sleep(_COMMIT_PAUSE)
+    except TimeoutError as error:
+        raise _not_committed(end) from error
+
+
+async def _start_one(session: Session) -> Position | None:
+    """Open a view in place of the session's previous one, and return its file and offset; None if they are not certain.
+
+    MariaDB keeps what SHOW STATUS prints of them in memory that all sessions share. So another session's SHOW STATUS,
+    for instance that of a metrics exporter, may replace it, but hardly several times by the same wrong one.
+    """
+    await session.query(_START)
+    places = {await _snapshot_place(session) for _ in range(_STATUS_READS)}
+    return Position("", *places.pop()) if len(places) == 1 else None
+
+
+async def _snapshot_place(session: Session) -> Place:
+    status = {str(name): value for name, value in await session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    file, offset = str(status.get("Binlog_snapshot_file", "")), int(status.get("Binlog_snapshot_position", 0))
+    if not file:
+        raise SourceNotReady("log_bin is OFF: without a binlog rows have no position; set log_bin, restart the server")
+    return file, offset
+
+
+async def _gtids_at(session: Session, view: Position) -> str:
+    try:
+        return await session.gtid_at(view.file, view.offset)
+    except InvalidPosition as error:
+        raise SourceNotReady(f"binlog file {view.file} was purged while a read view was opened; try again") from error
+
+
+def includes(view: Position, end: Position) -> bool:
+    """Return whether a MariaDB view at position `view` contains all transactions before `end`.
+
+    A view that is behind `end` does, if it has the same GTIDs: there are only events without a GTID between the two,
+    for instance a ROTATE.
+    """
+    if end.file and reached((view.file, view.offset), (end.file, end.offset)):
+        return True
+    seen, wanted = MariaDbGtidPosition.from_text(view.gtid_set), MariaDbGtidPosition.from_text(end.gtid_set)
+    return bool(view.gtid_set) and seen.covers(wanted)
+
+
+def _not_committed(end: Position) -> SourceUnavailable:
+    return SourceUnavailable(
+        f"transactions before {end.file}:{end.offset} are in the binlog but were not committed within "
+        f"{_COMMIT_TIMEOUT} s: check that the semi-synchronous replicas acknowledge them"
+    )
+
+
+async def _disable_binlog(session: Session) -> None:
+    """Disable the session's binary logging, if permitted.
+
+    While it is enabled, MariaDB keeps the metadata locks of dumped tables until the view is closed.
+    """
+    try:
+        await session.query("SET SESSION sql_log_bin = 0")
+    except MissingPrivilege:
+        advice = "with BINLOG ADMIN granted to the user, it waits only until its table is read"
+        log.info(LogEvent.DUMP_BLOCKS_DDL, f"DDL on a dumped table waits until the dump ends; {advice}")
+
+
+async def _start_mysql(session: Session) -> Position:
+    """Open a view and read the position under a global read lock."""
+    await session.query(f"SET SESSION lock_wait_timeout = {_LOCK_TIMEOUT}, wait_timeout = {_LOCK_IDLE}")
+    await _lock(session)  # if a later step fails, the connection is closed, which releases the lock
+    await session.query(_START)
+    position = await session.current_position()
+    await session.query("UNLOCK TABLES")
+    await session.query("SET SESSION lock_wait_timeout = DEFAULT, wait_timeout = DEFAULT")
+    return position
+
+
+async def _lock(session: Session) -> None:
+    try:
+        await session.query("FLUSH TABLES WITH READ LOCK", grant="RELOAD")
+    except LockTimeout as error:
+        raise SourceUnavailable(
+            f"FLUSH TABLES WITH READ LOCK got no lock within {_LOCK_TIMEOUT} s: wait for long statements and "
+            "LOCK TABLES to end, then try again"
+        ) from error

@@ -1,0 +1,66 @@
+"""The sections of `databus pipeline show` about single tables: those in doubt, and backfills that have not ended."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+from redis.asyncio import Redis
+
+from databus.backfill_status import BackfillStatus, status_of
+from databus.events import full_name
+from databus.kafka_table_states import read_states
+from databus.settings import Settings
+from databus_binlog.locate_time import time_text
+from databus_cli.backfill.table import state_of
+
+
+class TableInDoubt(msgspec.Struct, frozen=True, kw_only=True):
+    """A table whose rows in Kafka may differ from those in the database; the fields are those of `TableDoubt`."""
+
+    schema: str
+    table: str
+    state: Literal["parked", "filling"]
+    reason: str
+    text: str
+    file: str
+    offset: int
+    #: when the table was parked
+    since: str
+    #: id of the backfill that ends the doubt; None: none is requested
+    backfill: str | None
+
+
+TableItem: TypeAlias = TableInDoubt | BackfillStatus
+
+
+async def tables_in_doubt(settings: Settings, _: Redis) -> list[TableItem]:
+    """List the tables in doubt, by name."""
+    states, _end = await read_states(settings)
+    return [
+        TableInDoubt(
+            schema=schema,
+            table=table,
+            state=doubt.state,
+            reason=doubt.reason,
+            text=doubt.text,
+            file=doubt.file,
+            offset=doubt.offset,
+            since=time_text(doubt.since_us),
+            backfill=doubt.backfill or None,
+        )
+        for (schema, table), doubt in sorted(states.doubts.items())
+    ]
+
+
+async def unfinished_backfills(settings: Settings, _: Redis) -> list[TableItem]:
+    """List the backfills that have not ended, the oldest request first."""
+    states, _end = await read_states(settings)
+    return [status_of(states, each) for each in states.unfinished()]
+
+
+def line(item: TableItem) -> str:
+    """Describe a table in doubt or a backfill in one line."""
+    name = full_name(item.schema, item.table)
+    if isinstance(item, TableInDoubt):
+        heal = f"backfill {item.backfill}" if item.backfill else f"run `databus backfill start {name} --clean`"
+        return f"{name} is {item.state} since {item.since}: {item.text}; {heal}"
+    return f"{item.id} of {name}: {state_of(item)}, {item.rows:,} of about {item.estimate:,} rows"

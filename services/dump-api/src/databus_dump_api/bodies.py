@@ -1,0 +1,40 @@
+"""What routes have in common: bodies in JSON, and how the OpenAPI document describes their answers."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Header, HTTPException, Response
+
+from databus_dump_api import problems
+
+#: limit of the patterns in a request
+MAX_PATTERNS = 1000
+
+
+def require_json(content_type: Annotated[str, Header()] = "") -> None:
+    """Refuse what a browser would send to another site without asking that site first."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send it with Content-Type: application/json")
+
+
+def json_response(
+    value: msgspec.Struct, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None
+) -> Response:
+    """Answer with a struct."""
+    return Response(msgspec.json.encode(value), status, headers, "application/json")
+
+
+def answers(bodies: dict[int, type[msgspec.Struct]], *errors: int) -> dict[int | str, dict[str, Any]]:
+    """Describe a route's responses for the OpenAPI document: bodies by status, and the statuses of its errors."""
+    responses: dict[int | str, dict[str, Any]] = {}
+    for status, body in bodies.items():
+        responses[status] = _response(body, "application/json")
+    for status in errors:
+        responses[status] = _response(problems.Document, problems.MEDIA_TYPE)
+    return responses
+
+
+def _response(body: type[msgspec.Struct], media_type: str) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
+    return {"description": (body.__doc__ or "").strip(), "content": {media_type: {"schema": schema}}}

@@ -1,0 +1,115 @@
+"""The states of the backfills of a generation, and the records by which they change."""
+
+import time
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from databus import metrics
+from databus.events import StateRecord
+from databus.table_states import (
+    Backfill,
+    BackfillProgress,
+    BackfillState,
+    TableDoubt,
+    TableStates,
+    backfill_key,
+    doubt_key,
+    encode,
+    new_backfills,
+    progress_key,
+)
+
+#: how many ended backfills are kept, so that clients can see how they ended
+_KEPT = 100
+
+
+class BackfillStates:
+    """What the reader knows about backfills and doubts: as in Kafka, with the records that it has sent since."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+
+    def request(self, key: bytes, value: bytes | None) -> None:
+        """Take over a record that a client has written. Raises TableStatesCorrupt."""
+        self._states.apply(key, value)
+
+    def unfinished(self) -> list[Backfill]:
+        """List the backfills that have not ended, the oldest request first."""
+        return self._states.unfinished()
+
+    def progress(self, backfill: Backfill) -> BackfillProgress:
+        """Return how far a backfill has come."""
+        return self._states.progress.get(backfill.id) or BackfillProgress(state="waiting")
+
+    def change(self, backfill: Backfill, progress: BackfillProgress) -> StateRecord:
+        """Set how far a backfill has come. Return the record to write with what was reached."""
+        progress = replace(progress, updated_us=_now())
+        loaded = progress.rows - self.progress(backfill).rows
+        metrics.BACKFILL_ROWS.labels(backfill.full_name).inc(max(0, loaded))
+        self._states.progress[backfill.id] = progress
+        return StateRecord(progress_key(backfill.id), encode(progress))
+
+    def end(self, backfill: Backfill, state: BackfillState, error: str = "") -> list[StateRecord]:
+        """End a backfill. Return the records to write, among them those that delete the oldest ended ones."""
+        records = [self.change(backfill, replace(self.progress(backfill), state=state, error=error))]
+        ended = sorted(key for key, progress in self._states.progress.items() if progress.is_final)
+        for key in ended[:-_KEPT]:
+            del self._states.progress[key]
+            self._states.backfills.pop(key, None)
+            records += StateRecord(backfill_key(key), None), StateRecord(progress_key(key), None)
+        return records
+
+    def give_up(self, table: tuple[str, str], why: str) -> list[StateRecord]:
+        """End the unfinished backfills of a table. Return the records to write."""
+        unfinished = [each for each in self.unfinished() if each.name == table]
+        return [record for backfill in unfinished for record in self.end(backfill, "failed", why)]
+
+    def load_again(self, table: tuple[str, str], begin_us: int) -> tuple[str, list[StateRecord]]:
+        """Request a backfill that ends the doubt about a table. Return its id, and the records to write."""
+        [heal] = new_backfills([table], clean=True, cause="heal", begin_us=begin_us)
+        self._states.backfills[heal.id] = heal
+        return heal.id, [StateRecord(backfill_key(heal.id), encode(heal))]
+
+    def will_be_loaded(self, table: tuple[str, str]) -> bool:
+        """Return whether a load of a whole table, with TRUNCATE, is requested and has not begun."""
+        return any(
+            each.name == table
+            and each.clean
+            and not each.output
+            and each.wanted != "cancel"
+            and self.progress(each).state == "waiting"
+            for each in self.unfinished()
+        )
+
+    @property
+    def doubts(self) -> Mapping[tuple[str, str], TableDoubt]:
+        """The tables in doubt."""
+        return self._states.doubts
+
+    def set_doubt(self, table: tuple[str, str], doubt: TableDoubt | None) -> StateRecord:
+        """Set or end the doubt about a table. Return the record to write."""
+        record = StateRecord(doubt_key(*table), encode(doubt) if doubt else None)
+        self._states.apply(record.key, record.value)
+        return record
+
+    def show(self) -> None:
+        """Show in the metrics how many backfills are in each state that is not final."""
+        states = [self.progress(each).state for each in self.unfinished()]
+        for state in ("waiting", "running", "paused"):
+            metrics.BACKFILL_STATE.labels(state).set(states.count(state))
+
+    def is_first_of_snapshot(self) -> bool:
+        """Return whether no row of the snapshot with which the pipeline starts was loaded yet."""
+        return not any(self.progress(each).rows for each in self._snapshot())
+
+    def is_last_of_snapshot(self, backfill: Backfill) -> bool:
+        """Return whether all other tables of the snapshot with which the pipeline starts are loaded."""
+        return all(self.progress(each).is_final for each in self._snapshot() if each.id != backfill.id)
+
+    def _snapshot(self) -> list[Backfill]:
+        return [each for each in self._states.backfills.values() if each.cause == "snapshot"]
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,142 @@
+"""Sends what the binlog has, and what backfills insert between its transactions, to the publisher."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from databus import metrics
+from databus.pipe import ReaderEnd
+from databus.runtime import Health
+from databus_binlog import Event as BinlogEvent
+from databus_binlog import Events, TableMap
+from databus_binlog import events as binlog
+from databus_binlog.session import Stream
+from databus_changes.translate import Translator
+from databus_reader.backfill.backfills import Backfills
+from databus_reader.cascade_loads import CascadeLoads
+from databus_reader.entries import EntryWriter
+from databus_reader.open_transactions import OpenTransactions
+from databus_reader.source.switching import Switching
+
+#: after this time without events to send, a heartbeat is sent if the position has changed
+_POSITION_SECONDS = 1.0
+#: how many events are forwarded at once
+_EVENTS = 1000
+
+
+class Forwarding:
+    """Forwards one stream."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        translator: Translator,
+        backfills: Backfills,
+        cascades: CascadeLoads,
+        entries: EntryWriter,
+        pipe: ReaderEnd,
+        switching: Switching,
+        health: Health,
+    ) -> None:
+        self._stream = stream
+        self._translator = translator
+        self._backfills = backfills
+        self._cascades = cascades
+        self._entries = entries
+        self._pipe = pipe
+        self._switching = switching
+        self._health = health
+        self._open_transactions = OpenTransactions()
+        self._last_sent = time.monotonic()
+        #: the next events of the stream, while they are waited for
+        self._arriving: asyncio.Task[Events] | None = None
+
+    async def run(self, *, until_idle: bool) -> None:
+        """Forward until the stream ends; with `until_idle`, only until all backfills have ended at the log's end."""
+        try:
+            while True:
+                decoded = await self._next()
+                self._health.beat()
+                if decoded is None:
+                    await self._insert()
+                    await self._entries.flush()
+                    continue
+                chunk = list(decoded)
+                await self._forward(chunk, decoded.tables)
+                is_idle = isinstance(chunk[-1], binlog.Heartbeat)
+                if is_idle:
+                    # Raises GenerationLost if the generation has ended. While the source is idle, no append would
+                    # notice it.
+                    metrics.BACKLOG_BYTES.set(await self._pipe.backlog())
+                _measure(chunk, self._translator)
+                self._open_transactions.report(self._translator.prepared.open())
+                await self._switching.check()
+                if until_idle and is_idle and not self._backfills.unfinished:
+                    return
+        except StopAsyncIteration:
+            return
+        finally:
+            if self._arriving:
+                self._arriving.cancel()
+                await asyncio.gather(self._arriving, return_exceptions=True)
+
+    async def _next(self) -> Events | None:
+        """Wait for events; return None if a backfill may have something to insert before. Raises StopAsyncIteration."""
+        if self._arriving is None:
+            if not self._backfills.active:  # a new request can wait for the next heartbeat
+                return await anext(self._stream)
+            self._arriving = asyncio.create_task(_take(self._stream))
+        waking = asyncio.create_task(self._backfills.wake.wait())
+        try:
+            await asyncio.wait({self._arriving, waking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waking.cancel()
+        self._backfills.wake.clear()
+        if not self._arriving.done():
+            return None
+        arrived, self._arriving = self._arriving, None
+        return arrived.result()
+
+    async def _forward(self, chunk: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
+        if self._backfills.active:
+            for event in chunk:
+                await self._translate([event], tables)
+                await self._insert()
+        else:
+            await self._translate(chunk, tables)
+        due = time.monotonic() - self._last_sent >= _POSITION_SECONDS
+        if due and (heartbeat := self._translator.reached.take_heartbeat()):
+            self._last_sent = time.monotonic()
+            await self._entries.write([heartbeat])
+        if self._stream.drained:
+            await self._entries.flush()
+
+    async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
+        translated = iter(await self._translator.translate(events, tables))
+        while part := list(islice(translated, _EVENTS)):  # the rows of an XA transaction may be larger than the memory
+            self._backfills.observe(part)
+            self._last_sent = time.monotonic()
+            await self._entries.write(await self._cascades.follow(part))
+
+    async def _insert(self) -> None:
+        """Insert what the backfills have, if this is a boundary."""
+        place = self._translator.own.place
+        if place is not None and self._backfills.is_due(place):
+            async for events in self._backfills.insert(place, self._translator.own.boundary()):
+                self._last_sent = time.monotonic()
+                await self._entries.write(await self._cascades.follow(events))
+
+
+async def _take(stream: Stream) -> Events:
+    return await anext(stream)
+
+
+def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:
+    metrics.EVENTS_READ.inc(len(chunk))
+    metrics.ROWS_READ.inc(translator.rows)
+    metrics.TRANSACTIONS_READ.inc(translator.transactions)
+    translator.rows = translator.transactions = 0
+    metrics.BINLOG_OFFSET.set(chunk[-1].end)
+    if chunk[-1].time:
+        metrics.SOURCE_LAG.set(max(0.0, time.time() - chunk[-1].time))

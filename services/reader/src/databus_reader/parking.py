@@ -1,0 +1,189 @@
+"""Parks tables that are in doubt: their changes are left out until they are loaded again. All other tables flow on.
+
+Usually a doubt concerns known tables, and is recorded in its own transaction. If the outcome of a whole transaction is
+in doubt, some of its rows may have been sent already. Then the generation ends, and the next one leaves out the
+transaction and parks its tables.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from databus import metrics
+from databus.errors import GenerationLost, UnknownTable
+from databus.events import Event, full_name
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+from databus.runtime import Health
+from databus.settings import Settings
+from databus.source_connection import connect_source
+from databus.table_states import Backfill, TableDoubt, TableStates
+from databus_changes.catalog import read_names
+from databus_changes.doubts import CONCERN_ALL, Doubt
+from databus_changes.narrowing import narrowed
+from databus_changes.place import Place
+from databus_changes.tables import TableName
+from databus_reader.backfill.pauses import Pauses
+from databus_reader.backfill.states import BackfillStates
+from databus_reader.baseline import Baseline
+
+log = get_logger(__name__)
+
+#: how many tables the readiness text names
+_SHOWN = 20
+
+
+class Parking:
+    """Decides what is left out of the stream. It is used by one generation after the other."""
+
+    def __init__(self, settings: Settings, baseline: Baseline, health: Health) -> None:
+        self._settings = settings
+        self._baseline = baseline
+        self._health = health
+        self._states = BackfillStates(TableStates())
+        self._host = ""
+        self._look: Callable[[], None] = lambda: None
+        #: doubts whose tables are not parked yet
+        self._reported: list[Doubt] = []
+        #: the open group
+        self._group = ("", "", 0)
+        #: host and place of a group → the doubt about its outcome
+        self._verdicts: dict[tuple[str, str, int], Doubt] = {}
+        #: how long tables wait that have to be loaded again and again
+        self.pauses = Pauses()
+
+    def begin_generation(self, host: str, states: BackfillStates, look: Callable[[], None]) -> None:
+        """Continue with the states in Kafka. `look` is called when a backfill was added to them."""
+        self._host, self._states, self._look = host, states, look
+        self._reported = []
+        self._show()
+
+    # --- called by the translation --------------------------------------------------------------------------------
+
+    def report(self, doubt: Doubt) -> None:
+        """Take note of a doubt.
+
+        Raises GenerationLost if rows that are in doubt may have been sent already: the next generation leaves them out.
+        Raises the doubt's error if the reader has to stop, or may find the table in information_schema.
+        """
+        error = doubt.error
+        if isinstance(error, UnknownTable) and not self._baseline.has_read(error):
+            raise error
+        if self._settings.doubt.on_doubt == "stop" or doubt.reason in CONCERN_ALL:
+            raise error
+        if doubt.whole_transaction:
+            self._verdicts[self._group] = doubt
+            raise GenerationLost(f"{doubt.text}: the next generation leaves the transaction out")
+        self._reported.append(doubt)
+
+    def begin(self, place: Place) -> Doubt | None:
+        """Begin the group at a place. Return the doubt about its outcome; then all its rows are left out."""
+        self._group = (self._host, *place)
+        if doubt := self._verdicts.get(self._group):
+            self._reported.append(doubt)
+        return doubt
+
+    def leaves_out(self, table: TableName) -> bool:
+        """Return whether the rows of a table are left out."""
+        doubt = self._states.doubts.get(table)
+        return doubt is not None and doubt.state == "parked"
+
+    async def park(self) -> list[Event]:
+        """Park the tables of the doubts that were reported since the last call. Return the events that record it."""
+        if not self._reported:
+            return []
+        reported, self._reported = self._reported, []
+        events: list[Event] = []
+        for doubt in reported:
+            found = await self._tables_of(doubt)
+            if found is None:
+                raise doubt.error
+            for table in sorted(found):
+                if self._settings.source.captures(*table) and not self.leaves_out(table):
+                    reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
+                    events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
+        return events
+
+    def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
+        """Park tables in a new generation, before `begin_generation`. Return the events that record it."""
+        self._states, self._look = states, lambda: None
+        return [event for table in tables for event in self._park_table(table, "new_start", text, place)]
+
+    # --- called by backfills --------------------------------------------------------------------------------------
+
+    def fill(self, table: TableName, backfill: str) -> list[Event]:
+        """Publish the changes of a parked table from now on: it was emptied for consumers, and is being loaded."""
+        doubt = self._states.doubts.get(table)
+        return [] if doubt is None else self._set(table, replace(doubt, state="filling", backfill=backfill))
+
+    def end(self, table: TableName) -> list[Event]:
+        """End the doubt about a table, if there is one: it is loaded again, or was dropped."""
+        if table not in self._states.doubts:
+            return []
+        log.info(LogEvent.TABLE_HEALED, f"{full_name(*table)} is no longer in doubt", table=full_name(*table))
+        return self._set(table, None)
+
+    def park_incomplete(self, backfill: Backfill, place: Place) -> list[Event]:
+        """Park a table that was emptied for consumers, and is not loaded: its backfill was cancelled or has failed."""
+        text = f"backfill {backfill.id} has emptied {backfill.full_name} for consumers, and ended before it was loaded"
+        return self._park_table(backfill.name, "incomplete_backfill", text, place, heals=False)
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    async def _tables_of(self, doubt: Doubt) -> Iterable[TableName] | None:
+        """Return the tables in doubt: all, if the server does not show which ones a statement has changed.
+
+        None if the account sees no captured table.
+        """
+        if doubt.targets:
+            async with connect_source(self._settings.source, self._host) as session:
+                found = await narrowed(doubt, session, self._settings.source)
+            if found is not doubt:
+                return found.tables
+        if doubt.tables:
+            return doubt.tables
+        listed = {*await self._captured(), *doubt.targets}
+        return listed if any(self._settings.source.captures(*each) for each in listed) else None
+
+    async def _captured(self) -> list[TableName]:
+        async with connect_source(self._settings.source, self._host) as session:
+            return await read_names(session)
+
+    def _park_table(
+        self, table: TableName, reason: str, text: str, place: Place, *, cause: str = "", heals: bool = True
+    ) -> list[Event]:
+        """Park a table, and load it again if the settings say so and `heals`. Return the events that record it.
+
+        `cause`: what to do about the cause.
+        """
+        now = time.time_ns() // 1000
+        name, backfill = full_name(*table), ""
+        advice = f"to load it again, run `databus backfill start {name} --clean`"
+        events: list[Event] = [*self._states.give_up(table, "the table is in doubt: it has to be loaded again")]
+        if heals and self._settings.doubt.heal == "auto":
+            backfill, records = self._states.load_again(table, now + self.pauses.next_us(table, now))
+            events += records
+            advice = "it will be loaded again"
+        self._look()
+        position = f"{place[0]}:{place[1]}"
+        parked = "; ".join(filter(None, (f"{name} is parked: {text}", cause, advice)))
+        log.error(LogEvent.TABLE_PARKED, parked, table=name, position=position)
+        file, offset = place
+        doubt = TableDoubt(
+            state="parked", reason=reason, text=text, file=file, offset=offset, since_us=now, backfill=backfill
+        )
+        return [*events, *self._set(table, doubt)]
+
+    def _set(self, table: TableName, doubt: TableDoubt | None) -> list[Event]:
+        record = self._states.set_doubt(table, doubt)
+        self._show()
+        return [record]
+
+    def _show(self) -> None:
+        """Show the tables in doubt in the metrics and in the text of the readiness."""
+        metrics.TABLES_IN_DOUBT.clear()
+        for table, doubt in self._states.doubts.items():
+            metrics.TABLES_IN_DOUBT.labels(full_name(*table), doubt.state).set(1)
+        shown = [f"{full_name(*table)} is {doubt.state}" for table, doubt in sorted(self._states.doubts.items())]
+        self._health.degraded = ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")

@@ -1,0 +1,43 @@
+"""Find the XA transactions that are prepared in a part of the binlog, and neither committed nor rolled back there."""
+
+from databus.progress import PreparedTransaction
+from databus_binlog import AnyEvent, Gtid, OversizedRows, Position, Query, Rows, XaPrepare
+
+
+class PreparedScan:
+    """Takes the events of a part of the binlog of a server in order. `server` is the server's identity."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        #: XID → transaction that is open at the end; None if it has no captured rows
+        self.open: dict[str, PreparedTransaction | None] = {}
+        #: XIDs of all transactions that are prepared, committed or rolled back
+        self.seen: set[str] = set()
+        self._group: Gtid | None = None
+        #: the open group, if it has captured rows
+        self._captured: Gtid | None = None
+
+    def add(self, event: AnyEvent) -> None:
+        """Take the next event."""
+        match event:
+            case Gtid():
+                self._group, self._captured = event, None
+            case Rows() | OversizedRows():
+                self._captured = self._group
+            case XaPrepare(one_phase=False):
+                self.seen.add(event.xid)
+                self.open[event.xid] = self._transaction(event, self._captured) if self._captured else None
+            case Query() if event.query[:12].upper().startswith((b"XA COMMIT ", b"XA ROLLBACK ")):
+                xid = event.query.decode().split(None, 2)[2]
+                self.seen.add(xid)
+                self.open.pop(xid, None)
+
+    def _transaction(self, event: XaPrepare, group: Gtid) -> PreparedTransaction:
+        return PreparedTransaction(
+            xid=event.xid,
+            gtid=group.gtid,
+            position=Position("", group.file, group.start),
+            server=self._server,
+            in_order=True,
+            time_us=event.time * 1_000_000,
+        )

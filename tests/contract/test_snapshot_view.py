@@ -1,0 +1,123 @@
+"""Short read views, one after another on one session: their rows, and DDL behind them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from common.connections import Execute
+from databus.errors import SchemaMismatch
+from databus.events import Table
+from databus.settings import Source
+from databus_binlog import Position
+from databus_binlog.errors import TableChanged
+from databus_binlog.session import Session
+from databus_changes.catalog import read_table
+from databus_changes.snapshot.connection import connect_snapshot
+from databus_changes.snapshot.select import select
+from databus_changes.snapshot.view import open_view, start_current_view, start_view
+from devstack import Server
+
+
+@pytest.fixture
+def source(own: Server) -> Server:
+    return own
+
+
+@pytest.fixture
+def settings(own: Server) -> Source:
+    return Source.model_validate({"hosts": [f"{own.host}:{own.port}"], "user": own.user, "password": own.password})
+
+
+@pytest.fixture
+async def session(settings: Source, schema: str) -> AsyncIterator[Session]:  # ends before the schema is dropped
+    async with connect_snapshot(settings, settings.hosts[0]) as session:
+        yield session
+
+
+@pytest.fixture
+async def table(session: Session, schema: str, execute: Execute) -> Table:
+    await execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    table = await read_table(session, schema, "t")
+    assert table
+    return table
+
+
+async def count(session: Session, table: Table) -> int:
+    query = select(table)
+    return sum([batch.count async for batch in session.select(query.sql, query.conversions)])
+
+
+def last_number(position: Position) -> int:
+    """Return the number of the last transaction: its server alone writes, without gaps."""
+    return int(position.gtid_set.replace(":", "-").rpartition("-")[2])
+
+
+async def test_a_view_contains_the_transactions_before_its_end(
+    session: Session, table: Table, execute: Execute
+) -> None:
+    before = last_number(await session.current_position())
+    written = 0
+
+    async def write() -> None:
+        nonlocal written
+        while True:
+            await execute(f"INSERT INTO t VALUES ({written})")
+            written += 1
+
+    writer = asyncio.create_task(write())
+    for _ in range(100):
+        end = await session.current_position()
+        await start_view(session, end)
+        assert last_number(end) - before <= await count(session, table) <= written + 1
+    writer.cancel()
+    await asyncio.wait([writer])
+    assert writer.cancelled()
+    assert written > 10
+
+
+async def test_a_current_view_contains_everything_that_was_committed_before(
+    session: Session, table: Table, execute: Execute
+) -> None:
+    for number in range(50):
+        await execute(f"INSERT INTO t VALUES ({number})")
+        await start_current_view(session)
+        assert await count(session, table) == number + 1
+
+
+async def test_ddl_behind_a_view_is_an_error_and_the_next_view_has_the_table(
+    session: Session, settings: Source, table: Table, execute: Execute
+) -> None:
+    await execute("INSERT INTO t VALUES (1)")
+    await start_view(session, await session.current_position())
+    await execute("ALTER TABLE t ENGINE=InnoDB, FORCE")
+    with pytest.raises(TableChanged):
+        await count(session, table)
+    await start_view(session, await session.current_position())
+    assert await count(session, table) == 1
+    await session.query("COMMIT")
+    with pytest.raises(SchemaMismatch, match="changed by DDL"):
+        async with open_view(settings, settings.hosts[0]) as view:
+            await execute("ALTER TABLE t ENGINE=InnoDB, FORCE")
+            async for _ in view.batches(select(table)):
+                pass
+
+
+async def test_a_lock_does_not_outlive_a_session_that_falls_silent(
+    session: Session, table: Table, execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if session.server.flavor == "mariadb":
+        pytest.skip("MariaDB takes no lock")
+    is_locked = asyncio.Event()
+
+    async def fall_silent(_: Session) -> Position:
+        is_locked.set()
+        return await asyncio.Future()
+
+    monkeypatch.setattr(Session, "current_position", fall_silent)
+    opening = asyncio.create_task(start_current_view(session))
+    await is_locked.wait()
+    async with asyncio.timeout(30):
+        await execute("INSERT INTO t VALUES (1)")
+    opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)

@@ -1,0 +1,283 @@
+"""A doubt about one table parks that table only, and heals it: consumers see TRUNCATE and the rows as they are."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from asyncmy.errors import DatabaseError
+
+from common.connections import Execute, connected, printing
+from common.pipelines import Changes, Consume, MakePipeline
+from common.waiting import cancelled, eventually
+from databus.kafka_table_states import read_states
+from databus.settings import load
+from databus.table_states import TableStates
+from databus_cli.__main__ import main
+from devstack import Server
+from devstack.pipeline import Pipeline
+from devstack.replication import run as run_statements
+
+_MINIMAL = "SET SESSION binlog_row_image = MINIMAL"
+_FULL = "SET SESSION binlog_row_image = FULL"
+_PARTITIONS = " PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (2), PARTITION q VALUES LESS THAN MAXVALUE)"
+
+#: table, named like its reason → statements that raise the doubt
+DOUBTS = {
+    "incomplete_row_image": [_MINIMAL, "UPDATE incomplete_row_image SET v = 'changed' WHERE id = 1", _FULL],
+    "statement_format": [
+        "SET SESSION binlog_format = STATEMENT",
+        "UPDATE statement_format SET v = 'changed' WHERE id = 1",
+        "SET SESSION binlog_format = ROW",
+    ],
+    "unlogged_rows": ["ALTER TABLE unlogged_rows TRUNCATE PARTITION p"],
+    "unlogged_rows_2": ["ALTER TABLE unlogged_rows_2 DROP PARTITION p"],
+    "unlogged_rows_3": [
+        "DELETE FROM unlogged_rows_4 WHERE id = 2",
+        "UPDATE unlogged_rows_4 SET v = 'moved'",
+        "ALTER TABLE unlogged_rows_3 EXCHANGE PARTITION p WITH TABLE unlogged_rows_4",
+    ],
+    "rollback": [
+        "START TRANSACTION",
+        "UPDATE rollback SET v = 'changed' WHERE id = 1",
+        "SAVEPOINT s",
+        "INSERT INTO rollback VALUES (7, 'undone')",
+        "UPDATE rollback_2 SET v = 'kept' WHERE id = 1",
+        "ROLLBACK TO s",
+        "COMMIT",
+    ],
+    "column_mismatch": [
+        "SET SESSION sql_log_bin = 0",
+        "ALTER TABLE column_mismatch ADD added INT",
+        "SET SESSION sql_log_bin = 1",
+        "INSERT INTO column_mismatch VALUES (7, 'new', 1)",
+    ],
+}  # fmt: skip
+#: table → what follows its columns
+TABLES = dict.fromkeys([*DOUBTS, "unlogged_rows_4", "rollback_2", "other"], "") | {
+    "unlogged_rows": _PARTITIONS, "unlogged_rows_2": _PARTITIONS, "unlogged_rows_3": _PARTITIONS,
+    "rollback_2": "ENGINE=MyISAM",
+}  # fmt: skip
+
+
+class Live:
+    """A running pipeline, and a consumer that keeps the rows of its tables by their first column."""
+
+    def __init__(self, pipeline: Pipeline, schema: str) -> None:
+        self.pipeline = pipeline
+        self.schema = schema
+        #: table → key → row
+        self.rows: dict[str, dict[bytes, list[bytes | None]]] = {}
+        #: tables in the order of their TRUNCATE messages
+        self.truncated: list[str] = []
+
+    async def follow(self, consumer: Changes) -> None:
+        """Apply messages, for ever."""
+        while True:
+            for message in await consumer.until(1):
+                self._apply(message["Table"]["Name"], message)
+
+    def _apply(self, table: str, message: dict[str, Any]) -> None:
+        kept = self.rows.setdefault(table, {})
+        match message["Action"]:
+            case "truncate":
+                kept.clear()
+                self.truncated.append(table)
+            case "delete":
+                for row in message["Rows"]:
+                    del kept[row[0]]
+            case "insert":
+                kept |= {row[0]: row for row in message["Rows"]}
+            case "update":
+                kept |= {row[0]: row for row in message["Rows"][1::2]}
+
+    async def states(self) -> TableStates:
+        return (await read_states(load(self.pipeline.config)))[0]
+
+    async def parked(self, *tables: str) -> dict[str, str]:
+        """Wait until exactly these tables are parked. Return their reasons."""
+        found: dict[str, str] = {}
+
+        async def are_parked() -> bool:
+            found.clear()
+            for (_, table), doubt in (await self.states()).doubts.items():
+                found[table] = doubt.reason if doubt.state == "parked" else doubt.state
+            return set(found) == set(tables) and "filling" not in found.values()
+
+        try:
+            await eventually(are_parked, seconds=30)
+        except TimeoutError:
+            pytest.fail(f"{tables} are not parked: {found}")
+        return found
+
+    async def equals(self, *tables: str) -> None:
+        """Wait until the consumer has the rows that the database has."""
+        async with printing(self.pipeline.source) as query:
+            expected = {each: sorted(await query(f"SELECT * FROM {self.schema}.{each}")) for each in tables}
+
+        async def is_equal() -> bool:
+            return {each: sorted(self.rows.get(each, {}).values()) for each in tables} == expected
+
+        try:
+            await eventually(is_equal)
+        except TimeoutError:
+            pytest.fail(f"{expected} in the database, {self.rows}")
+
+    async def has_loaded(self) -> bool:
+        return not (await self.states()).unfinished()
+
+    async def was_truncated(self) -> bool:
+        return bool(self.truncated)
+
+    async def command(self, *arguments: str) -> int:
+        """Run a command of `databus`. Return its exit code."""
+        return await asyncio.to_thread(main, [*arguments, "--config", str(self.pipeline.config)])
+
+
+Begin = Callable[..., Awaitable[Live]]
+
+
+@pytest.fixture
+async def begin(
+    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume, execute: Execute
+) -> AsyncIterator[Begin]:
+    """Create tables with two rows, and start a pipeline, of which all rows are published."""
+    following: list[asyncio.Task[None]] = []
+
+    async def start(tables: dict[str, str], **settings: Any) -> Live:
+        for table, rest in tables.items():
+            await execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9)) {rest}")
+            await execute(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+        live = Live(make_pipeline(source, schema, **{"reader": {"start": "snapshot"}} | settings), schema)
+        consumer = await changes(*(f"{live.pipeline.name}.{schema}.{each}" for each in tables))
+        following.append(asyncio.create_task(live.follow(consumer)))
+        await asyncio.to_thread(live.pipeline.start_all, "publisher", "reader")
+        await live.equals(*tables)
+        await eventually(live.has_loaded)
+        return live
+
+    yield start
+    for task in following:
+        await cancelled(task)
+
+
+@pytest.fixture
+async def unnamed(source: Server) -> AsyncIterator[None]:
+    """The binlog does not name columns."""
+    async with connected(source) as execute:
+        await execute("SET GLOBAL binlog_row_metadata = MINIMAL")
+        yield
+        await execute("SET GLOBAL binlog_row_metadata = FULL")
+
+
+@pytest.mark.usefixtures("unnamed")
+async def test_each_doubt_parks_its_table_only_and_is_healed(begin: Begin, source: Server, execute: Execute) -> None:
+    """With GTIDs, MySQL refuses to change tables with and without transactions in one transaction.
+
+    The table without transactions is not in doubt: MariaDB logs its changes at once, outside of the transaction.
+    """
+    left_out = ("rollback", "rollback_2") if source.kind == "mysql" else ()
+    tables = {table: rest for table, rest in TABLES.items() if table not in left_out}
+    live = await begin(tables)
+    for number, table in enumerate(each for each in DOUBTS if each in tables):
+        for statement in DOUBTS[table]:
+            await execute(statement)
+        await execute(f"INSERT INTO {table} (id, v) VALUES (9, 'after')")
+        await execute("INSERT INTO other VALUES (%s, 'flows')", number + 10)
+        await live.equals("other")
+    await live.parked()
+    await live.equals(*tables)
+    healed = {each.table for each in (await live.states()).backfills.values() if each.cause == "heal"}
+    assert healed == tables.keys() - {"rollback_2", "other"}
+    assert set(live.truncated) == healed
+
+
+async def test_a_parked_table_waits_for_a_command_while_others_flow(
+    begin: Begin, schema: str, execute: Execute, capfd: pytest.CaptureFixture[str]
+) -> None:
+    live = await begin({"t": "", "other": ""}, doubt={"heal": "manual"})
+    await doubt(execute, 1)
+    assert await live.parked("t") == {"t": "incomplete_row_image"}
+    before = live.rows["t"].copy()
+    await execute("INSERT INTO t VALUES (3, 'left')")
+    await execute("INSERT INTO other VALUES (3, 'flows')")
+    await live.equals("other")
+    assert live.rows["t"] == before
+
+    assert live.pipeline.get("reader", "/readyz").text == f"ok; degraded: {schema}.t is parked\n"
+    metrics = live.pipeline.get("reader", "/metrics").text
+    assert f'databus_reader_table_in_doubt{{state="parked",table="{schema}.t"}} 1.0' in metrics
+    capfd.readouterr()
+    assert await live.command("deadletter", "list", "--json") == 0
+    [letter] = capfd.readouterr().out.splitlines()
+    assert json.loads(letter)["error"].startswith(f"{schema}.t is parked: rows of {schema}.t at ")
+    assert await live.command("pipeline", "show", "--json") == 0
+    shown = json.loads(capfd.readouterr().out)
+    [in_doubt] = shown["tables_in_doubt"]
+    assert (in_doubt["table"], in_doubt["state"], in_doubt["backfill"]) == ("t", "parked", None)
+    assert shown["backfills"] == []
+    assert await live.command("pipeline", "show") == 0
+    out = capfd.readouterr().out
+    assert f"tables in doubt:\n  {schema}.t is parked since " in out
+    assert f"run `databus backfill start {schema}.t --clean`\nbackfills: none\n" in out
+
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--wait") == 0
+    await live.equals("t", "other")
+    assert live.truncated == ["t"]
+    assert live.pipeline.get("reader", "/readyz").text == "ok\n"
+    capfd.readouterr()
+    assert await live.command("deadletter", "list", "--json") == 0
+    assert capfd.readouterr().out == ""
+
+
+async def test_a_doubt_about_a_prepared_transaction_is_raised_at_its_commit(
+    begin: Begin, source: Server, schema: str, execute: Execute
+) -> None:
+    """The table was parked and loaded again meanwhile: the backfill has not seen the rows of the transaction."""
+    live = await begin({"t": ""}, doubt={"heal": "manual"})
+    async with connected(source) as prepare:
+        for statement in (_MINIMAL, "XA START 'x'", f"UPDATE {schema}.t SET v = 'xa' WHERE id = 1", "XA END 'x'"):
+            await prepare(statement)
+        await prepare("XA PREPARE 'x'")
+    await doubt(execute, 2)
+    await live.parked("t")
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--wait") == 0
+    await live.equals("t")
+    await decide(source, "XA COMMIT 'x'")
+    await live.parked("t")
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--wait") == 0
+    await live.equals("t")
+    assert live.rows["t"][b"1"] == [b"1", b"xa"]
+
+
+async def test_a_table_that_was_emptied_and_not_loaded_is_parked_until_it_is_dropped(
+    begin: Begin, schema: str, execute: Execute
+) -> None:
+    live = await begin({"t": ""}, backfill={"rows_per_second": 1})
+    await execute("INSERT INTO t VALUES " + ", ".join(f"({number}, 'more')" for number in range(3, 60)))
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--no-wait") == 0
+    await eventually(live.was_truncated)
+    assert await live.command("backfill", "cancel", f"{schema}.t") == 0
+    assert await live.parked("t") == {"t": "incomplete_backfill"}
+    await execute("DROP TABLE t")
+    await live.parked()
+
+
+async def doubt(execute: Execute, row: int) -> None:
+    """Update a row of table t, so that the binlog lacks columns."""
+    for statement in (_MINIMAL, f"UPDATE t SET v = 'changed' WHERE id = {row}", _FULL):
+        await execute(statement)
+
+
+async def decide(source: Server, statement: str) -> None:
+    """Decide a prepared transaction, as soon as the server has noticed that its session is gone."""
+
+    async def decided() -> bool:
+        with suppress(DatabaseError):
+            await run_statements(source, statement)
+            return True
+        return False
+
+    await eventually(decided, seconds=10)

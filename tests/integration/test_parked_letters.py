@@ -1,0 +1,52 @@
+"""A parked table is one record in the dead-letter topic, until the doubt about it ends."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from databus.events import StateRecord
+from databus.settings import Settings
+from databus.table_states import TableDoubt, doubt_key, encode
+from integration.publisher_in_process import TIME, Run
+
+DOUBT = TableDoubt(
+    state="parked", reason="rollback", text="ROLLBACK at log.1:104", file="log.1", offset=104, since_us=TIME
+)
+
+
+def state(doubt: TableDoubt | None, table: str = "items") -> StateRecord:
+    return StateRecord(doubt_key("shop", table), encode(doubt) if doubt else None)
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+async def test_a_parked_table_has_one_dead_letter_until_the_doubt_ends(
+    configured: Callable[..., Settings], run: Run, dead_letters: Callable[..., Awaitable[Any]], delivery: str
+) -> None:
+    _, source = await run(configured(delivery=delivery))
+    await source.commit(state(DOUBT), state(DOUBT, "orders"))
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    assert [each["table"] for each in letters] == ["items", "orders"]
+    assert letters[0].items() >= {
+        "reason": "parked", "error": "shop.items is parked: ROLLBACK at log.1:104", "schema": "shop", "topic": "",
+        "action": "park", "file": "log.1", "start": 104, "time": TIME, "key": None, "value": False,
+    }.items()  # fmt: skip
+
+    await source.commit(state(replace(DOUBT, since_us=TIME + 1)))  # as after a new generation
+    await source.commit(state(replace(DOUBT, state="filling"), "orders"))
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    assert sorted((each["table"], each["time"]) for each in letters) == [("items", TIME + 1), ("orders", TIME)]
+
+    code, _, said = await dead_letters("replay")
+    assert code == 1
+    assert "shop.items at log.1:104: the dead letter stands for" in said
+    assert "load the table again: databus backfill start shop.items --clean" in said
+    assert "replayed: 0, left: 2" in said
+
+    await source.commit(state(None))
+    await source.wait_until_published()
+    _, letters, _ = await dead_letters("list", "--json")
+    assert [each["table"] for each in letters] == ["orders"]

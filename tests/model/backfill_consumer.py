@@ -1,0 +1,111 @@
+"""A consumer of everything that is committed; it compares itself with the source after every group."""
+
+from model.backfill_pipe import Emptied, Group, Mode, Moved, Read, Stage, State
+from model.backfill_source import KEYED, KEYLESS, TABLES, Change, Rows, Source, apply, no_rows
+from model.world import Violated
+
+
+class Consumer:
+    """Upserts by key, deletes by key, and empties a table on TRUNCATE; rows of a table without key are counted."""
+
+    def __init__(self, source: Source, *, start: int, complete: frozenset[str]) -> None:
+        """Start behind the first `start` transactions, with these tables complete and the others empty."""
+        self._source = source
+        self.executed, self.ordinal = 1, 0
+        self.states = {table: State() for table in TABLES}
+        if KEYLESS not in complete:
+            self.states[KEYLESS] = State(Mode.PARKED)
+        #: the source's rows at the stream's position
+        self._truth = no_rows()
+        #: requests for tables that are done or cancelled
+        self._ended: set[tuple[str, int]] = set()
+        for number in range(1, start + 1):
+            self._advance(number)
+        self._complete = set(complete)
+        #: tables that were never complete, and that nothing was taken from
+        self._new = set(TABLES) - self._complete
+        self.rows = {table: dict(self._truth[table]) if table in complete else {} for table in TABLES}
+
+    def take(self, group: Group) -> None:
+        if group.ordinal != self.ordinal + 1:
+            raise Violated(f"ordinal {group.ordinal} follows {self.ordinal}: {group}")
+        self.ordinal = group.ordinal
+        before = dict(self.states)
+        for event in group.events:
+            if isinstance(event, Change):
+                self._change(event, group)
+            elif isinstance(event, Emptied):
+                self.rows[event.table] = {}
+                self._lose(event.table)
+            elif isinstance(event, Read):
+                self._read(event, before[event.table], group)
+            else:
+                self._move(event)
+        if group.number:
+            if self.executed >> group.number & 1:
+                raise Violated(f"published again: {group}")
+            self._advance(group.number)
+        for table in TABLES:
+            self._compare(table, group)
+
+    def equal(self) -> bool:
+        """Whether all tables are complete and equal to the source."""
+        return self.executed == self._source.all and self._complete == set(TABLES) and self.rows == self._truth
+
+    def _lose(self, table: str) -> None:
+        self._complete.discard(table)
+        self._new.discard(table)
+
+    def _advance(self, number: int) -> None:
+        if number not in self._source.transactions:
+            raise Violated(f"transaction {number} was never committed")
+        self.executed |= 1 << number
+        for change in self._source.transactions[number].effect:
+            self._truth[change.table] = apply(self._truth[change.table], change)
+
+    def _change(self, change: Change, group: Group) -> None:
+        if self.states[change.table].mode is Mode.PARKED:
+            raise Violated(f"a parked table's change is published: {change} in {group}")
+        self.rows[change.table] = apply(self.rows[change.table], change)
+
+    def _read(self, row: Read, state: State, group: Group) -> None:
+        if row.table == KEYLESS:
+            self.rows[row.table][row.key] = self.rows[row.table].get(row.key, 0) + row.value
+            return
+        if state.stage is not Stage.RUNNING or state.mode is Mode.PARKED:
+            raise Violated(f"rows of a backfill that does not run: {group} after {state}")
+        if row.key <= state.last:
+            raise Violated(f"read twice: {row} after {state}")
+        self.rows[row.table][row.key] = row.value
+
+    def _move(self, event: Moved) -> None:
+        table, state = event
+        ended = (table, state.request) in self._ended
+        if ended and not state.heal and state.stage is Stage.RUNNING:
+            raise Violated(f"a request that has ended begins again: {event}")
+        if state.heal and state.stage in (Stage.PAUSED, Stage.CANCELLED):
+            raise Violated(f"a request governs what the reader began itself: {event}")
+        self.states[table] = state
+        if state.stage in (Stage.CANCELLED, Stage.DONE) and not state.heal:
+            self._ended.add((table, state.request))
+        if state.mode is Mode.PARKED:
+            self._lose(table)
+        elif state.stage is Stage.DONE:
+            self._complete.add(table)
+
+    def _compare(self, table: str, group: Group) -> None:
+        state = self.states[table]
+        if state.mode is Mode.PARKED:
+            return
+        here, there = self.rows[table], self._truth[table]
+        if table not in self._complete:
+            if state.mode is Mode.LIVE and table not in self._new:
+                raise Violated(f"incomplete, but neither parked nor being filled: {table} after {group}")
+            last = state.last if table in KEYED and not state.stage.ended else -1
+            here, there = _up_to(last, here), _up_to(last, there)
+        if here != there:
+            raise Violated(f"{table} is {here} instead of {there} after {group}")
+
+
+def _up_to(last: int, rows: Rows) -> Rows:
+    return {key: value for key, value in rows.items() if key <= last}

@@ -1,0 +1,53 @@
+"""The rules of backfills and of tables in doubt, as in docs/reference/backfill-protocol.md.
+
+If the model found no violation without a rule, it would prove nothing about that rule.
+"""
+
+#: name → rule
+RULES = {
+    # the window of a chunk
+    "view": "The view that a chunk is read from contains everything up to the window's start, S.",
+    "set": "That is proved by sets of GTIDs: after a failover, a part of S may be ahead in the log of the host.",
+    "collect": "Keys of changes behind S are collected, and rows with these keys left out.",
+    "before image": "The key of a before image is collected: the row with it is gone.",
+    "end": "A chunk is spliced in where the stream has reached the end of the log, H.",
+    "end after view": "H is read after the SELECT.",
+    "end of the view's host": "H is the end of the log of the host that answered the SELECT.",
+    "DDL": "DDL on the table before the splice drops its chunks.",
+    "too many keys": "A chunk with too many collected keys is dropped, not spliced without them.",
+    "successor": "A dropped chunk takes the chunk behind it along.",
+    "key change": "DDL that changes the key starts the backfill over.",
+    "one group": "The rows of a chunk and the new state are in one group.",
+    "ordinal": "A chunk is a transaction of its own, with the next ordinal.",
+    # generations
+    "generation": "A new generation drops all chunks.",
+    "states": "A reader takes the states from Kafka after its claim, whatever it remembers.",
+    # TRUNCATE
+    "TRUNCATE at S": "TRUNCATE is published at S of the first chunk, not with its rows.",
+    "TRUNCATE with state": "TRUNCATE and the table's new state are in one group.",
+    "TRUNCATE of parked": "A parked table gets a TRUNCATE, even if the request does not ask for it.",
+    "TRUNCATE without key": "A table without a key that is loaded as a whole gets a TRUNCATE: upserts need a key.",
+    # a table without key
+    "exact": "The rows of a table without key are spliced in exactly where their view was taken.",
+    "ahead": "That view contains everything that the stream has passed when it is opened, not only what precedes S.",
+    # doubts
+    "park": "A table is parked at a change in doubt.",
+    "parked": "Changes of a parked table are not published.",
+    "park drops": "Parking drops the table's chunks.",
+    "start over": "When a table is parked, its backfill ends; the one that heals it starts from the first row.",
+    "abort": "A transaction in doubt is not published; the generation that has sent rows of it ends.",
+    "verdict": "The reader remembers the verdict; otherwise it would never get past the transaction.",
+    "offset of verdict": "A verdict is for an offset in a log: the GTID of half a transaction is used again.",
+    "half": "Half a transaction does not count its GTID as executed.",
+    # requests
+    "interrupt": "Pausing and cancelling drop the chunks.",
+    "cancel parks": "Cancelling a backfill that has sent its TRUNCATE parks the table: it is incomplete.",
+    "once": "A request that has ended does not begin again, even after a doubt.",
+    "superseded": "A table has one backfill at a time.",
+    "own heal": "An earlier request does not pause or cancel the backfill that heals the table.",
+}
+
+#: name → rule that changes what is published, but not what is true
+UNNEEDED = {
+    "after image": "The key of an after image is collected: a row that was inserted in the window is not sent twice.",
+}

@@ -1,0 +1,190 @@
+"""Random walks through backfills, doubts and faults, with two hosts, two readers and two publishers."""
+
+from collections.abc import Callable, Collection
+from random import Random
+
+from model.backfill_consumer import Consumer
+from model.backfill_pipe import Kafka, Publisher, Request, Stage
+from model.backfill_reader import Reader
+from model.backfill_rules import RULES, UNNEEDED
+from model.backfill_source import KEYED, KEYLESS, TABLES, Source
+from model.world import Violated
+
+#: limit of rounds for everything to be published and backfilled after the faults have stopped
+_ROUNDS = 150
+#: number of rounds in which the source still changes
+_CHANGES = 8
+
+
+class Walk:
+    """A world, and the steps that change it. The same seed and rules take the same walk."""
+
+    def __init__(self, seed: int, rules: frozenset[str]) -> None:
+        self._random = random = Random(seed)
+        self._draw = random.choice
+        self._rules = rules
+        #: tables that change and are backfilled before the faults stop
+        self._tables = random.choice((TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,)))
+        self._source = Source(random, self._tables)
+        for _ in range(random.randint(0, 6)):
+            self._source.commit()
+        complete = frozenset(table for table in TABLES if random.random() < 0.5)
+        start = random.randint(0, len(self._source.transactions))
+        self._kafka = Kafka(Consumer(self._source, start=start, complete=complete))
+        #: share of the second reader and the second publisher in the steps
+        self._share = random.choice((0, 0, 0.1, 0.5))
+        for table in self._tables:
+            self._send(table, Stage.RUNNING)
+        self._publishers = [Publisher(self._kafka)] * 2
+        self._readers = [Reader(self._kafka, self._source, self._draw((0, 1)), rules) for _ in range(2)]
+        #: steps, and how often they are taken
+        self._steps = {step: weight * random.choice((0.3, 1, 1, 3)) for step, weight in self._work().items()}
+        self._steps |= {step: weight * random.choice((0, 0, 1, 3)) for step, weight in self._events().items()}
+
+    def _work(self) -> dict[Callable[[], None], float]:
+        return {
+            self._commit: 4,
+            self._replicate: 4,
+            self._show: 6,
+            self._read: 10,
+            self._backfill: 16,
+            self._publish: 5,
+            self._obey: 2,
+        }
+
+    def _events(self) -> dict[Callable[[], None], float]:
+        return {
+            self._request: 2,
+            self._change_request: 1,
+            self._start_reader: 0.3,
+            self._fail_over: 0.4,
+            self._start_publisher: 0.3,
+        }
+
+    def run(self, steps: int) -> None:
+        """Take this number of steps, then stop all faults, and finish. Raises Violated."""
+        for step in self._random.choices(list(self._steps), list(self._steps.values()), k=steps):
+            step()
+        self._finish()
+
+    def _finish(self) -> None:
+        """Backfill all tables once more, with one reader, and verify that they are complete and equal to the source."""
+        for table in TABLES:
+            self._send(table, Stage.RUNNING)
+        for publisher in self._publishers:
+            publisher.renew()
+        reader = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
+        self._start_publisher()
+        for rounds in range(_ROUNDS):
+            if rounds < _CHANGES:
+                self._commit()
+                self._replicate()
+                self._show()
+            else:
+                self._source.catch_up()
+            if reader.attached():
+                reader.obey()
+                for table in TABLES:
+                    reader.read()
+                    reader.open(table)
+                    reader.select(table, self._draw((0, 1)), self._draw((1, 2, 3)))
+                    reader.find_end(table)
+            for publisher in self._publishers:
+                publisher.commit(9)
+                publisher.renew()
+            if self._finished():
+                return
+        raise Violated(f"not finished: {self._kafka.consumer.states}")
+
+    def _finished(self) -> bool:
+        states, requests = self._kafka.consumer.states, self._kafka.requests
+        done = all(
+            states[table].stage is Stage.DONE and states[table].request == requests[table].number for table in TABLES
+        )
+        return done and self._kafka.consumer.equal()
+
+    def _commit(self) -> None:
+        self._source.commit()
+
+    def _replicate(self) -> None:
+        for _ in range(self._draw((1, 2, 4))):
+            self._source.replicate()
+
+    def _show(self) -> None:
+        host = self._draw(self._source.hosts)
+        for _ in range(self._random.randint(0, len(host.log) - host.shown)):
+            host.show()
+
+    def _reader(self) -> Reader:
+        return self._readers[self._place()]
+
+    def _publisher(self) -> Publisher:
+        return self._publishers[self._place()]
+
+    def _place(self) -> int:
+        """Return which of two readers or publishers takes a step."""
+        return int(self._random.random() < self._share)
+
+    def _read(self) -> None:
+        reader = self._reader()
+        if reader.attached():
+            for _ in range(self._draw((1, 2, 3, 5))):
+                reader.read()
+
+    def _backfill(self) -> None:
+        """Do some of what the next chunks of a table need."""
+        reader, random, table = self._reader(), self._random, self._draw(self._tables)
+        if reader.attached():
+            if random.random() < 0.6:
+                reader.open(table)
+            if random.random() < 0.6:
+                reader.select(table, self._draw((0, 1)), self._draw((1, 2, 3)))
+            if random.random() < 0.6:
+                reader.find_end(table)
+
+    def _obey(self) -> None:
+        reader = self._reader()
+        if reader.attached():
+            reader.obey()
+
+    def _fail_over(self) -> None:
+        self._reader().detach(self._draw((0, 1)))
+
+    def _publish(self) -> None:
+        publisher = self._publisher()
+        publisher.commit(self._draw((0, 1, 2, 5)))
+        if self._random.random() < 0.9:
+            publisher.renew()
+
+    def _start_reader(self) -> None:
+        """Replace a reader after kill -9, maybe on the other host."""
+        self._readers[self._place()] = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
+
+    def _start_publisher(self) -> None:
+        self._publishers[self._place()] = Publisher(self._kafka)
+
+    def _request(self) -> None:
+        self._send(self._draw(self._tables), self._draw((Stage.RUNNING, Stage.RUNNING, Stage.PAUSED)))
+
+    def _send(self, table: str, desired: Stage) -> None:
+        old = self._kafka.requests.get(table)
+        number = old.number + 1 if old else 1
+        self._kafka.requests[table] = Request(number, desired, clean=self._random.random() < 0.5)
+
+    def _change_request(self) -> None:
+        table = self._draw(self._tables)
+        request = self._kafka.requests.get(table)
+        if request and request.desired is not Stage.CANCELLED:
+            desired = self._draw((Stage.RUNNING, Stage.PAUSED, Stage.CANCELLED))
+            self._kafka.requests[table] = request._replace(desired=desired)
+
+
+def search(walks: int, *, without: Collection[str] = (), steps: int = 100, first: int = 0) -> None:
+    """Take this number of walks, the same ones in every run. Raises Violated, with the walk's seed in a note."""
+    rules = frozenset({*RULES, *UNNEEDED}.difference(without))
+    for seed in range(first, first + walks):
+        try:
+            Walk(seed, rules).run(steps)
+        except Violated as error:
+            error.add_note(f"walk {seed}")
+            raise

@@ -1,0 +1,182 @@
+"""Tables in doubt are set aside: what is left out of the stream, and what is not."""
+
+import pytest
+
+from databus.events import Begin, Commit, QueryEvent, RowsEvent, StateRecord
+from databus_changes.doubts import Doubt, Reason
+
+PARKED, ENDED = StateRecord(b"parked", b""), StateRecord(b"ended", None)
+
+
+VERDICT = Doubt(
+    reason=Reason.ROLLBACK,
+    text="",
+    advice="",
+    file="",
+    offset=4,
+    tables=frozenset({("shop", "t")}),
+    whole_transaction=True,
+)
+
+
+class Aside:
+    """Parks what a test says, and remembers what it was told."""
+
+    def __init__(self):
+        self.parked, self.condemned = set(), set()
+        self.reported, self.begun, self._waiting = [], [], []
+
+    def report(self, doubt):
+        self.reported.append(doubt.reason)
+        self._waiting.append(doubt)
+
+    def begin(self, place):
+        self.begun.append(place)
+        return VERDICT if place in self.condemned else None
+
+    def leaves_out(self, table):
+        return table in self.parked
+
+    def end(self, table):
+        self.parked.discard(table)
+        return [ENDED]
+
+    async def park(self):
+        waiting, self._waiting = self._waiting, []
+        for doubt in waiting:
+            self.parked |= doubt.tables
+        return [PARKED for _ in waiting]
+
+
+@pytest.fixture
+def aside():
+    return Aside()
+
+
+def kinds(events):
+    return [type(event).__name__ for event in events]
+
+
+def transaction(log, *tables):
+    return log.gtid(), log.query("BEGIN"), *map(log.rows, tables), log.xid()
+
+
+def xa(log, *tables, verb="COMMIT", xid="X'31',X'',1"):
+    held = log.gtid(), log.query(f"XA START {xid}"), *map(log.rows, tables), log.query("XA END"), log.xa_prepare(xid)
+    return held, (log.gtid(), log.query(f"XA {verb} {xid}"))
+
+
+async def test_rows_of_a_parked_table_are_left_out_and_all_others_flow(make, log, aside):
+    t, u, translation = log.table(), log.table("u"), make(parking=aside)
+    aside.parked = {("shop", "t")}
+    events = await translation.of(*transaction(log, t, u), table_maps=[t, u])
+    assert kinds(events) == ["Begin", "TableDefinition", "RowsEvent", "Commit"]
+    assert await translation.of(*transaction(log, t)) == []
+    assert translation.translator.reached.take_heartbeat().executed == f"{log.uuid}:2"
+
+
+async def test_a_table_is_parked_at_the_change_in_doubt(make, log, aside):
+    t, u, translation = log.table(), log.table("u"), make(parking=aside)
+    incomplete = log.rows(t, complete=False)
+    rows = log.rows(t), incomplete, log.rows(t), log.rows(u)
+    events = await translation.of(log.gtid(), log.query("BEGIN"), *rows, log.xid(), table_maps=[t, u])
+    assert aside.reported == [Reason.INCOMPLETE_ROW_IMAGE]
+    assert kinds(events) == ["Begin", "TableDefinition", "RowsEvent", "StateRecord", "TableDefinition", "RowsEvent",
+                             "Commit"]  # fmt: skip
+
+
+async def test_ddl_on_a_parked_table_is_published(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    await translation.of(*transaction(log, t), table_maps=[t])
+    aside.parked = {("shop", "t")}
+    events = await translation.of(log.gtid(), log.query("ALTER TABLE t ADD COLUMN a INT"))
+    assert [type(event) for event in events if isinstance(event, QueryEvent | RowsEvent)] == [QueryEvent]
+    assert aside.parked
+
+
+async def test_drop_ends_the_doubt_in_the_same_transaction(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    await translation.of(*transaction(log, t), table_maps=[t])
+    aside.parked = {("shop", "t")}
+    events = await translation.of(log.gtid(), log.query("DROP TABLE t"))
+    assert kinds(events)[:2] == ["Begin", "StateRecord"]
+    assert kinds(events)[-1] == "Commit"
+    assert events[1] == ENDED
+
+
+async def test_a_condemned_transaction_has_begin_records_and_commit_and_no_rows(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    events = transaction(log, t)
+    aside.condemned = {(events[1].file, events[1].start)}
+    assert kinds(await translation.of(*events, table_maps=[t])) == ["Begin", "Commit"]
+    assert aside.begun == [(events[1].file, events[1].start)]
+    assert "RowsEvent" in kinds(await translation.of(*transaction(log, t)))
+
+
+async def test_a_rollback_of_a_condemned_transaction_is_no_further_generation(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    begin, rows, rollback = log.query("BEGIN"), log.rows(t), log.query("ROLLBACK")
+    aside.condemned = {(begin.file, begin.start)}
+    assert kinds(await translation.of(log.gtid(), begin, rows, rollback, table_maps=[t])) == ["Begin", "Commit"]
+    assert aside.reported == []
+
+
+async def test_the_gtid_of_half_a_transaction_is_not_executed(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    half = log.gtid("3e11fa47-71ca-11e1-9e33-c80aa9429562:1"), log.query("BEGIN"), log.rows(t)
+    aside.condemned = {(half[1].file, half[1].start)}
+    again = transaction(log, t)
+    events = await translation.of(*half, *again, table_maps=[t])
+    commits = [event for event in events if isinstance(event, Commit)]
+    assert [commit.executed for commit in commits] == ["", f"{log.uuid}:2"]
+    assert (commits[0].file, commits[0].end) == (again[0].file, again[0].start)
+    assert [event.transaction for event in events if isinstance(event, Begin)] == [1, 2]
+
+
+async def test_rows_are_held_although_their_table_is_parked_and_emitted_if_it_no_longer_is(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    prepared, committed = xa(log, t)
+    aside.parked = {("shop", "t")}
+    assert kinds(await translation.of(*prepared, table_maps=[t])) == ["Prepared"]
+    aside.parked = set()
+    assert "RowsEvent" in kinds(await translation.of(*committed))
+
+
+async def test_held_rows_of_a_table_that_is_parked_at_xa_commit_are_left_out(make, log, aside):
+    t, u, translation = log.table(), log.table("u"), make(parking=aside)
+    prepared, committed = xa(log, t, u)
+    assert kinds(await translation.of(*prepared, table_maps=[t, u])) == ["Prepared"]
+    aside.parked = {("shop", "t")}
+    events = await translation.of(*committed)
+    assert kinds(events) == ["Begin", "TableDefinition", "RowsEvent", "Decided", "Commit"]
+    assert events[2].table == events[1].table.fingerprint
+    assert events[1].table.name == "u"
+
+
+@pytest.mark.parametrize(("verb", "reported"), [("COMMIT", [Reason.INCOMPLETE_ROW_IMAGE]), ("ROLLBACK", [])])
+async def test_doubts_about_held_rows_are_reported_only_when_they_are_committed(make, log, aside, verb, reported):
+    t, translation = log.table(), make(parking=aside)
+    start, rows = log.query("XA START X'31',X'',1"), log.rows(t, complete=False)
+    end, prepare = log.query("XA END"), log.xa_prepare()
+    await translation.of(log.gtid(), start, rows, end, prepare, table_maps=[t])
+    assert aside.reported == []
+    events = await translation.of(log.gtid(), log.query(f"XA {verb} X'31',X'',1"))
+    assert aside.reported == reported
+    assert "RowsEvent" not in kinds(events)
+    assert events.count(PARKED) == len(reported)
+
+
+async def test_a_table_that_is_changed_only_after_the_rollback_is_parked_with_the_others(make, log, aside):
+    t, u, translation = log.table(), log.table("u"), make(parking=aside)
+    events = transaction(log, t, u)
+    aside.condemned = {(events[1].file, events[1].start)}
+    assert kinds(await translation.of(*events, table_maps=[t, u])) == ["Begin", "StateRecord", "Commit"]
+    assert aside.parked == {("shop", "u")}
+
+
+async def test_a_doubt_in_an_xa_transaction_of_one_phase_is_reported(make, log, aside):
+    t, translation = log.table(), make(parking=aside)
+    start, prepare = log.query("XA START X'31',X'',1"), log.xa_prepare("X'31',X'',1", one_phase=True)
+    events = log.gtid(), start, log.rows(t, complete=False), log.query("XA END"), prepare
+    assert kinds(await translation.of(*events, table_maps=[t])) == ["StateRecord"]
+    assert aside.reported == [Reason.INCOMPLETE_ROW_IMAGE]

@@ -1,0 +1,190 @@
+"""The stream and what is inserted into it: only at boundaries, in order, and also while the source is idle."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Any
+
+from databus.runtime import Health
+from databus_binlog import events as binlog
+from databus_reader.forwarding import Forwarding
+from unit.reader.backfilled import BOUNDARY, PLACE, turn
+
+HEADER = {"time": 0, "server_id": 1, "file": "log.000001", "start": 4, "end": 14}
+
+
+class Decoded(list[Any]):
+    """A chunk of decoded events."""
+
+    tables: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+
+
+def event(number: int) -> binlog.Xid:
+    return binlog.Xid(**HEADER, xid=number)
+
+
+class Source:
+    """The stream of decoded events, which is idle until a test adds some; `None` ends it."""
+
+    def __init__(self) -> None:
+        self.chunks: asyncio.Queue[Decoded | None] = asyncio.Queue()
+        self.drained = True
+
+    def add(self, *events: Any) -> None:
+        self.chunks.put_nowait(Decoded(events))
+
+    def end(self) -> None:
+        self.chunks.put_nowait(None)
+
+    async def __anext__(self) -> Decoded:
+        chunk = await self.chunks.get()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+
+class Parts:
+    """Everything around the forwarding; `sent` is what it wrote. Odd events are inside a transaction."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.calls: list[int] = []
+        self.wake = asyncio.Event()
+        self.active = self.unfinished = False
+        self.to_insert: list[str] = []
+        self.flushed = 0
+        self.rows = self.transactions = 0
+        self.own = self.prepared = self.reached = self
+        self.place: tuple[str, int] | None = PLACE
+
+    # the translator
+    async def translate(self, events: Sequence[Any], tables: object) -> Iterable[Any]:
+        self.calls.append(len(events))
+        for each in events:
+            if isinstance(each, binlog.Xid):
+                self.place = None if each.xid % 2 else PLACE
+        return [getattr(each, "xid", "beat") for each in events]
+
+    def boundary(self) -> Any:
+        assert self.place is not None
+        return BOUNDARY
+
+    def take_heartbeat(self) -> None:
+        return None
+
+    def open(self) -> tuple[()]:
+        return ()
+
+    # the backfills
+    def observe(self, events: Iterable[Any]) -> None:
+        self.observed = list(events)
+
+    def is_due(self, place: object) -> bool:
+        return bool(self.to_insert)
+
+    async def insert(self, place: object, boundary: object) -> AsyncIterator[list[Any]]:
+        assert (place, boundary) == (PLACE, BOUNDARY)
+        inserted, self.to_insert = self.to_insert, []
+        yield inserted
+
+    # the entries, the pipe and the switching
+    async def write(self, events: Iterable[Any]) -> None:
+        self.sent += events
+
+    async def flush(self) -> None:
+        self.flushed += 1
+
+    async def backlog(self) -> int:
+        return 0
+
+    async def follow(self, events: list[Any]) -> list[Any]:
+        """As without cascading foreign keys."""
+        return events
+
+    async def check(self) -> None:
+        return None
+
+
+async def run(story: Callable[[Parts, Source], Any], *, until_idle: bool = False) -> Parts:
+    parts, source = Parts(), Source()
+    of: Any = parts
+    forwarding = Forwarding(source, of, of, of, of, of, of, Health())  # type: ignore[arg-type]
+    task = asyncio.create_task(forwarding.run(until_idle=until_idle))
+    await story(parts, source)
+    if not until_idle:
+        source.end()
+    await task
+    return parts
+
+
+async def test_without_backfills_a_chunk_is_translated_at_once() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        source.add(event(1), event(2), event(4))
+        await turn()
+
+    parts = await run(story)
+    assert (parts.sent, parts.calls) == ([1, 2, 4], [3])
+
+
+async def test_rows_are_inserted_only_between_two_transactions() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active, parts.to_insert = True, ["chunk"]
+        source.add(event(1), event(3), event(4), event(6))
+        await turn()
+
+    parts = await run(story)
+    assert parts.sent == [1, 3, 4, "chunk", 6]
+    assert parts.observed == [6]
+
+
+async def test_nothing_is_inserted_before_the_place_is_known() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active, parts.to_insert, parts.place = True, ["chunk"], None
+        parts.wake.set()
+        await turn()
+        assert parts.sent == []
+        source.add(event(2))
+        await turn()
+
+    assert (await run(story)).sent == [2, "chunk"]
+
+
+async def test_a_chunk_is_inserted_and_flushed_while_the_source_is_idle() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active = True
+        source.add(event(2))
+        await turn()
+        assert parts.sent == [2]
+        flushed, parts.to_insert = parts.flushed, ["chunk"]
+        parts.wake.set()
+        await turn()
+        assert (parts.sent, parts.flushed) == ([2, "chunk"], flushed + 1)
+        source.add(event(4))  # the events that were waited for are not lost
+        await turn()
+
+    assert (await run(story)).sent == [2, "chunk", 4]
+
+
+async def test_a_wake_inside_of_a_transaction_inserts_nothing() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active = True
+        source.add(event(1))
+        await turn()
+        parts.to_insert = ["chunk"]
+        parts.wake.set()
+        await turn()
+        assert parts.sent == [1]
+
+    await run(story)
+
+
+async def test_a_reader_until_idle_waits_for_its_backfills() -> None:
+    beat = binlog.Heartbeat(**HEADER)
+
+    async def story(parts: Parts, source: Source) -> None:
+        parts.unfinished = True
+        source.add(event(2), beat)
+        await turn()
+        parts.unfinished = False
+        source.add(beat)
+
+    assert (await run(story, until_idle=True)).sent == [2, "beat", "beat"]
