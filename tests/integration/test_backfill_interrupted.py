@@ -13,6 +13,7 @@ from common.waiting import eventually
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
 from databus.settings import load
+from databus.source_connection import connect_source
 from devstack import Server, Stack
 from devstack.pipeline import Pipeline, Service
 from devstack.replication import Pair, run
@@ -155,14 +156,19 @@ async def test_a_backfill_waits_for_a_replica_that_is_behind(pair: Pair, paired:
     copy = Copy(await changes(f"{paired.name}.shop.b"))
     log = paired.log("reader")
 
+    async def is_behind() -> bool:
+        async with connect_source(load(paired.config).source, address(pair.replica)) as session:
+            return await session.replica_lag() > 0
+
     async def waits() -> bool:
         return "because of backfill.replica_lag" in log.read_text()
 
     async with connected(pair.replica) as on_replica:
         await on_replica("LOCK TABLES shop.t WRITE")
         await run(pair.primary, "INSERT INTO shop.t VALUES (2)")
-        await eventually(waits)
+        await eventually(is_behind)
         assert await command(paired, "start", "shop.b") == 0
+        await eventually(waits)
         held = await reached(paired, lambda progress: progress.state == "running")
         await run(pair.primary, "UPDATE shop.b SET v = 'new' WHERE id = 1")
         assert held.rows == 0

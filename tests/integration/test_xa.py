@@ -14,6 +14,7 @@ from asyncmy.errors import DatabaseError
 from common.connections import connected
 from common.pipelines import Changes, Consume, MakePipeline
 from common.waiting import eventually
+from databus.errors import START_OVER
 from databus.kafka_progress import read_progress
 from databus.settings import load
 from devstack import Server
@@ -244,4 +245,4 @@ async def test_a_commit_is_read_again_without_column_names_and_stops_the_reader_
     await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
     [failure] = [line for line in pipeline.log("reader").read_text().splitlines() if " failed: " in line]
     assert f"XA transaction X'{b'purged'.hex()}',X'',1, prepared at binlog.000001:" in failure
-    assert "name another host that has them in source.hosts, or start over" in failure
+    assert f"name another host that has them in source.hosts; {START_OVER}" in failure
