@@ -22,7 +22,7 @@ from integration.loading import Copy, command, reached, rows_of
 
 #: chunks have 4 rows
 SLOW = {"backfill": {"rows_per_second": 16}}
-_ROWS = 16
+_ROWS = 12
 
 
 def fill(table: str, rows: int = _ROWS) -> list[str]:
@@ -102,6 +102,7 @@ async def test_t15_a_backfill_takes_longer_than_the_binlog_is_kept(
     await copy.equals(rows_of(own_source, "shop.t"))
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_redis_forgets_the_pipeline_in_the_middle(
     make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume
 ) -> None:
@@ -111,7 +112,7 @@ async def test_redis_forgets_the_pipeline_in_the_middle(
     for service in ("publisher", "reader"):
         pipeline.spawn(service)
     async with Redis.from_url(pipeline.redis.url) as redis:
-        for rows in (4, 12):
+        for rows in (4, 8):
             await reached(pipeline, lambda progress, least=rows: progress.rows >= least)
             keys = [key async for key in redis.scan_iter(f"*{pipeline.name}*")]
             assert keys

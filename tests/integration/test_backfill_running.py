@@ -38,6 +38,7 @@ async def running(make_pipeline: MakePipeline, source: Server, schema: str, exec
     return pipeline
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_backfill_is_paused_resumed_and_cancelled(
     running: Pipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
@@ -91,6 +92,7 @@ async def test_a_writer_changes_rows_while_chunks_are_read(
     await copy.equals(rows_of(source, f"{schema}.t"))
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_table_is_emptied_in_the_middle(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
@@ -107,7 +109,9 @@ async def test_a_table_is_emptied_in_the_middle(
     await copy.equals(rows_of(source, f"{schema}.t"))
 
 
-@pytest.mark.parametrize("statement", ["DROP TABLE t", "RENAME TABLE t TO other"])
+@pytest.mark.parametrize(
+    ("source", "statement"), [("mariadb", "DROP TABLE t"), ("mysql", "RENAME TABLE t TO other")], indirect=["source"]
+)
 async def test_a_backfill_fails_if_its_table_goes(
     running: Pipeline, schema: str, execute: Execute, statement: str
 ) -> None:
@@ -145,6 +149,7 @@ async def test_a_table_without_key_is_loaded_exactly_once_if_it_is_small_or_any_
     assert [row for row in rows if row[0] == b"3"] == [[b"3", b"new"]] * inserted
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_t27_a_table_is_captured_later_and_loaded_again_and_another_is_not_disturbed(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:
@@ -171,6 +176,7 @@ async def test_t27_a_table_is_captured_later_and_loaded_again_and_another_is_not
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_rows_are_published_only_to_one_output(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
 ) -> None:

@@ -194,6 +194,7 @@ async def test_each_doubt_parks_its_table_only_and_is_healed(begin: Begin, sourc
     assert set(live.truncated) == healed
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_a_parked_table_waits_for_a_command_while_others_flow(
     begin: Begin, schema: str, execute: Execute, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -232,6 +233,7 @@ async def test_a_parked_table_waits_for_a_command_while_others_flow(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_doubt_about_a_prepared_transaction_is_raised_at_its_commit(
     begin: Begin, source: Server, schema: str, execute: Execute
 ) -> None:
@@ -252,6 +254,7 @@ async def test_a_doubt_about_a_prepared_transaction_is_raised_at_its_commit(
     assert live.rows["t"][b"1"] == [b"1", b"xa"]
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_a_table_that_was_emptied_and_not_loaded_is_parked_until_it_is_dropped(
     begin: Begin, schema: str, execute: Execute
 ) -> None:

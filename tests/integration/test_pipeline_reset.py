@@ -96,6 +96,7 @@ async def test_a_reset_to_the_end_skips_what_was_not_published(
     assert await published.next_ids(1) == [5]
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_reset_to_a_time_continues_at_the_first_transaction_of_that_time(published: Published) -> None:
     time = await next_second(published.pipeline.source)
     await published.execute("INSERT INTO t VALUES (4)")
@@ -121,6 +122,7 @@ async def test_a_reset_to_an_impossible_position_changes_nothing(
     assert await read_progress(load(published.pipeline.config)) == before
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_a_reset_is_confirmed_on_a_terminal_or_with_yes(
     published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +145,7 @@ async def test_a_reset_is_confirmed_on_a_terminal_or_with_yes(
     assert progress.start
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_reset_is_refused_while_a_service_is_active(
     published: Published, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,6 +154,7 @@ async def test_a_reset_is_refused_while_a_service_is_active(
     assert "is the active reader: stop reader and publisher first" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
 async def test_a_pipeline_is_shown_before_and_after_a_reset(
     published: Published, source: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +194,7 @@ async def test_a_pipeline_is_shown_before_and_after_a_reset(
     assert (await shown())["progress"]["begins_at"] == str(load(published.pipeline.config).reader.start)
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_progress_that_cannot_be_read_does_not_hide_the_rest(
     make_pipeline: MakePipeline, source: Server, schema: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ from devstack.replication import Pair, run
 from devstack.stack import Stack
 from integration.host_account import ACCOUNT, address
 
-_TRANSACTIONS = 500
+_TRANSACTIONS = 250
 #: rows that exist from the start; each open transaction has changed another one
 _ROWS = 60
 
