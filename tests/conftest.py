@@ -26,6 +26,8 @@ _TOGETHER = {
     "demo": re.compile(r"tests/e2e/"),
 }
 
+_SHORT_LEASE: dict[str, Any] = {"election": {"renew": "1s"}}
+
 
 def _group(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
@@ -87,11 +89,17 @@ def fork_server() -> Iterator[ForkServer]:
 def make_pipeline(
     tmp_path: Path, redis_server: Server, kafka: Server, fork_server: ForkServer
 ) -> Iterator[MakePipeline]:
-    """Make pipelines of the test's own; their services end with the test, and their logs are checked."""
+    """Make pipelines of the test's own; their services end with the test, and their logs are checked.
+
+    A service that is started after one was killed takes over as soon as the lease of that one has expired: soon.
+    """
     made: list[Pipeline] = []
 
     def make(source: Server, schema: str, /, tables: str = "*", **overrides: dict[str, Any]) -> Pipeline:
         name = f"p{secrets.token_hex(4)}"
+        reader = {"server_id": secrets.randbelow(2**31) + 1000} | _SHORT_LEASE
+        sections = {"reader": reader, "publisher": _SHORT_LEASE}
+        sections |= {section: sections.get(section, {}) | values for section, values in overrides.items()}
         pipeline = Pipeline(
             tmp_path / name,
             source=source,
@@ -99,7 +107,7 @@ def make_pipeline(
             kafka=kafka,
             name=name,
             include=(f"{schema}.{tables}",),
-            overrides={"reader": {"server_id": secrets.randbelow(2**31) + 1000}} | overrides,
+            overrides=sections,
             launch=fork_server.spawn,
         )
         made.append(pipeline)
