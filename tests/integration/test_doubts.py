@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -268,10 +270,43 @@ async def test_a_table_that_was_emptied_and_not_loaded_is_parked_until_it_is_dro
     await live.parked()
 
 
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
+async def test_a_table_whose_tablespace_is_imported_is_in_doubt(
+    begin: Begin, source: Server, schema: str, execute: Execute
+) -> None:
+    """It could not be loaded before: without a tablespace, it has no rows."""
+    live = await begin({"t": "", "other": ""}, doubt={"heal": "manual"})
+    async with printing(source) as query:
+        [[datadir]] = await query("SELECT @@datadir")
+    folder = Path((datadir or b"").decode(), schema)
+    await execute("FLUSH TABLES t FOR EXPORT")
+    files = {folder / name: (folder / name).read_bytes() for name in ("t.ibd", "t.cfg")}
+    await execute("UNLOCK TABLES")
+    await execute("DELETE FROM t WHERE id = 1")
+    await live.equals("t")
+    await execute("ALTER TABLE t DISCARD TABLESPACE")
+    await live.parked("t")
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--wait") == 1
+    restore(files)
+    await execute("ALTER TABLE t IMPORT TABLESPACE")
+    await execute("INSERT INTO t VALUES (3, 'c')")
+    await live.parked("t")
+    assert await live.command("backfill", "start", f"{schema}.t", "--clean", "--wait") == 0
+    await live.equals("t", "other")
+    assert sorted(live.rows["t"]) == [b"1", b"2", b"3"]
+
+
 async def doubt(execute: Execute, row: int) -> None:
     """Update a row of table t, so that the binlog lacks columns."""
     for statement in (_MINIMAL, f"UPDATE t SET v = 'changed' WHERE id = {row}", _FULL):
         await execute(statement)
+
+
+def restore(files: dict[Path, bytes]) -> None:
+    """Write files that the database owns."""
+    for path, content in files.items():
+        path.write_bytes(content)
+        shutil.chown(path, path.parent.owner(), path.parent.group())
 
 
 async def decide(source: Server, statement: str) -> None:

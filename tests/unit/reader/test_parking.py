@@ -81,6 +81,17 @@ async def test_a_parked_table_is_not_parked_again() -> None:
     assert await story.park() == []
 
 
+async def test_a_further_doubt_loads_a_table_again_whose_load_has_failed() -> None:
+    story = Story()
+    await story.park()
+    [failed] = story.states.unfinished()
+    story.states.end(failed, "failed", "it has no tablespace")
+    assert await story.park()
+    [again] = story.states.unfinished()
+    assert story.states.doubts[NAME].backfill == again.id != failed.id
+    assert story.waits() == 10
+
+
 async def test_tables_that_are_not_captured_are_not_parked() -> None:
     story = Story()
     await story.park(replace(DOUBT, tables=frozenset([FOREIGN, OTHER])))

@@ -100,7 +100,7 @@ class Parking:
             if found is None:
                 raise doubt.error
             for table in sorted(found):
-                if self._settings.source.captures(*table) and not self.leaves_out(table):
+                if self._settings.source.captures(*table) and not self._is_parked(table):
                     reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
                     events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
         return events
@@ -130,6 +130,11 @@ class Parking:
         return self._park_table(backfill.name, "incomplete_backfill", text, place, heals=False)
 
     # ---------------------------------------------------------------------------------------------------------------
+
+    def _is_parked(self, table: TableName) -> bool:
+        """Return whether a further doubt about a table changes nothing: it is parked, and its load has not failed."""
+        failed = self._settings.doubt.heal == "auto" and not self._states.will_be_loaded(table)
+        return self.leaves_out(table) and not failed
 
     async def _tables_of(self, doubt: Doubt) -> Iterable[TableName] | None:
         """Return the tables in doubt: all, if the server does not show which ones a statement has changed.
