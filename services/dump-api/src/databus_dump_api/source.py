@@ -8,6 +8,7 @@ from databus.settings.topic_claims import require_topics
 from databus.source_connection import check_host
 from databus_binlog.session import Session
 from databus_changes.captured import captured_tables, require_select
+from databus_changes.snapshot.view import needs_lock
 from databus_messages.routing.filter import require_fit
 
 
@@ -17,8 +18,8 @@ async def check_source(settings: Settings, host: str) -> None:
 
 
 async def _check_lock(session: Session) -> None:
-    """Flush a table that does not exist: on MySQL, this needs the same privilege as the lock that a dump takes."""
-    if session.server.flavor == "mysql":
+    """Flush a table that does not exist: this needs the same privilege as the lock, if dumps take it."""
+    if await needs_lock(session):
         await session.query("FLUSH LOCAL TABLES `mysql`.`databus_check`", grant="RELOAD")
 
 

@@ -4,32 +4,33 @@ MariaDB reports the binlog position that a read view belongs to. A read view con
 has committed. The binlog, and with it Kafka, may already be ahead, so a view that is behind the end of the binlog is
 replaced by a new one. On MySQL, a global read lock covers the two statements that open the view and read the position.
 The server grants this lock after running commits have ended, so the view is not behind the binlog.
+
+MariaDB's position may be ahead of the view by XA COMMITs. If it executes any, it is locked as MySQL is. A view that
+only has to contain everything before a position is opened again after the engine has committed them (`xa_commits`).
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from databus.errors import SchemaMismatch, SourceNotReady, SourceUnavailable
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.settings import Source
 from databus_binlog import MariaDbGtidPosition, Position
-from databus_binlog.errors import InvalidPosition, LockTimeout, MissingPrivilege, TableChanged
+from databus_binlog.errors import InvalidPosition, MissingPrivilege, TableChanged
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
 from databus_changes.place import Place, reached
 from databus_changes.snapshot.connection import connect_snapshot
+from databus_changes.snapshot.locks import lock_writes, unlock_writes
 from databus_changes.snapshot.select import Select
+from databus_changes.snapshot.xa_commits import executes_xa, finish_xa_commits, lock_without_xa_commits
 
 log = get_logger(__name__)
 
-#: seconds to wait for MySQL's global read lock; other sessions' writes wait meanwhile
-_LOCK_TIMEOUT = 5
-#: After this time in seconds without a statement, the server ends a session that has the lock, and releases it: if the
-#: network fails at that moment, the server does not notice, and writes would wait for hours.
-_LOCK_IDLE = 5
 #: seconds to wait until MariaDB has committed what is in its binlog; a commit may wait for a semi-sync replica
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.01
@@ -79,19 +80,34 @@ async def open_view(source: Source, host: str) -> AsyncIterator[View]:
 async def start_current_view(session: Session) -> Position:
     """Open a view that contains everything that is in the binlog now, in place of the session's previous one.
 
-    Return its position. On MySQL this takes a global read lock for a moment, and needs RELOAD.
+    Return its position. On MySQL, and on a MariaDB that has executed an XA COMMIT, this takes a global read lock for a
+    moment, and needs RELOAD.
     """
-    return await (_start_mariadb(session) if session.server.flavor == "mariadb" else _start_mysql(session))
+    if session.server.flavor == "mysql":
+        return await _start_mysql(session)
+    view = await _start_behind(session, await session.current_position())
+    if await executes_xa(session):
+        await lock_without_xa_commits(session)
+        view = await _start_locked(session, partial(_log_end, session))
+    return Position(await _gtids_at(session, view), view.file, view.offset)
+
+
+async def needs_lock(session: Session) -> bool:
+    """Return whether `start_current_view` takes a global read lock."""
+    return session.server.flavor == "mysql" or await executes_xa(session)
 
 
 async def start_view(session: Session, end: Position) -> None:
     """Open a view that contains everything before `end`, and maybe more. `end` has a file only if it is the server's.
 
-    Only MySQL without GTIDs takes the lock of `start_current_view`. Raises SourceUnavailable if the server does not
-    commit the transactions in time.
+    Only MySQL without GTIDs takes the lock of `start_current_view`; MariaDB needs RELOAD if XA transactions stay
+    prepared. Raises SourceUnavailable if the server does not commit the transactions in time.
     """
     if session.server.flavor == "mariadb":
         await _start_behind(session, end)
+        if await executes_xa(session):
+            await finish_xa_commits(session)
+            await session.query(_START)
     elif not end.gtid_set:
         await _start_mysql(session)
     else:
@@ -101,11 +117,6 @@ async def start_view(session: Session, end: Position) -> None:
         if timed_out:
             raise _not_committed(end)
         await session.query(_START)
-
-
-async def _start_mariadb(session: Session) -> Position:
-    view = await _start_behind(session, await session.current_position())
-    return Position(await _gtids_at(session, view), view.file, view.offset)
 
 
 async def _start_behind(session: Session, end: Position) -> Position:
@@ -184,21 +195,19 @@ async def _disable_binlog(session: Session) -> None:
 
 
 async def _start_mysql(session: Session) -> Position:
-    """Open a view and read the position under a global read lock."""
-    await session.query(f"SET SESSION lock_wait_timeout = {_LOCK_TIMEOUT}, wait_timeout = {_LOCK_IDLE}")
-    await _lock(session)  # if a later step fails, the connection is closed, which releases the lock
-    await session.query(_START)
-    position = await session.current_position()
-    await session.query("UNLOCK TABLES")
-    await session.query("SET SESSION lock_wait_timeout = DEFAULT, wait_timeout = DEFAULT")
+    await lock_writes(session)
+    return await _start_locked(session, session.current_position)
+
+
+async def _start_locked(session: Session, read_position: Callable[[], Awaitable[Position]]) -> Position:
+    """Open a view and read its position, in a session that has the global read lock. Release the lock."""
+    await session.query(_START)  # if a step fails, the connection is closed, which releases the lock
+    position = await read_position()
+    await unlock_writes(session)
     return position
 
 
-async def _lock(session: Session) -> None:
-    try:
-        await session.query("FLUSH TABLES WITH READ LOCK", grant="RELOAD")
-    except LockTimeout as error:
-        raise SourceUnavailable(
-            f"FLUSH TABLES WITH READ LOCK got no lock within {_LOCK_TIMEOUT} s: wait for long statements and "
-            "LOCK TABLES to end, then try again"
-        ) from error
+async def _log_end(session: Session) -> Position:
+    """Return the file and offset only: while writes wait, MariaDB should not search a file for the GTIDs."""
+    file, offset, *_ = (await session.log_status())[0]
+    return Position("", str(file), int(offset))
