@@ -169,7 +169,7 @@ async def test_t27_a_table_is_captured_later_and_loaded_again_and_another_is_not
     for table, copy in ("a", a), ("b", b):
         await copy.equals(rows_of(source, f"{schema}.{table}"))
     assert [message["Action"] for message in a.messages] == ["insert", "update"]
-    assert [message["Action"] for message in b.messages] == ["insert", "truncate", "insert", "update"]
+    assert [message["Action"] for message in b.messages] == ["truncate", "insert"] * 2 + ["update"]
     states, _ = await read_states(load(pipeline.config))
     assert sorted((each.table, each.cause) for each in states.backfills.values()) == [
         ("a", "snapshot"), ("b", "new_table"), ("b", "request"),

@@ -67,6 +67,17 @@ async def test_tables_that_are_captured_later_are_loaded_if_the_settings_say_so(
     assert (await add(OLD, BEFORE))[0] == []
 
 
+async def test_consumers_empty_a_table_of_which_they_may_have_rows() -> None:
+    """A table that is captured later may have been captured before."""
+    after_reset = replace(NEW, transaction=5)
+    cases = ((OLD, BEFORE, NEW_TABLES), (after_reset, None, SNAPSHOT), (NEW, None, SNAPSHOT))
+    cleaned = []
+    for progress, before, sections in cases:
+        _, kafka = await add(progress, before, **sections)
+        cleaned.append({each.clean for each in kafka.backfills.values()})
+    assert cleaned == [{True}, {True}, {False}]
+
+
 async def test_nothing_is_loaded_twice() -> None:
     assert (await add(OLD, NOW, **NEW_TABLES))[0] == []
     assert (await add(NEW, NOW, **SNAPSHOT))[0] == []

@@ -42,7 +42,7 @@ class Backfills(Section):
     """How the rows of single tables are loaded into the stream, beside the changes."""
 
     new_tables: bool = False
-    """Whether a table that is captured from a later time on, because `source` was changed, is loaded."""
+    """Whether a table that is captured later, because `source` was changed, is loaded, after a TRUNCATE."""
     connections: Annotated[int, Field(ge=1, le=64)] = 2
     """How many tables are loaded at the same time; each uses two connections to the database."""
     rows_per_second: Annotated[int, Field(ge=1)] | None = None

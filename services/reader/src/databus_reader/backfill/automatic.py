@@ -35,9 +35,10 @@ async def add_backfills(settings: Settings, session: Session, states: TableState
     wanted = [
         name for name in names if source.captures(*name) and not known.matches(*name) and first_matches(rules, *name)
     ]
-    # After a reset, consumers may have rows that were deleted since.
-    again = progress.start is not None or progress.transaction > 0
-    for backfill in new_backfills(wanted, cause=cause, clean=cause == "snapshot" and again):
+    # Unless the pipeline has just begun, consumers may have rows that were deleted since: those from before a reset, or
+    # of a table that was captured earlier.
+    clean = not is_new or progress.start is not None or progress.transaction > 0
+    for backfill in new_backfills(wanted, cause=cause, clean=clean):
         states.backfills[backfill.id] = backfill
         records.append(StateRecord(backfill_key(backfill.id), encode(backfill)))
     return records
