@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from databus.events import Action, Column, RowsEvent, SnapshotTruncate, StateRecord, Table
+from databus.events import Action, Begin, Column, RowsEvent, SnapshotTruncate, StateRecord, Table
 from databus.settings import Settings
 from databus.table_states import BackfillProgress, TableDoubt, TableStates
 from databus_reader.backfill.pauses import Pauses
@@ -20,6 +20,10 @@ SETTINGS = Settings.model_validate(
 )
 PARENT = Table(schema="shop", name="p", columns=(Column(name="id", type="int", raw_type="int"),), primary_key=(0,))
 DELETE = RowsEvent(PARENT.fingerprint, Action.DELETE, 0, 0, 0, msgspec.Raw(msgspec.msgpack.encode([[b"1"]])), None)
+
+
+def begin(start: int) -> Begin:
+    return Begin(1, "", "log.000001", 1, 1, 0, start, start + 10)
 
 
 class Database:
@@ -53,12 +57,23 @@ async def test_one_load_that_has_not_begun_is_enough(loads: CascadeLoads, found:
 
 
 async def test_a_load_that_has_begun_needs_another_one_later(loads: CascadeLoads, found: TableStates) -> None:
-    await loads.follow([DELETE])
+    await loads.follow([begin(4), DELETE])
     [first] = found.backfills.values()
     found.progress[first.id] = BackfillProgress(state="running")
-    await loads.follow([DELETE, DELETE])
+    await loads.follow([begin(100), DELETE, DELETE])
     [second] = found.backfills.keys() - {first.id}
     assert found.backfills[second].begin_us >= first.begin_us + 10_000_000
+
+
+async def test_a_change_that_is_read_again_because_the_generation_was_lost_waits_no_longer(
+    loads: CascadeLoads, found: TableStates
+) -> None:
+    begun = []
+    for _ in range(3):
+        found.backfills.clear()
+        await loads.follow([begin(100), DELETE])
+        begun += [each.begin_us - each.requested_us for each in found.backfills.values()]
+    assert max(begun) < 1_000_000
 
 
 async def test_a_parked_child_is_loaded_anyway(loads: CascadeLoads, found: TableStates) -> None:

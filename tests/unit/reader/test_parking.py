@@ -194,14 +194,26 @@ async def test_a_table_that_is_parked_again_and_again_waits_longer_each_time(mon
     now = 1_700_000_000 * 10**9
     monkeypatch.setattr(module.time, "time_ns", lambda: now)
     story, waits = Story(), []
-    for _ in range(12):
-        await story.park()
+    for number in range(12):
+        await story.park(replace(DOUBT, offset=number))
         waits.append(story.waits() if story.states.unfinished()[-1].begin_us > now // 1000 else 0)
         story.parking.end(NAME)
     assert waits == [0, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600]
     now += 7300 * 10**9
-    await story.park()
+    await story.park(replace(DOUBT, offset=99))
     assert story.states.unfinished()[-1].begin_us == now // 1000
+
+
+async def test_a_doubt_that_is_reported_again_because_the_generation_was_lost_waits_no_longer() -> None:
+    story = Story()
+    for _ in range(3):
+        story.kafka = states()
+        story.begin("db1")
+        await story.park()
+        assert story.waits() == 0
+        story.parking.end(NAME)
+        await story.park(replace(DOUBT, offset=900))
+        assert story.waits() == 10
 
 
 async def test_each_table_has_its_own_pause() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from databus.events import Action, Event, OversizedRow, QueryEvent, RowsEvent, SnapshotTruncate, Table, full_name
+from databus.events import Action, Begin, Event, OversizedRow, QueryEvent, RowsEvent, SnapshotTruncate, Table, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.settings import Settings
@@ -47,6 +47,8 @@ class CascadeLoads:
         self._look = look
         self._cascades = Cascades([])
         self._active = False
+        #: where the transaction begins
+        self._place = "", 0
 
     async def begin(self, session: Queries) -> None:
         """Read the foreign keys, if this is wanted, and needed at this server."""
@@ -65,6 +67,8 @@ class CascadeLoads:
         found: list[Event] = []
         for event in events:
             found.append(event)
+            if isinstance(event, Begin):
+                self._place = event.file, event.start
             for child in sorted(self._children(event)):
                 found += self._load(child)
         return found
@@ -108,7 +112,7 @@ class CascadeLoads:
         if not (source.captures(*child) and first_matches(rules, *child)) or self._states.will_be_loaded(child):
             return []
         now = time.time_ns() // 1000
-        _, records = self._states.load_again(child, now + self._pauses.next_us(child, now))
+        _, records = self._states.load_again(child, now + self._pauses.next_us(child, self._place, now))
         self._look()
         name = full_name(*child)
         log.info(LogEvent.CHILD_CHANGED, f"{name} is loaded again: a foreign key has changed its rows", table=name)

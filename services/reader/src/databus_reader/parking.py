@@ -167,7 +167,7 @@ class Parking:
         advice = f"to load it again, run `databus backfill start {name} --clean`"
         events: list[Event] = [*self._states.give_up(table, "the table is in doubt: it has to be loaded again")]
         if heals and self._settings.doubt.heal == "auto":
-            backfill, records = self._states.load_again(table, now + self.pauses.next_us(table, now))
+            backfill, records = self._states.load_again(table, now + self.pauses.next_us(table, place, now))
             events += records
             advice = "it will be loaded again"
         self._look()
