@@ -110,18 +110,46 @@ async def test_a_table_is_emptied_in_the_middle(
 
 
 @pytest.mark.parametrize(
-    ("source", "statement"), [("mariadb", "DROP TABLE t"), ("mysql", "RENAME TABLE t TO other")], indirect=["source"]
+    ("source", "statement"),
+    [
+        ("mariadb", "RENAME TABLE t TO old, u TO t, old TO u"),
+        ("mysql", "ALTER TABLE t DROP PRIMARY KEY, DROP id, ADD id INT AUTO_INCREMENT PRIMARY KEY FIRST"),
+    ],
+    indirect=["source"],
+)
+async def test_a_backfill_starts_over_if_keys_mean_other_rows(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, statement: str
+) -> None:
+    await fill(execute, "t", 12)
+    await fill(execute, "u", 2)
+    pipeline = make_pipeline(source, schema, backfill=_SLOW)
+    copy = Copy(await changes(f"{pipeline.name}.{schema}.t"))
+    await begin(pipeline)
+    waiting = asyncio.create_task(command(pipeline, "start", f"{schema}.t", "--wait"))
+    await reached(pipeline, lambda progress: progress.rows >= 4)
+    await execute(statement)
+    assert await waiting == 0
+    await copy.equals(rows_of(source, f"{schema}.t"))
+
+
+@pytest.mark.parametrize(
+    ("source", "statement", "why"),
+    [
+        ("mariadb", "DROP TABLE t", "dropped"),
+        ("mysql", "RENAME TABLE t TO other", "renamed to {}.other, which"),
+    ],
+    indirect=["source"],
 )
 async def test_a_backfill_fails_if_its_table_goes(
-    running: Pipeline, schema: str, execute: Execute, statement: str
+    running: Pipeline, schema: str, execute: Execute, statement: str, why: str
 ) -> None:
     waiting = asyncio.create_task(command(running, "start", f"{schema}.t", "--wait"))
     await reached(running, lambda progress: progress.rows >= 4)
     await execute(statement)
     assert await waiting == 1
-    [(_, progress)] = await backfills(running)
+    _, progress = next(each for each in await backfills(running) if each[0].table == "t")
     assert progress.state == "failed"
-    assert f"table {schema}.t does not exist" in progress.error
+    assert f"the table was {why.format(schema)}" in progress.error
 
 
 async def test_a_table_without_key_is_loaded_exactly_once_if_it_is_small_or_any_size_is_accepted(

@@ -235,6 +235,19 @@ async def test_a_parked_table_waits_for_a_command_while_others_flow(
     assert capfd.readouterr().out == ""
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_the_doubt_follows_a_table_that_is_renamed(begin: Begin, schema: str, execute: Execute) -> None:
+    live = await begin({"t": "", "other": ""}, doubt={"heal": "manual"})
+    await doubt(execute, 1)
+    await live.parked("t")
+    await execute("RENAME TABLE other TO gone, t TO other")
+    assert await live.parked("other") == {"other": "incomplete_row_image"}
+    await execute("INSERT INTO other VALUES (3, 'left')")
+    assert await live.command("backfill", "start", f"{schema}.other", "--clean", "--wait") == 0
+    await live.equals("other")
+    await live.parked()
+
+
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_a_doubt_about_a_prepared_transaction_is_raised_at_its_commit(
     begin: Begin, source: Server, schema: str, execute: Execute

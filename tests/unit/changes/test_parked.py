@@ -5,7 +5,7 @@ import pytest
 from databus.events import Begin, Commit, QueryEvent, RowsEvent, StateRecord
 from databus_changes.doubts import Doubt, Reason
 
-PARKED, ENDED = StateRecord(b"parked", b""), StateRecord(b"ended", None)
+PARKED, ENDED, MOVED = StateRecord(b"parked", b""), StateRecord(b"ended", None), StateRecord(b"moved", b"")
 
 
 VERDICT = Doubt(
@@ -37,9 +37,17 @@ class Aside:
     def leaves_out(self, table):
         return table in self.parked
 
-    def end(self, table):
+    def dropped(self, table):
         self.parked.discard(table)
         return [ENDED]
+
+    def renamed(self, renames):
+        self.renames = list(renames)
+        return [MOVED] if renames else []
+
+    def columns_removed(self, table, columns):
+        self.removed = {table: columns} if columns else {}
+        return [MOVED] if columns else []
 
     async def park(self):
         waiting, self._waiting = self._waiting, []
@@ -102,6 +110,57 @@ async def test_drop_ends_the_doubt_in_the_same_transaction(make, log, aside):
     assert kinds(events)[:2] == ["Begin", "StateRecord"]
     assert kinds(events)[-1] == "Commit"
     assert events[1] == ENDED
+
+
+T, U, TMP = ("shop", "t"), ("shop", "u"), ("shop", "tmp")
+
+
+@pytest.mark.parametrize(
+    ("statement", "renames"),
+    [
+        ("RENAME TABLE t TO u", [(T, U)]),
+        ("RENAME TABLE `t` TO club.`member`", [(T, ("club", "member"))]),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", [(T, TMP), (U, T), (TMP, U)]),
+        ("RENAME TABLE t TO elsewhere.t", [(T, ("elsewhere", "t"))]),
+        ("RENAME TABLE elsewhere.t TO t", [(("elsewhere", "t"), T)]),
+        ("RENAME TABLE t TO audit, elsewhere.t TO t", [(T, ("shop", "audit")), (("elsewhere", "t"), T)]),
+        ("ALTER TABLE t RENAME u", [(T, U)]),
+        ("ALTER TABLE t ADD COLUMN a INT, RENAME TO u", [(T, U)]),
+        ("ALTER TABLE t ADD COLUMN a INT", []),
+        ("DROP TABLE t", []),
+    ],
+)
+async def test_renames_are_recorded_in_the_same_transaction(make, log, aside, statement, renames):
+    translation = make(parking=aside, listed={T: log.known()})
+    events = await translation.of(log.gtid(), log.query(statement))
+    assert aside.renames == renames
+    assert (MOVED in events) is bool(renames)
+    assert (kinds(events)[0], kinds(events)[-1]) == ("Begin", "Commit")
+
+
+async def test_a_rename_of_a_temporary_table_is_none(make, log, aside):
+    translation = make(parking=aside)
+    await translation.of(log.gtid(), log.query("CREATE TEMPORARY TABLE t (id INT)"))
+    await translation.of(log.gtid(), log.query("ALTER TABLE t RENAME TO u"))
+    assert aside.renames == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "columns"),
+    [
+        ("DROP id, ADD id INT AUTO_INCREMENT PRIMARY KEY", {"id"}),
+        ("DROP COLUMN IF EXISTS `Id`", {"id"}),
+        ("RENAME COLUMN id TO a, RENAME COLUMN a TO id", {"id", "a"}),
+        ("CHANGE COLUMN id a INT, CHANGE a id INT", {"id", "a"}),
+        ("CHANGE id id BIGINT", set()),
+        ("MODIFY id BIGINT, ADD a INT AFTER id", set()),
+    ],
+)
+async def test_columns_that_may_come_back_with_other_values_are_recorded(make, log, aside, actions, columns):
+    translation = make(parking=aside, listed={T: log.known()})
+    events = await translation.of(log.gtid(), log.query(f"ALTER TABLE t {actions}"))
+    assert aside.removed == ({T: columns} if columns else {})
+    assert (MOVED in events) is bool(columns)
 
 
 async def test_a_condemned_transaction_has_begin_records_and_commit_and_no_rows(make, log, aside):

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from databus.errors import FatalError
-from databus.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent
+from databus.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent, SnapshotTruncate
 from databus.runtime import Health
 from databus.table_states import Backfill, BackfillProgress, backfill_key, encode
 from databus_reader.backfill import backfills as module
@@ -306,6 +306,20 @@ async def test_a_backfill_that_ended_by_a_doubt_stops() -> None:
         story.states.end(T, "failed", "the table is in doubt")
         assert await story.insert() == []
         assert (dropped.closed.result(), story.running) == (False, [])
+
+
+async def test_a_backfill_that_starts_over_reads_from_the_first_row() -> None:
+    async with story_of(T) as story:
+        await story.insert()
+        for result in (definition(), chunk(batch(1))):
+            story.loader().window(result)
+            await story.insert()
+        story.states.start_over(T)
+        story.backfills.observe([ALTER])
+        story.loader().window(definition())
+        [events] = await story.insert()
+        assert any(isinstance(each, SnapshotTruncate) for each in events)
+        assert story.loader().progress.last_key is None
 
 
 async def test_a_backfill_begins_at_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

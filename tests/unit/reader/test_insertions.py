@@ -114,6 +114,16 @@ def test_another_key_starts_the_backfill_over() -> None:
     assert (story.states.progress(T).key, story.states.progress(T).last_key) == (("id bigint",), None)
 
 
+@pytest.mark.parametrize(("where", "empties"), [("", True), ("id > 5", False)])
+def test_a_backfill_that_starts_over_empties_the_table_unless_it_loads_only_some_rows(
+    where: str, empties: bool
+) -> None:
+    some = replace(T, where=where)
+    story = Story(states(some, **{T.id: BackfillProgress(state="waiting", starts_over=True)}))
+    assert ("SnapshotTruncate" in kinds(story.of.definition(some, definition()))) is empties
+    assert (story.states.progress(T).state, story.states.progress(T).has_emptied) == ("running", empties)
+
+
 def test_a_parked_table_is_emptied_even_if_nobody_asked_and_its_changes_flow_from_there() -> None:
     story = Story(states(T), DOUBT)
     events = story.of.definition(T, definition())

@@ -31,6 +31,7 @@ class DdlEvents:
         else:
             for change in ddl.captured:
                 self._table_change(change, before[change.table], event, out)
+            self._group.alter(ddl, out)
         for definition in definitions:
             if isinstance(definition, Table):
                 self._definitions.emit(definition, out)
@@ -46,7 +47,7 @@ class DdlEvents:
         self._group.begin(event, out)
         self._group.changed.add(change.table)
         if is_drop:
-            self._group.end_doubt(change.table, out)
+            self._group.drop(change.table, out)
         if before is not None:
             self._definitions.emit(before, out)
         self._definitions.emit(table, out)
@@ -61,7 +62,7 @@ class DdlEvents:
         fingerprints = []
         for table in dropped:
             self._group.changed.add((table.schema, table.name))
-            self._group.end_doubt((table.schema, table.name), out)
+            self._group.drop((table.schema, table.name), out)
             self._definitions.emit(table, out)
             fingerprints.append(table.fingerprint)
         query, charset = bytes_of(change.query), self._tracker.charset(change.schema)

@@ -5,7 +5,7 @@ error. If a callback returns, the translation leaves out only what is in doubt, 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn, Protocol, TypeAlias
@@ -15,7 +15,7 @@ from databus.events import Event, full_name
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
 from databus_changes.place import Place
-from databus_changes.tables import TableName
+from databus_changes.tables import Rename, TableName
 
 
 class Reason(StrEnum):
@@ -116,8 +116,16 @@ class Parking(Protocol):
         """Return whether the rows of a table are left out."""
         ...
 
-    def end(self, table: TableName) -> list[Event]:
+    def dropped(self, table: TableName) -> list[Event]:
         """End the doubt about a table that was dropped. Return the events to emit."""
+        ...
+
+    def renamed(self, renames: Sequence[Rename]) -> list[Event]:
+        """Let doubts follow the tables that one statement renames. Return the events to emit."""
+        ...
+
+    def columns_removed(self, table: TableName, columns: Collection[str]) -> list[Event]:
+        """Take note that a statement drops or renames columns, in lower case. Return the events to emit."""
         ...
 
     async def park(self) -> list[Event]:

@@ -8,6 +8,7 @@ from databus_binlog import events as binlog
 from databus_changes.doubts import Doubt, OnDoubt, Parking
 from databus_changes.held_rows import HeldTransaction
 from databus_changes.reached import Reached
+from databus_changes.statements import Ddl
 from databus_changes.tables import TableName
 
 
@@ -98,10 +99,17 @@ class Group:
         """Return whether the changes of a table are left out."""
         return self._parking is not None and self._parking.leaves_out((table.schema, table.name))
 
-    def end_doubt(self, table: TableName, out: list[Event]) -> None:
-        """End the doubt about a table that the group drops."""
+    def drop(self, table: TableName, out: list[Event]) -> None:
+        """Take note that the group drops a table."""
         if self._parking:
-            out += self._parking.end(table)
+            out += self._parking.dropped(table)
+
+    def alter(self, ddl: Ddl, out: list[Event]) -> None:
+        """Take note of what a statement renames, and which columns it removes."""
+        if self._parking:
+            out += self._parking.renamed(ddl.renames)
+            for change in ddl.captured:
+                out += self._parking.columns_removed(change.table, ddl.statement.removed_columns)
 
     async def park(self, out: list[Event]) -> None:
         """Park the tables of the reported doubts."""

@@ -1,7 +1,7 @@
 """Reads the statements of the binlog: returns DDL, and reports doubts about captured tables."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from databus import metrics
 from databus.events import Action, full_name
@@ -12,7 +12,7 @@ from databus_changes import doubts
 from databus_changes.ddl.statement import DatabaseChange, Statement, TableChange, parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
-from databus_changes.tables import CapturedTables, TableName
+from databus_changes.tables import CapturedTables, Rename, TableName
 from databus_changes.tracker import TableTracker
 
 log = get_logger(__name__)
@@ -29,6 +29,8 @@ class Ddl:
     #: the changes to publish: one for each captured table, two for a replaced one, none for a CREATE TABLE that fills
     #: its table from a query
     captured: tuple[TableChange, ...]
+    #: the renames of tables, captured or not, one by one
+    renames: tuple[Rename, ...]
     #: the change of a database that may have captured tables
     database: DatabaseChange | None
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
@@ -87,6 +89,7 @@ class StatementReader:
             statement=statement,
             tables=tuple(dict.fromkeys(change.table for change in changes)),
             captured=self._to_publish(statement, changes, event),
+            renames=tuple(replace(statement, changes=tuple(changes)).renames),
             database=database if database and self._captured.captures_some(database.schema) else None,
             as_written=as_written and not event.error_code,
         )

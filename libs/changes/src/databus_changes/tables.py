@@ -4,6 +4,8 @@ from typing import Protocol, TypeAlias
 
 #: schema and name
 TableName: TypeAlias = tuple[str, str]
+#: a table's name before and after one step of a statement
+Rename: TypeAlias = tuple[TableName, TableName]
 
 
 def quoted_name(name: TableName) -> str:

@@ -76,6 +76,8 @@ class BackfillProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     last_key: tuple[bytes, ...] | None = None
     #: whether the table was emptied for consumers; what is loaded since then is not complete before the end
     has_emptied: bool = False
+    #: whether it starts over because keys mean other rows now: the table is emptied before the first row
+    starts_over: bool = False
     #: rows that were read from the table; those that changed meanwhile were published as changes
     rows: int = 0
     #: rows of the table when the backfill began, as the database estimates them

@@ -6,7 +6,7 @@ transaction and parks its tables.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -23,8 +23,9 @@ from databus_changes.catalog import read_names
 from databus_changes.doubts import CONCERN_ALL, Doubt
 from databus_changes.narrowing import narrowed
 from databus_changes.place import Place
-from databus_changes.tables import TableName
+from databus_changes.tables import Rename, TableName
 from databus_reader.backfill.pauses import Pauses
+from databus_reader.backfill.redefined_tables import follow_renames, start_over
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.baseline import Baseline
 
@@ -104,6 +105,25 @@ class Parking:
                     reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
                     events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
         return events
+
+    def dropped(self, table: TableName) -> list[Event]:
+        """End the doubt about a table that was dropped, and its backfills."""
+        records = self._states.give_up(table, "the table was dropped")
+        if records:
+            self._look()
+        return [*records, *self.end(table)]
+
+    def renamed(self, renames: Sequence[Rename]) -> list[Event]:
+        """Let doubts and backfills follow the tables that one statement renames."""
+        records = follow_renames(self._states, renames, self._settings.source.captures)
+        if records:
+            self._look()
+            self._show()
+        return [*records]
+
+    def columns_removed(self, table: TableName, columns: Collection[str]) -> list[Event]:
+        """Start backfills over whose key has one of these columns: it may have been added again, with other values."""
+        return [*start_over(self._states, table, columns)]
 
     def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
         """Park tables in a new generation, before `begin_generation`. Return the events that record it."""

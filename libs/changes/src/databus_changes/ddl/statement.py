@@ -12,11 +12,12 @@ from typing import Self
 
 from databus.events import Action
 from databus_binlog.gtid import Flavor
+from databus_changes.ddl.removed_columns import removed_columns
 from databus_changes.ddl.token import Token
 from databus_changes.ddl.unlogged import partner, removes_rows
 from databus_changes.dml import changed_tables
 from databus_changes.plain_dml import is_plain
-from databus_changes.tables import TableName
+from databus_changes.tables import Rename, TableName
 
 _ACTIONS = {
     "CREATE": Action.CREATE,
@@ -80,6 +81,8 @@ class Statement:
     has_query: bool = False
     #: the tables, by their new names, of whose rows it may have removed or replaced some without logging them
     unlogged: frozenset[TableName] = frozenset()
+    #: the names, in lower case, of the columns that it drops or renames, and maybe other words
+    removed_columns: frozenset[str] = frozenset()
     #: the database that it creates, alters or drops
     database: DatabaseChange | None = None
     #: whether it may change rows, of tables that it names or of others (through a routine or a trigger)
@@ -108,6 +111,11 @@ class Statement:
         """The changes one by one; the two of a rename are one step."""
         size = 2 if len(self.changes) > 1 and self.changes[0].action is Action.ALTER else 1
         return [self.changes[start : start + size] for start in range(0, len(self.changes), size)]
+
+    @property
+    def renames(self) -> list[Rename]:
+        """The renames, one by one."""
+        return [(step[0].table, step[1].table) for step in self.steps if len(step) > 1]
 
 
 def parse_statement(
@@ -139,6 +147,7 @@ def parse_statement(
         return classified(
             changes=changes,
             unlogged=_unlogged(changes, tokens, schema) if verb == "ALTER" else frozenset(),
+            removed_columns=removed_columns(tokens) if verb == "ALTER" else frozenset(),
             temporary="TEMPORARY" in keywords[1:index],
             replaces=replaces,
             has_query=verb == "CREATE" and _has_query(keywords[index:]),

@@ -117,8 +117,9 @@ class Insertions:
         return [*events, SnapshotTruncate(table.fingerprint, backfill.output), *filling]
 
     def _empties(self, backfill: Backfill) -> bool:
-        """Return whether a backfill empties the table: it was requested, or the table is parked."""
-        return backfill.clean or self._parking.leaves_out(backfill.name)
+        """Return whether a backfill empties the table: it was requested, the table is parked, or it starts over."""
+        starts_over = self._states.progress(backfill).starts_over and not backfill.where
+        return backfill.clean or starts_over or self._parking.leaves_out(backfill.name)
 
     def _done(self, backfill: Backfill) -> list[Event]:
         """End a backfill, and the doubt about a table that it has emptied and loaded."""

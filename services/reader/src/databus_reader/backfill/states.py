@@ -65,6 +65,20 @@ class BackfillStates:
         unfinished = [each for each in self.unfinished() if each.name == table]
         return [record for backfill in unfinished for record in self.end(backfill, "failed", why)]
 
+    def start_over(self, backfill: Backfill) -> list[StateRecord]:
+        """Let a backfill that has begun start over. Return the records to write."""
+        progress = self.progress(backfill)
+        return [] if progress.state == "waiting" else [self.change(backfill, _from_start(progress))]
+
+    def follow(self, backfill: Backfill, table: tuple[str, str]) -> tuple[str, list[StateRecord]]:
+        """Request a backfill again for a table that was renamed. Return its id, and the records to write."""
+        [new] = new_backfills([table])
+        new = replace(backfill, id=new.id, schema=new.schema, table=new.table, requested_us=new.requested_us)
+        self._states.backfills[new.id] = new
+        records = [StateRecord(backfill_key(new.id), encode(new))]
+        progress = self.progress(backfill)
+        return new.id, records if progress.state == "waiting" else [*records, self.change(new, _from_start(progress))]
+
     def load_again(self, table: tuple[str, str], begin_us: int) -> tuple[str, list[StateRecord]]:
         """Request a backfill that ends the doubt about a table. Return its id, and the records to write."""
         [heal] = new_backfills([table], clean=True, cause="heal", begin_us=begin_us)
@@ -109,6 +123,11 @@ class BackfillStates:
 
     def _snapshot(self) -> list[Backfill]:
         return [each for each in self._states.backfills.values() if each.cause == "snapshot"]
+
+
+def _from_start(progress: BackfillProgress) -> BackfillProgress:
+    """Return the progress of a backfill that starts over; the rows that it has published may be those of others."""
+    return BackfillProgress(state="waiting", has_emptied=progress.has_emptied, starts_over=True)
 
 
 def _now() -> int:
