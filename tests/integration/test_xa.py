@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from asyncmy.errors import DatabaseError
 from common.connections import connected
 from common.pipelines import Changes, Consume, MakePipeline
 from common.waiting import eventually
-from databus.errors import START_OVER
+from databus.errors import START_OVER, skip_advice
 from databus.kafka_progress import read_progress
 from databus.settings import load
+from databus_cli.__main__ import main
 from devstack import Server
 from devstack.pipeline import Pipeline
 from devstack.replication import Pair, run
@@ -207,7 +209,7 @@ def nameless(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]
     stack.discard()
 
 
-async def test_a_commit_is_read_again_without_column_names_and_stops_the_reader_if_the_binlog_is_purged(
+async def test_a_commit_is_read_again_without_column_names_and_can_be_skipped_if_the_binlog_is_purged(
     make_pipeline: MakePipeline, nameless: Server, changes: Consume
 ) -> None:
     pipeline = make_pipeline(nameless, "shop")
@@ -245,4 +247,13 @@ async def test_a_commit_is_read_again_without_column_names_and_stops_the_reader_
     await asyncio.to_thread(pipeline.wait_ended, "reader", 30)
     [failure] = [line for line in pipeline.log("reader").read_text().splitlines() if " failed: " in line]
     assert f"XA transaction X'{b'purged'.hex()}',X'',1, prepared at binlog.000001:" in failure
-    assert f"name another host that has them in source.hosts; {START_OVER}" in failure
+    [transaction] = re.findall(r"run `databus pipeline skip --transaction (\S+)`", failure)
+    skip_it = f"name another host that has them in source.hosts; {skip_advice(transaction)}; {START_OVER}"
+    assert skip_it in failure
+
+    options = ["pipeline", "skip", "--transaction", transaction, "--yes", "--config", str(pipeline.config)]
+    assert await asyncio.to_thread(main, options) == 0
+    pipeline.spawn("reader")
+    truncate, insert = await consumer.until(2)
+    assert truncate["Action"] == "truncate"
+    assert [row[0] for row in insert["Rows"]] == [b"1", b"3", b"10", b"11", b"12"]

@@ -1,7 +1,7 @@
 """Which events start a transaction, in logs with GTID events and in those of MySQL 5.6 without any."""
 
 from databus_binlog import Gtid, Query, Xid
-from databus_binlog.locate_time import _Starts
+from databus_binlog.locate_time import TransactionStarts
 
 HEAD = (1_700_000_000, 1, "log.1", 4, 90)
 
@@ -15,7 +15,7 @@ XID = Xid(*HEAD, 1)
 
 
 def starts(*events: Gtid | Query | Xid) -> list[bool]:
-    recognise = _Starts()
+    recognise = TransactionStarts()
     return [recognise.is_start(event) for event in events]
 
 

@@ -26,6 +26,12 @@ class Aside:
         self.parked, self.condemned = set(), set()
         self.reported, self.begun, self._waiting = [], [], []
 
+    def open(self, gtid, place):
+        return False
+
+    async def end_skip(self):
+        return []
+
     def report(self, doubt):
         self.reported.append(doubt.reason)
         self._waiting.append(doubt)

@@ -116,6 +116,14 @@ def rows(out: str) -> list[int]:
     return [json.loads(line)["row"] for line in out.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("reason", "size", "is_tombstone"),
+    [("skipped", 0, True), ("no_topic", 0, True), ("skipped", 9, False), ("unencodable", 0, False)],
+)
+def test_a_record_without_value_is_a_tombstone_if_it_was_made(reason: Any, size: int, *, is_tombstone: bool) -> None:
+    assert msgspec.structs.replace(LETTER, reason=reason, size=size).is_tombstone == is_tombstone
+
+
 def test_letters_are_listed_in_the_order_of_their_latest_records(command: Command) -> None:
     for row in (1, 2, 1, 3):
         command.topic.add_letter(row)

@@ -3,6 +3,7 @@
 import pytest
 
 from databus.errors import TableStatesCorrupt
+from databus.skips import Skip
 from databus.table_states import (
     CAPTURED_KEY,
     Backfill,
@@ -12,6 +13,7 @@ from databus.table_states import (
     decode_states,
     doubt_key,
     encode,
+    is_request,
     progress_key,
 )
 
@@ -39,6 +41,27 @@ def test_a_record_without_value_ends_a_doubt() -> None:
     assert (states.doubts, states.captured) == ({("a.b", "c"): DOUBT}, (["a.*"], []))
     states.apply(doubt_key("a.b", "c"), None)
     assert not states.doubts
+
+
+def test_a_transaction_is_skipped_until_the_request_is_deleted() -> None:
+    skip = Skip(gtid="0-1-9", server="1", file="bin.000001", offset=4, requested_us=5)
+    states = decode_states([(skip.key, encode(skip))])
+    assert (states.skips, is_request(skip.key)) == ({"0-1-9": skip}, True)
+    states.apply(skip.key, None)
+    assert not states.skips
+
+
+@pytest.mark.parametrize(
+    ("gtid", "is_skipped"),
+    [("", {("", "1", 4): True, ("x:1", "1", 4): True, ("", "2", 4): False, ("", "1", 5): False}),
+     ("x:1", {("x:1", "2", 5): True, ("x:2", "1", 4): False, ("", "1", 4): False})],
+)  # fmt: skip
+def test_a_request_names_one_transaction(gtid: str, is_skipped: dict[tuple[str, str, int], bool]) -> None:
+    skip = Skip(gtid=gtid, server="1", file="bin.000001", offset=4, requested_us=5)
+    found = {
+        (each, server, offset): skip.is_of(each, server, ("bin.000001", offset)) for each, server, offset in is_skipped
+    }
+    assert found == is_skipped
 
 
 @pytest.mark.parametrize(

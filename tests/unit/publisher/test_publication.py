@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from databus.dead_letters import DeadLetter, read_headers
 from databus.errors import FatalError, GenerationLost, KafkaUnavailable
 from databus.events import (
     Action,
@@ -16,7 +17,9 @@ from databus.events import (
     Event,
     Heartbeat,
     OversizedRow,
+    QueryEvent,
     RowsEvent,
+    Skipped,
     SnapshotEvent,
     SnapshotTruncate,
     Start,
@@ -49,6 +52,7 @@ class Producer:
         self.commits: list[Progress] = []
         #: records for the tables' topic
         self.records: list[Record] = []
+        self.letters: list[tuple[DeadLetter, bytes | None]] = []
 
     def set_limit(self, topic: str, limit: Limit) -> None: ...
 
@@ -56,13 +60,18 @@ class Producer:
         return Limit(10)
 
     def fill(self, partition: Partition, records: KeyValueRecords, first: int = 0) -> int:
-        return 0
+        if self.failure or not self.accepts or partition.topic != "t":
+            return 0
+        self.records += [*records][first:]
+        return len(records) - first
 
     async def send(self, partition: Partition, record: Record) -> bool:
         if self.failure:
             raise self.failure
         if partition.topic == "t":
             self.records.append(record)
+        if partition.topic == "letters":
+            self.letters.append((read_headers(record.headers), record.value))
         return self.accepts
 
     async def limit_memory(self) -> None: ...
@@ -78,6 +87,9 @@ class Topics:
     """A stand-in for databus_publisher.topics.Topics."""
 
     async def ensure(self, topic: str, partitions: int | None = None) -> None: ...
+
+    async def ensure_dead_letters(self) -> str:
+        return "letters"
 
     async def limit(self, topic: str) -> Limit:
         return Limit(10)
@@ -177,3 +189,28 @@ async def test_an_end_event_inside_a_transaction_means_that_the_generation_is_lo
     with pytest.raises(GenerationLost, match="inside a transaction"):
         await add(publication, *START, begin(1), ROW, End())
     assert not publication.ended
+
+
+DDL = QueryEvent(TABLE.fingerprint, Action.ALTER, b"ALTER TABLE items COMMENT 'c'", 20, 25, TABLE.fingerprint)
+
+
+@pytest.mark.parametrize(("message_format", "ddl"), [("databus", 1), ("maxwell-json", 0), ("canal-protobuf", 1)])
+async def test_all_rows_of_a_skipped_transaction_are_dead_letters_and_nothing_else_is(publish, message_format, ddl):
+    """Also with `publisher.oversize: stop`. DDL is certain, and frames would count the rows that are missing."""
+    publication, producer = publish(message_format)
+    unread = OversizedRow(TABLE.fingerprint, Action.INSERT, 1, 10, 20, 1 << 20)
+    await add(publication, *START, begin(1), ROW, COMMIT)
+    published = len(producer.records)
+    producer.records.clear()
+    await add(publication, begin(2), Skipped(), ROW, unread, COMMIT, begin(3), Skipped(), DDL, COMMIT)
+    assert len(producer.records) == ddl
+    letters = {letter.reason: (letter, value) for letter, value in producer.letters}
+    assert letters.keys() == {"skipped", "unread"}
+    letter, value = letters["skipped"]
+    assert (letter.topic, letter.transaction, letter.table_name, letter.size) == ("t", 2, "shop.items", len(value))
+    assert value
+    assert letter.error == "insert of shop.items at binlog.1:10 is in a transaction that is skipped"
+
+    producer.records.clear()
+    await add(publication, begin(4), ROW, COMMIT)
+    assert (len(producer.records), len(producer.letters)) == (published, 2)

@@ -82,7 +82,7 @@ class Story:
         of = Insertions(stream, stream, self.states, parking)  # type: ignore[arg-type]
         tables = {each.fingerprint: each for each in (TABLE, OTHER)}
         self.backfills = Backfills(chosen, EmptyPipe(), "db1", "uuid", self.states, of, tables)  # type: ignore[arg-type]
-        parking.begin_generation("db1", self.states, self.backfills.look)
+        parking.begin_generation("db1", "server", self.states, self.backfills.look)
 
     async def insert(self, place: tuple[str, int] = PLACE) -> list[list[Any]]:
         return [events async for events in self.backfills.insert(place, BOUNDARY)]

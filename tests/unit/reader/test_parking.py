@@ -10,7 +10,8 @@ import pytest
 from databus.errors import FatalError, GenerationLost
 from databus.events import StateRecord
 from databus.runtime import Health
-from databus.table_states import Backfill, doubt_key
+from databus.skips import Skip
+from databus.table_states import Backfill, doubt_key, encode
 from databus_changes.doubts import Doubt, Reason
 from databus_reader import parking as module
 from databus_reader.backfill.states import BackfillStates
@@ -40,7 +41,7 @@ class Story:
 
     def begin(self, host: str) -> None:
         self.states = BackfillStates(self.kafka)
-        self.parking.begin_generation(host, self.states, self._look)
+        self.parking.begin_generation(host, f"server of {host}", self.states, self._look)
 
     def _look(self) -> None:
         self.looked += 1
@@ -236,6 +237,16 @@ async def test_healing_can_be_left_to_the_operator(caplog: pytest.LogCaptureFixt
     await story.park()
     assert (story.states.doubts[NAME].backfill, story.states.unfinished()) == ("", [])
     assert "run `databus backfill start shop.t --clean`" in caplog.text
+
+
+async def test_a_new_start_deletes_the_requests_to_skip_a_transaction() -> None:
+    """It is at another position, and the binlog may have been reset: the same place may be another transaction."""
+    story = Story()
+    skip = Skip(server="server of db1", file="log.000001", offset=500, requested_us=1)
+    story.kafka.apply(skip.key, encode(skip))
+    events = story.parking.park_all(story.states, [NAME], "purged", PLACE)
+    assert StateRecord(skip.key, None) in events
+    assert not story.parking.open("", PLACE)
 
 
 async def test_an_emptied_table_is_parked_until_somebody_asks_for_it() -> None:

@@ -27,7 +27,7 @@ _SECOND_US = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class _Starts:
+class TransactionStarts:
     """Recognises the events that start a transaction."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ async def locate_time(login: Login, time_us: int, *, server_id: int) -> Position
         files = list(await session.logs())
     second_us = time_us - time_us % _SECOND_US
     first = await _last_before(login, files, second_us, server_id)
-    newest_us, is_oldest, starts = 0, first == 0, _Starts()
+    newest_us, is_oldest, starts = 0, first == 0, TransactionStarts()
     async with _events(login, files[first], server_id) as events:
         async for event in events:
             newest_us = max(newest_us, _time_us(event))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NoReturn, Protocol, TypeAlias
 
-from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable
+from databus.errors import START_OVER, FatalError, SchemaMismatch, StatementFormat, UnknownTable, skip_advice
 from databus.events import Event, full_name
 from databus.log_events import Fields
 from databus_binlog import Event as BinlogEvent
@@ -49,6 +49,8 @@ class Reason(StrEnum):
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
     #: the binlog files do not describe the table of a statement, and there is no server to read the table from
     UNDESCRIBED_TABLE = "statements on tables that the files do not describe"
+    #: an operator has requested it (`databus.skips`)
+    SKIPPED = "transactions that are skipped"
 
 
 #: doubts that concern any captured table, so that only a new start ends them
@@ -84,11 +86,15 @@ class Doubt:
     #: whether the outcome of the open transaction is in doubt: the translation emits nothing more of it, and the
     #: callback has to drop what was emitted
     whole_transaction: bool = False
+    #: GTID or position of the transaction that is left out if it is skipped; empty: not known
+    transaction: str = ""
 
     @property
     def error(self) -> FatalError:
         """The error that stops the translation here."""
-        error = _ERRORS.get(self.reason, FatalError)("; ".join(filter(None, (self.text, self.advice, START_OVER))))
+        skip = skip_advice(self.transaction) if self.transaction else ""
+        text = "; ".join(filter(None, (self.text, self.advice, skip, START_OVER)))
+        error = _ERRORS.get(self.reason, FatalError)(text)
         error.fields = Fields(position=f"{self.file}:{self.offset}")
         error.doubts_all = self.reason in CONCERN_ALL
         if len(self.tables) == 1:
@@ -103,6 +109,14 @@ OnDoubt: TypeAlias = Callable[[Doubt], None]
 
 class Parking(Protocol):
     """Sets tables in doubt aside, while the translation goes on with all others."""
+
+    def open(self, gtid: str, place: Place) -> bool:
+        """Open a group. Return whether it is to be skipped: then no doubt ends the translation until `end_skip`."""
+        ...
+
+    async def end_skip(self) -> list[Event]:
+        """Park the tables of the group that is skipped. Return the events that record it."""
+        ...
 
     def report(self, doubt: Doubt) -> None:
         """Take note of a doubt. Raises an error if the translation has to end."""
@@ -158,6 +172,12 @@ def rollback(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     where = f"ROLLBACK after captured rows at {_position(event)}"
     text = f"{where}: the binlog does not show which of these rows take effect"
     return _doubt(Reason.ROLLBACK, event, text, tables, whole_transaction=True)
+
+
+def skipped(event: BinlogEvent, transaction: str, tables: Iterable[TableName]) -> Doubt:
+    """Rows of these tables, in the transaction that begins with `event`, are not published."""
+    text = f"transaction {transaction} at {_position(event)} is skipped"
+    return _doubt(Reason.SKIPPED, event, text, tables)
 
 
 def xa_commit(event: BinlogEvent, xid: str) -> Doubt:

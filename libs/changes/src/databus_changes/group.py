@@ -1,10 +1,12 @@
 """The open group of binlog events: what is known of it, and what of it is left out because it is in doubt."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from databus.events import Begin, Event, Table
+from databus.events import Begin, Event, Skipped, Table
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
+from databus_changes import doubts
 from databus_changes.doubts import Doubt, OnDoubt, Parking
 from databus_changes.held_rows import HeldTransaction
 from databus_changes.reached import Reached
@@ -19,6 +21,8 @@ class Group:
         self._reached = reached
         self._on_doubt = on_doubt
         self._parking = parking
+        #: its first event; None: not known
+        self.first: binlog.Query | binlog.Gtid | None = None
         #: its GTID event
         self.gtid: binlog.Gtid | None = None
         #: whether a transaction is open; only then may rows follow
@@ -33,6 +37,8 @@ class Group:
         self.abandoned = False
         #: the doubt about the outcome of the open transaction, if all its rows are left out
         self.condemned: Doubt | None = None
+        #: whether an operator has requested that its rows are not published
+        self.skipped = False
         #: tables with captured changes
         self.changed: set[TableName] = set()
         #: ordinal of the next row
@@ -44,6 +50,20 @@ class Group:
     def is_open(self) -> bool:
         """Whether a group is open."""
         return self.in_transaction or self.begun or self.gtid is not None
+
+    @property
+    def transaction(self) -> str:
+        """GTID or position, by which a command can name the group; empty: not known."""
+        if self.gtid and self.gtid.gtid:
+            return self.gtid.gtid
+        return f"{self.first.file}:{self.first.start}" if self.first else ""
+
+    def enter(self, event: binlog.Query | binlog.Gtid) -> None:
+        """Take the group's first event."""
+        self.first = event
+        self.gtid = event if isinstance(event, binlog.Gtid) else None
+        if self._parking:
+            self.skipped = self._parking.open(self.gtid.gtid if self.gtid else "", (event.file, event.start))
 
     def open(self, event: binlog.Query | binlog.Gtid, held: HeldTransaction | None) -> None:
         """Open a transaction."""
@@ -64,26 +84,46 @@ class Group:
         thread = next((each.thread_id for each in (event, opening) if isinstance(each, binlog.Query)), 0)
         origin = self._reached.begin(), gtid, event.file, event.server_id, thread, self._reached.time_us
         out.append(Begin(*origin, opening.start, opening.end))
-        if self._parking:
+        if self.skipped:
+            out.append(Skipped())
+        elif self._parking:
             self.condemned = self._parking.begin((event.file, opening.start))
 
     def close(self) -> None:
         """Forget the group."""
-        self.gtid = self.query = None
-        self.in_transaction = self.begun = self.abandoned = False
+        self.first = self.gtid = self.query = None
+        self.in_transaction = self.begun = self.abandoned = self.skipped = False
         self.condemned = None
         self.changed.clear()
         self.opening = self.held = None
 
     def report(self, doubt: Doubt) -> None:
         """Report a doubt. One about rows that are held is reported when they are committed."""
-        self.abandoned |= doubt.whole_transaction
+        self.abandoned |= doubt.whole_transaction and not self.skipped
         if self.held is not None:
             self.held.doubts.append(replace(doubt, whole_transaction=False))
-        elif self._parking:
-            self._parking.report(doubt)
         else:
-            self._on_doubt(doubt)
+            report = self._parking.report if self._parking else self._on_doubt
+            report(replace(doubt, transaction=self.transaction))
+
+    def change(self, table: TableName) -> None:
+        """Take note that captured rows of a table follow."""
+        if self.held is None and table not in self.changed:
+            self.skip([table])
+        self.changed.add(table)
+
+    def skip(self, tables: Iterable[TableName]) -> None:
+        """Report that the rows of these tables are not published, if the group is skipped."""
+        if self.skipped and self.first:
+            self.report(doubts.skipped(self.first, self.transaction, tables))
+
+    async def end_skip(self, event: BinlogEvent, out: list[Event]) -> None:
+        """If the group is skipped, park its tables at its end."""
+        if self.skipped and self._parking:
+            if self.held is not None:  # it has no rows, or no end: then its rows never take effect
+                self.held, self.begun = None, False
+            self.begin(event, out)
+            out += await self._parking.end_skip()
 
     def doubt_also(self, table: Table) -> None:
         """Extend the doubt about the outcome of the transaction to a table whose rows are left out with it."""

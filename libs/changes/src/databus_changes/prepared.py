@@ -7,6 +7,7 @@ another host. Rows that are not held, because the reader was started again meanw
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
+from databus.errors import SourceRefused
 from databus.events import Decided, Event, Prepared, Table
 from databus.progress import PreparedTransaction
 from databus_binlog import events as binlog
@@ -67,18 +68,26 @@ class PreparedTransactions:
         gtid = first.gtid if isinstance(first, binlog.Gtid) else ""
         return [Prepared(xid, gtid, executed.take(), first.file, first.start, held.time_us)]
 
-    async def decide(self, outcome: binlog.Query, on_doubt: OnDoubt) -> tuple[HeldTransaction | None, list[Event]]:
+    async def decide(
+        self, outcome: binlog.Query, on_doubt: OnDoubt, *, skipped: bool = False
+    ) -> tuple[HeldTransaction | None, list[Event]]:
         """Handle XA COMMIT or XA ROLLBACK; return the transaction if it is committed and has captured rows.
 
         Also return the event that unlists the transaction, if it was listed. Raises SourceRefused if the binlog no
-        longer has the transaction. If there is no server to read it from, reports a doubt.
+        longer has the transaction. If there is no server to read it from, or if the XA COMMIT is skipped, reports a
+        doubt instead.
         """
         _, verb, xid = outcome.query.decode().split(None, 2)
         held = None
         if verb.upper() == "ROLLBACK":
             self._drop(xid)
         else:
-            held = await self._take(xid, outcome, on_doubt)
+            try:
+                held = await self._take(xid, outcome, on_doubt)
+            except SourceRefused as error:
+                if not (skipped and error.is_lasting):
+                    raise
+                on_doubt(doubts.xa_commit(outcome, xid))
             if held is not None:
                 held.offsets = {"start": outcome.start, "end": outcome.end}
         listed = xid in self._listed

@@ -118,9 +118,9 @@ class Translator:
                     await self._group.park(out)
                     self._group.query = None
                 case binlog.Gtid():
-                    if self._group.begun:
+                    if self._group.begun or self._group.skipped:
                         await self._unfinished(event, out)
-                    self._group.gtid = event
+                    self._group.enter(event)
                     self._group.in_transaction = self._flavor == "mariadb" and not event.standalone
                     self._group.opening = event if self._group.in_transaction else None
                     self._group.held = HeldTransaction(event) if event.xa_prepare else None
@@ -162,7 +162,7 @@ class Translator:
         rows, partial = event.rows, False
         if not event.complete and self._accepts_partial and (completed := complete(event, table, self._flavor)):
             rows, partial = completed
-        elif not event.complete and self._group.in_transaction and not self._group.abandoned:
+        elif not event.complete and (self._group.in_transaction or self._group.skipped) and not self._group.abandoned:
             absent = {index for image in event.images() for index, value in enumerate(image) if value is ABSENT}
             columns = [table.columns[index].name for index in sorted(absent)]
             self._group.report(doubts.incomplete_row_image(event, _name(table), columns))
@@ -186,7 +186,8 @@ class Translator:
         """Begin the group if these are its first rows; return False if the rows are left out."""
         if not self._group.in_transaction:
             self._group.report(doubts.rows_outside_transaction(event, _name(table)))
-            return False
+            if not self._group.skipped:
+                return False
         if self._group.held is None and self._group.leaves_out(table):
             return False
         if not (self._group.begun or self._group.abandoned):
@@ -194,7 +195,7 @@ class Translator:
         if self._group.abandoned or self._group.condemned:
             self._group.doubt_also(table)
             return False
-        self._group.changed.add((table.schema, table.name))
+        self._group.change(_name(table))
         return True
 
     def _emit(self, rows: HeldRows, table: Table, out: list[Event]) -> None:
@@ -212,9 +213,13 @@ class Translator:
         if words == [b"BEGIN"] or words[:2] in ([b"XA", b"START"], [b"XA", b"BEGIN"]):
             if self._group.begun:
                 await self._unfinished(event, out)
+            if self._group.gtid is None:
+                self._group.enter(event)
             held = HeldTransaction(self._group.gtid or event) if words[0] == b"XA" else None
             self._group.open(event, held)
             return
+        if not self._group.is_open:
+            self._group.enter(event)
         if words[:2] in ([b"XA", b"COMMIT"], [b"XA", b"ROLLBACK"]):
             if self._group.begun:
                 await self._unfinished(event, out)
@@ -244,6 +249,7 @@ class Translator:
         """End the open group: emit its Commit, or keep its end for the next Commit or Heartbeat."""
         gtid = self._group.gtid.gtid if self._group.gtid and self._gtids else ""
         await self._xa.commit_one_phase(event, out)
+        await self._group.end_skip(event, out)
         if self._group.begun and not self._group.abandoned:
             out.append(self.reached.commit(event, gtid, xid))
             self.transactions += 1
@@ -255,10 +261,14 @@ class Translator:
 
     async def _unfinished(self, event: BinlogEvent, out: list[Event]) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""
-        held, self._group.held = self._group.held, None
-        if self._group.condemned:
-            out.append(Commit(self.reached.executed.take(), event.file, event.start, None, event.start))
+        if self._group.condemned or self._group.skipped:
+            await self._group.end_skip(event, out)
+            # the server undoes a transaction that has no end, and may use its GTID again
+            gtid = "" if self._group.in_transaction or not self._group.gtid else self._group.gtid.gtid
+            executed = self.reached.executed.take(gtid if self._gtids else "")
+            out.append(Commit(executed, event.file, event.start, None, event.start))
         elif not self._group.abandoned:
+            held, self._group.held = self._group.held, None
             doubt = doubts.unfinished_transaction(event, self._group.changed)
             self._group.report(replace(doubt, whole_transaction=held is None))  # held rows have not been emitted
             await self._group.park(out)

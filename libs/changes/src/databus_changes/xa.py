@@ -1,5 +1,6 @@
 """Ends XA transactions: holds their rows from XA PREPARE on, and emits them at XA COMMIT."""
 
+from databus.errors import SourceRefused, skip_advice
 from databus.events import Event
 from databus_binlog import Event as BinlogEvent
 from databus_binlog import events as binlog
@@ -33,6 +34,7 @@ class XaTransactions:
         """Keep the rows of the open transaction. Unless it is committed in one phase, a later event decides on it."""
         held = self._group.held
         if held is not None and not event.one_phase:
+            self._group.skipped = False  # its rows take effect in another transaction
             if self._group.abandoned:
                 held.drop_rows()
             self._group.held, self._group.begun = None, False
@@ -40,9 +42,16 @@ class XaTransactions:
 
     async def decide(self, event: binlog.Query, out: list[Event]) -> None:
         """Handle XA COMMIT or XA ROLLBACK of a prepared transaction."""
-        held, decided = await self._prepared.decide(event, self._group.report)
+        try:
+            held, decided = await self._prepared.decide(event, self._group.report, skipped=self._group.skipped)
+        except SourceRefused as error:
+            if not error.is_lasting:
+                raise
+            raise SourceRefused(error.reason, f"{error}; {skip_advice(self._group.transaction)}") from error
         if held is not None:
             await self._release(held, event, out)
+        elif self._group.skipped:
+            self._group.begin(event, out)
         out += decided
 
     async def commit_one_phase(self, event: BinlogEvent, out: list[Event]) -> None:
@@ -65,6 +74,7 @@ class XaTransactions:
         published = {each: table for each, table in present.items() if not self._group.leaves_out(table)}
         if published:
             self._group.begin(event, out)
+            self._group.skip((each.schema, each.name) for each in published.values())
         for table in published.values():
             self._definitions.emit(table, out)
         self._prepared.release(held, published, out)

@@ -18,7 +18,7 @@ _COMMANDS = {
     "backfill": "load tables into the stream",
     "dump": "read dumps",
     "deadletter": "show and replay changes that could not be published",
-    "pipeline": "show a pipeline's state, and make it continue elsewhere",
+    "pipeline": "show a pipeline's state, and make it continue elsewhere or skip a transaction",
     "source": "choose the host that the reader reads from",
 }
 

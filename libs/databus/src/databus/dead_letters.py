@@ -19,7 +19,7 @@ from databus.events import full_name
 from databus.settings.rules import DEFAULT_OUTPUT
 from databus.table_states import TableDoubt
 
-Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic", "parked"]
+Reason: TypeAlias = Literal["too_large", "unencodable", "unread", "no_topic", "skipped", "parked"]
 
 #: what the name of a header of the original record begins with in a dead letter
 _RECORD_HEADER = "record."
@@ -72,8 +72,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether the original record had no value: nothing else is without one if only the topic was missing."""
-        return self.reason == "no_topic" and not self.size
+        """Whether the original record had no value: nothing else is without one if the record was made."""
+        return self.reason in {"no_topic", "skipped"} and not self.size
 
     @property
     def origin(self) -> str:

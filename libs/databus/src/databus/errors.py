@@ -47,6 +47,15 @@ START_OVER = (
 )
 
 
+def skip_advice(transaction: str) -> str:
+    """Return the advice to an operator when the pipeline cannot continue because of one transaction.
+
+    `transaction` is its GTID or a position in it.
+    """
+    command = f"databus pipeline skip --transaction {transaction}"
+    return f"to leave out only this transaction and park its tables, run `{command}`"
+
+
 class DatabusError(Exception):
     """The base class of all our errors. Each line of the message is one fault: what happened, where, what to do."""
 
@@ -177,10 +186,14 @@ class SourceRefused(SourceNotReady):
         self.reason = reason
         self.doubts_all = reason in _DOUBT_ALL
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the host will not have later what is missing."""
+        return self.reason in _DOUBT_ALL or self.reason is Refusal.NO_GTIDS
+
     def with_advice(self) -> "SourceRefused":
         """Return the same refusal with what to do if no other host can be read."""
-        advised = self.reason in _DOUBT_ALL or self.reason is Refusal.NO_GTIDS
-        return SourceRefused(self.reason, f"{self}; {START_OVER}") if advised else self
+        return SourceRefused(self.reason, f"{self}; {START_OVER}") if self.is_lasting else self
 
 
 _DOUBT_ALL = {Refusal.PURGED, Refusal.RESET, Refusal.OTHER_HISTORY}

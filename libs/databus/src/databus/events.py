@@ -5,9 +5,9 @@ it differs from the last one sent for the same table; events refer to it by its 
 
 A generation, which is one use of the pipe (see `databus.pipe`), has the events `(TableDefinition | SchemaDefinition |
 StateRecord)* Start (Heartbeat | Prepared | Decided | StateRecord | Begin (TableDefinition | SchemaDefinition |
-RowsEvent | OversizedRow | QueryEvent | DatabaseEvent | Decided | SnapshotTruncate | SnapshotEvent | StateRecord)*
-Commit)* End?`. A transaction with SnapshotTruncate, SnapshotEvent or only StateRecords is not one of the source: it has
-no GTID and no XID.
+Skipped | RowsEvent | OversizedRow | QueryEvent | DatabaseEvent | Decided | SnapshotTruncate | SnapshotEvent |
+StateRecord)* Commit)* End?`. A transaction with SnapshotTruncate, SnapshotEvent or only StateRecords is not one of the
+source: it has no GTID and no XID.
 
 Definitions and state records before `Start` are those that Kafka lacks: the definitions of all tables when a pipeline
 begins, else of tables that were not known.
@@ -328,6 +328,10 @@ class SnapshotTruncate(msgspec.Struct, frozen=True, array_like=True, gc=False, t
     output: str = ""
 
 
+class Skipped(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=15):
+    """The open transaction is skipped: all its rows become dead letters. It follows the transaction's Begin."""
+
+
 class Prepared(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=20):
     """An XA transaction with captured rows is prepared. Its rows come when it is committed.
 
@@ -362,6 +366,7 @@ Event: TypeAlias = (
     TableDefinition
     | SchemaDefinition
     | Begin
+    | Skipped
     | RowsEvent
     | OversizedRow
     | QueryEvent

@@ -1,8 +1,11 @@
-"""Read the table states of a pipeline from Kafka, and write requests of backfills there (`databus.table_states`)."""
+"""Read the table states of a pipeline from Kafka, and write requests there (`databus.table_states`)."""
+
+from collections.abc import Iterable
 
 from databus import kafka_client, names
 from databus.kafka_compacted import read_latest
 from databus.settings import Settings
+from databus.skips import Skip
 from databus.table_states import Backfill, TableStates, backfill_key, decode_states, encode
 
 
@@ -21,8 +24,17 @@ async def write_backfills(settings: Settings, backfills: list[Backfill]) -> None
     When this returns, all of them are durable. If it raises, some of them may be; an equal request can be written
     again. Raises KafkaUnavailable, and FatalError if Kafka refuses access.
     """
+    await _write(settings, [(backfill_key(each.id), encode(each)) for each in backfills])
+
+
+async def write_skip(settings: Settings, skip: Skip) -> None:
+    """Write a request to skip a transaction, as `write_backfills` does."""
+    await _write(settings, [(skip.key, encode(skip))])
+
+
+async def _write(settings: Settings, records: Iterable[tuple[bytes, bytes]]) -> None:
     topic = names.table_states_topic(settings.name)
     async with kafka_client.producer(settings.kafka) as producer:
-        for each in backfills:
-            await producer.send(topic, encode(each), backfill_key(each.id), partition=0)
+        for key, value in records:
+            await producer.send(topic, value, key, partition=0)
         await producer.flush()

@@ -56,6 +56,7 @@ class LogEvent(StrEnum):
     BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database, or for replicas that are behind."
     REQUESTS_NOT_READ = "requests_not_read", "Requests of backfills cannot be read from Kafka now; changes flow on."
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
+    TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."
     NEW_START = "new_start", "Changes may be missing; reading starts anew, and all tables are loaded again."
     TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped or renamed."
     CHILD_CHANGED = "child_changed", "Foreign keys have changed rows without logging them; the table is loaded again."

@@ -4,8 +4,8 @@ A *backfill* loads the rows of one table into the stream, chunk by chunk (ADR 14
 changes are not published any more, because the binlog does not show all of them. Its backfill makes it `filling`: the
 table was emptied for consumers, its changes are published again, and its rows are being loaded.
 
-The records are in a compacted topic in Kafka. Clients write what is wanted (`Backfill`). The publisher writes what was
-reached, in the same Kafka transaction as the rows.
+The records are in a compacted topic in Kafka. Clients write what is wanted (`Backfill`, and `databus.skips.Skip`). The
+publisher writes what was reached, in the same Kafka transaction as the rows.
 """
 
 import secrets
@@ -19,6 +19,7 @@ import msgspec
 
 from databus.errors import START_OVER, TableStatesCorrupt
 from databus.events import full_name
+from databus.skips import Skip
 
 #: what a client wants a backfill to do
 Wanted: TypeAlias = Literal["run", "pause", "cancel"]
@@ -121,6 +122,8 @@ class TableStates:
     progress: dict[str, BackfillProgress] = field(default_factory=dict)
     #: by (schema, table)
     doubts: dict[tuple[str, str], TableDoubt] = field(default_factory=dict)
+    #: transactions to skip, each by its GTID or position
+    skips: dict[str, Skip] = field(default_factory=dict)
     #: `source.include` and `source.exclude` as of the pipeline's progress; None: not known
     captured: tuple[list[str], list[str]] | None = None
 
@@ -134,6 +137,8 @@ class TableStates:
                     _put(self.progress, backfill, value, _decode_progress)
                 case ("doubt", schema, table):
                     _put(self.doubts, (schema, table), value, _decode_doubt)
+                case ("skip", transaction):
+                    _put(self.skips, transaction, value, _decode_skip)
                 case ("captured",):
                     self.captured = _decode_captured(value) if value is not None else None
                 case _:
@@ -199,7 +204,7 @@ def backfill_key(backfill: str) -> bytes:
 
 def is_request(key: bytes) -> bool:
     """Return whether a record is written by clients; the publisher writes all others."""
-    return key.startswith(b'["backfill",')
+    return key.startswith((b'["backfill",', b'["skip",'))
 
 
 def progress_key(backfill: str) -> bytes:
@@ -227,6 +232,7 @@ _decode_key = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_backfill = msgspec.json.Decoder(Backfill).decode
 _decode_progress = msgspec.json.Decoder(BackfillProgress).decode
 _decode_doubt = msgspec.json.Decoder(TableDoubt).decode
+_decode_skip = msgspec.json.Decoder(Skip).decode
 _decode_captured = msgspec.json.Decoder(tuple[list[str], list[str]]).decode
 
 

@@ -21,6 +21,7 @@ from databus.events import (
     QueryEvent,
     RowsEvent,
     SchemaDefinition,
+    Skipped,
     SnapshotEvent,
     SnapshotTruncate,
     Start,
@@ -106,6 +107,7 @@ class Publication:
                 case Commit():
                     if messages := self._encoder.commit(event):
                         await self._sender.send(messages)
+                    self._sender.skips = False
                     self._tracker.commit(event)
                     if self._size >= COMMIT_BYTES:
                         await self.commit()
@@ -127,6 +129,8 @@ class Publication:
                 await self._claim_topics(event.table)
             case SchemaDefinition():
                 await self._history.write_schema(event)
+            case Skipped():
+                self._sender.skips = True
             case StateRecord():
                 await self._states.write(event)
             case QueryEvent() | OversizedRow() | DatabaseEvent() | SnapshotEvent() | SnapshotTruncate():

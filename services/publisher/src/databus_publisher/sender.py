@@ -51,10 +51,14 @@ class Sender:
         self._topics = topics
         self._claim_checks = ClaimChecks(settings.claim_checks)
         self._dead_letters = dead_letters
+        #: whether the open transaction is skipped: its rows become dead letters, and it has no frames
+        self.skips = False
 
     async def send(self, messages: Iterable[Message]) -> None:
         """Encode each message once, and send its records to all its partitions."""
         for message in messages:
+            if self.skips and isinstance(message.content, Frame):
+                continue
             if message.unread is not None:
                 await self._refuse_unread(message, message.unread.size)
                 continue
@@ -63,7 +67,7 @@ class Sender:
             except PoisonError as error:
                 await self._refuse_unencodable(message, error)
                 continue
-            if not isinstance(records, KeyValueRecords):
+            if not isinstance(records, KeyValueRecords) or self.skips:
                 await self._send_records(message, records)
                 continue
             for partition in message.partitions:
@@ -91,9 +95,14 @@ class Sender:
 
     async def _send_record(self, message: Message, partition: Partition, records: Records, index: int) -> None:
         record = records[index]
+        reason: Reason | None = None
         if partition.refusal:
-            error, size = f"{message}: {partition.refusal}", len(record.value or b"")
-            await self._refuse(Undelivered(message, partition, "no_topic", error, size, record, index, len(records)))
+            reason, error = "no_topic", f"{message}: {partition.refusal}"
+        elif self.skips and isinstance(message.content, Change):
+            reason, error = "skipped", f"{message} is in a transaction that is skipped"
+        if reason:
+            size = len(record.value or b"")
+            await self._refuse(Undelivered(message, partition, reason, error, size, record, index, len(records)))
             return
         if await self._producer.send(partition, record):
             return
@@ -113,7 +122,7 @@ class Sender:
 
     async def _refuse_unencodable(self, message: Message, cause: PoisonError) -> None:
         """Refuse only the rows that cannot be encoded: unless the policy is `stop`, several rows are split first."""
-        if self._policy != "stop" and (halves := message.halves()):
+        if (self._policy != "stop" or self.skips) and (halves := message.halves()):
             await self.send(halves)
             return
         error = f"{message} cannot be encoded: {cause}"
@@ -123,15 +132,16 @@ class Sender:
     async def _refuse(self, undelivered: Undelivered) -> None:
         message, record = undelivered.message, undelivered.record
         content, no_topic = message.content, undelivered.reason == "no_topic"
+        skipped = self.skips and isinstance(content, Change)
         if isinstance(content, Frame):
             if no_topic:  # there are no changes in the topic that it would frame
                 return
             # without it, consumers cannot see where transactions begin and end
             raise FatalError(f"{undelivered.error}: {RAISE_LIMIT}")
-        if self._policy == "stop":
+        if self._policy == "stop" and not skipped:
             remedy = f"{_REMEDIES[undelivered.reason]}set publisher.oversize to another policy"
             raise FatalError(f"{undelivered.error}: {remedy}")
-        if no_topic or not await self._send_otherwise(undelivered, content):
+        if no_topic or skipped or not await self._send_otherwise(undelivered, content):
             await self._dead_letters.write(_letter(undelivered, content), (record and record.value) or b"")
 
     async def _send_otherwise(self, undelivered: Undelivered, content: Change | DdlStatement) -> bool:

@@ -100,7 +100,7 @@ async def read_generation(
         insertions = Insertions(translator, tracker, states, parking)
         tables = translator.definitions.emitted
         backfills = Backfills(settings, pipe, connection.host, server.identity, states, insertions, tables)
-        parking.begin_generation(connection.host, states, backfills.look)
+        parking.begin_generation(connection.host, server.identity, states, backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
         stream = await open_dump(

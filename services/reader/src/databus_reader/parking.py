@@ -3,8 +3,11 @@
 Usually a doubt concerns known tables, and is recorded in its own transaction. If the outcome of a whole transaction is
 in doubt, some of its rows may have been sent already. Then the generation ends, and the next one leaves out the
 transaction and parks its tables.
+
+A transaction that an operator wants to skip is not left out: the publisher makes dead letters of its rows.
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -17,10 +20,11 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import Health
 from databus.settings import Settings
+from databus.skips import Skip
 from databus.source_connection import connect_source
 from databus.table_states import Backfill, TableDoubt, TableStates
 from databus_changes.catalog import read_names
-from databus_changes.doubts import CONCERN_ALL, Doubt
+from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
 from databus_changes.place import Place
 from databus_changes.tables import Rename, TableName
@@ -43,10 +47,12 @@ class Parking:
         self._baseline = baseline
         self._health = health
         self._states = BackfillStates(TableStates())
-        self._host = ""
+        self._host = self._server = ""
         self._look: Callable[[], None] = lambda: None
         #: doubts whose tables are not parked yet
         self._reported: list[Doubt] = []
+        #: the request to skip the open group
+        self._skip: Skip | None = None
         #: the open group
         self._group = ("", "", 0)
         #: host and place of a group → the doubt about its outcome
@@ -54,13 +60,31 @@ class Parking:
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
 
-    def begin_generation(self, host: str, states: BackfillStates, look: Callable[[], None]) -> None:
-        """Continue with the states in Kafka. `look` is called when a backfill was added to them."""
-        self._host, self._states, self._look = host, states, look
-        self._reported = []
+    def begin_generation(self, host: str, server: str, states: BackfillStates, look: Callable[[], None]) -> None:
+        """Continue with the states in Kafka. `server` is the host's identity.
+
+        `look` is called when a backfill was added to the states.
+        """
+        self._host, self._server, self._states, self._look = host, server, states, look
+        self._reported, self._skip = [], None
         self._show()
 
     # --- called by the translation --------------------------------------------------------------------------------
+
+    def open(self, gtid: str, place: Place) -> bool:
+        """Open a group. Return whether it is to be skipped: then its doubts wait for `end_skip`."""
+        self._skip = self._states.skip_of(gtid, self._server, place)
+        return self._skip is not None
+
+    async def end_skip(self) -> list[Event]:
+        """Park the tables of the group that is skipped. Return the events that record it and delete the request."""
+        skip, self._skip = self._skip, None
+        events = await self.park()
+        if skip:
+            text = f"transaction {skip.transaction} is skipped: its rows become dead letters"
+            log.warning(LogEvent.TRANSACTION_SKIPPED, text, position=f"{skip.file}:{skip.offset}", gtid=skip.gtid)
+            events.append(self._states.end_skip(skip))
+        return events
 
     def report(self, doubt: Doubt) -> None:
         """Take note of a doubt.
@@ -71,6 +95,9 @@ class Parking:
         error = doubt.error
         if isinstance(error, UnknownTable) and not self._baseline.has_read(error):
             raise error
+        if self._skip:
+            self._reported.append(dataclasses.replace(doubt, reason=Reason.SKIPPED))
+            return
         if self._settings.doubt.on_doubt == "stop" or doubt.reason in CONCERN_ALL:
             raise error
         if doubt.whole_transaction:
@@ -92,7 +119,7 @@ class Parking:
 
     async def park(self) -> list[Event]:
         """Park the tables of the doubts that were reported since the last call. Return the events that record it."""
-        if not self._reported:
+        if not self._reported or self._skip:
             return []
         reported, self._reported = self._reported, []
         events: list[Event] = []
@@ -126,9 +153,13 @@ class Parking:
         return [*start_over(self._states, table, columns)]
 
     def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
-        """Park tables in a new generation, before `begin_generation`. Return the events that record it."""
+        """Park tables in a new generation, before `begin_generation`. Return the events that record it.
+
+        No request to skip a transaction is left: in a binlog that was reset, its position could be of another one.
+        """
         self._states, self._look = states, lambda: None
-        return [event for table in tables for event in self._park_table(table, "new_start", text, place)]
+        parked = [event for table in tables for event in self._park_table(table, "new_start", text, place)]
+        return [*parked, *(states.end_skip(each) for each in states.skips)]
 
     # --- called by backfills --------------------------------------------------------------------------------------
 

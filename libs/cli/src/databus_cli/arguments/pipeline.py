@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from databus.settings import add_config
 
 if TYPE_CHECKING:
-    from databus.settings import AnyStart
+    from databus.settings import AnyStart, StartAfterGtids, StartAt
 
 _SHOW = """\
 Show how far the pipeline has published, which processes are active, and how much waits in Redis. Nothing is changed.
@@ -18,6 +19,11 @@ Make the pipeline continue at another position, or without --to at reader.start.
 its table states in Kafka and its keys in Redis are reset; records in Kafka stay. Reader and publisher must be stopped.
 The command shows what is skipped or published again, and asks before it changes anything. If changes are skipped, take
 a new dump afterwards.
+"""
+_SKIP = """\
+Let the reader continue behind one transaction at which it stops. Its rows become dead letters, and its tables are
+parked and loaded again, all captured tables if it does not show which. The command shows the transaction, and asks
+before it requests this. The reader does it when it reads the transaction; services need not be stopped.
 """
 _POSITIONS = """\
 positions:
@@ -49,7 +55,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     resetting.add_argument("--to", type=_start, metavar="POSITION", help="where it continues (default: reader.start)")
     resetting.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for action in (showing, resetting):
+    skipping = actions.add_parser("skip", help="continue behind one transaction", description=_SKIP)
+    skipping.add_argument(
+        "--transaction",
+        type=_transaction,
+        required=True,
+        metavar="GTID|FILE:OFFSET",
+        help="the transaction, as the reader's error names it; the offset may be anywhere in it",
+    )
+    skipping.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    for action in (showing, resetting, skipping):
         add_config(action)
 
 
@@ -60,3 +75,13 @@ def _start(text: str) -> AnyStart:
         return parse_start(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _transaction(text: str) -> StartAfterGtids | StartAt:
+    from databus.settings import StartAfterGtids, StartAt, parse_start
+
+    for form in (text, f"gtid:{text}"):
+        with suppress(ValueError):
+            if isinstance(found := parse_start(form), StartAt | StartAfterGtids):
+                return found
+    raise argparse.ArgumentTypeError(f"expected a GTID or FILE:OFFSET, not {text[:200]!r}")

@@ -1,4 +1,4 @@
-"""`databus pipeline`: show the state of a pipeline, and make it continue elsewhere."""
+"""`databus pipeline`: show the state of a pipeline, make it continue elsewhere, or skip one transaction."""
 
 import argparse
 import asyncio
@@ -6,8 +6,9 @@ import asyncio
 from databus.settings import load
 from databus_cli.pipeline.reset import reset
 from databus_cli.pipeline.show import show
+from databus_cli.pipeline.skip import skip
 
-_ACTIONS = {"show": show, "reset": reset}
+_ACTIONS = {"show": show, "reset": reset, "skip": skip}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from databus.errors import DatabusError
 from databus.kafka_progress import read_progress
+from databus.kafka_table_states import read_states
 from databus.leases import Role, open_lease
 from databus.pipe import read_backlog
 from databus.progress import Progress
@@ -96,12 +97,19 @@ async def _stream(settings: Settings, redis: Redis) -> Values:
     return {"backlog_bytes": await read_backlog(redis, settings.name)}
 
 
+async def _skips(settings: Settings, _: Redis) -> Values:
+    """Return the transactions that the reader will skip, by GTID or position."""
+    states, _end = await read_states(settings)
+    return {"transactions": ", ".join(states.skips) or None}
+
+
 #: name of each section, in the order in which they are shown
 SECTIONS: dict[str, Section] = {
     "progress": _progress,
     "source": _source,
     "leaders": _leaders,
     "stream": _stream,
+    "skips": _skips,
     "tables_in_doubt": tables_in_doubt,
     "backfills": unfinished_backfills,
 }

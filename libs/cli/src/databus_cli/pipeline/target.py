@@ -56,7 +56,7 @@ def distance(target: Target, published: Progress) -> str:
     """Describe what of the binlog lies between the published position and the target, and what happens to it."""
     begin, end = published.position, target.progress.position
     known = (
-        _offset(target.logs, position)
+        log_offset(target.logs, position)
         for position, server in ((begin, published.server), (end, target.progress.server))
         if position and server == target.server
     )
@@ -77,7 +77,7 @@ def described(position: Position) -> str:
     return " = ".join(forms)
 
 
-def _offset(logs: Mapping[str, int], position: Position) -> int | None:
+def log_offset(logs: Mapping[str, int], position: Position) -> int | None:
     """Return the bytes of the log before a position; None if the log does not have its file."""
     if position.file not in logs:
         return None

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from databus import metrics
 from databus.events import StateRecord
+from databus.skips import Skip
 from databus.table_states import (
     Backfill,
     BackfillProgress,
@@ -19,6 +20,7 @@ from databus.table_states import (
     new_backfills,
     progress_key,
 )
+from databus_changes.place import Place
 
 #: how many ended backfills are kept, so that clients can see how they ended
 _KEPT = 100
@@ -100,6 +102,22 @@ class BackfillStates:
     def doubts(self) -> Mapping[tuple[str, str], TableDoubt]:
         """The tables in doubt."""
         return self._states.doubts
+
+    @property
+    def skips(self) -> list[Skip]:
+        """The requests to skip a transaction."""
+        return [*self._states.skips.values()]
+
+    def skip_of(self, gtid: str, server: str, place: Place) -> Skip | None:
+        """Return the request to skip the transaction at a place of a server, if there is one."""
+        if not self._states.skips:  # nearly always
+            return None
+        return next((each for each in self.skips if each.is_of(gtid, server, place)), None)
+
+    def end_skip(self, skip: Skip) -> StateRecord:
+        """Delete a request to skip a transaction. Return the record to write behind the transaction."""
+        self._states.apply(skip.key, None)
+        return StateRecord(skip.key, None)
 
     def set_doubt(self, table: tuple[str, str], doubt: TableDoubt | None) -> StateRecord:
         """Set or end the doubt about a table. Return the record to write."""
