@@ -20,6 +20,7 @@ from databus.kafka_client import consumer
 from databus.kafka_progress import read_progress
 from databus.names import SEQUENCE_HEADER
 from databus.settings import Settings
+from databus.settings.services import Doubts
 from databus_messages import transaction_buffer
 from devstack import Server
 from integration.publisher_in_process import ITEMS, TIME, Publisher, Run
@@ -267,6 +268,7 @@ async def test_a_rule_that_does_not_fit_a_table_stops_the_publisher_before_its_f
     configured: Callable[..., Settings], run: Run, rule: dict[str, Any], reason: str
 ) -> None:
     settings = configured(salt="x", routes=[{"match": ["other.*"]}, {"match": ["shop.*"]} | rule])
+    settings = settings.model_copy(update={"doubt": Doubts(on_doubt="stop")})
     publisher, source = await run(settings)
     await source.commit(source.insert((1, 9)))
     failure = await publisher.failure()

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from common.pipelines import Consume
 from databus.errors import InvalidSettings
-from databus.events import Action, DatabaseEvent, Table, TableDefinition
-from databus.kafka_client import consumer
+from databus.events import Action, DatabaseEvent, StateRecord, Table, TableDefinition
+from databus.kafka_client import admin, consumer
+from databus.kafka_topics import create_topic
 from databus.names import SEQUENCE_HEADER
 from databus.runtime import Health
 from databus.settings import Settings
+from databus.table_states import TableDoubt, doubt_key, encode
 from databus_publisher import service
 from integration.publisher_in_process import ITEMS, Run, Source
 
@@ -172,3 +174,30 @@ async def test_a_format_that_frames_transactions_frames_only_what_is_published(
         reading.assign([TopicPartition(f"{settings.name}.c_cs.order_items", 0)])
         await reading.seek_to_beginning()
         assert len([await reading.getone() for _ in range(6)]) == 6  # begin, insert and end of each transaction
+
+
+async def test_a_table_whose_topic_kafka_refuses_to_create_is_parked_until_there_is_one(
+    configured: Callable[..., Settings], run: Run, changes: Consume, dead_letters: Any
+) -> None:
+    settings = configured(topic_settings={"retention.ms": "no number"})
+    topic = f"{settings.name}.{{}}.{{}}".format
+    async with admin(settings.kafka) as client:
+        await create_topic(client, topic("c_cs", "order_items"), 1, {}, -1)
+        _, source = await run(settings)
+        await insert(source, ITEMS, 1)
+        await insert(source, FIRST, 2)
+        published = await changes(topic("c_cs", "order_items"))
+        assert ids(await published.until(1)) == [2]
+        _, letters, _ = await dead_letters("list", "--json")
+        [letter] = letters
+        assert (letter["reason"], letter["table"]) == ("parked", "items")
+        assert f"Kafka refused to create topic {topic('shop', 'items')}: " in letter["error"]
+        await create_topic(client, topic("shop", "items"), 1, {}, -1)
+    taken_over = TableDoubt(state="parked", reason="topic_refused", text="", file="log.1", offset=4, since_us=1)
+    states = taken_over, replace(taken_over, state="filling"), None
+    records = [StateRecord(doubt_key("shop", "items"), encode(each) if each else None) for each in states]
+    await source.commit(*records[:2], source.insert((3, 1)), records[2])
+    loaded = await changes(topic("shop", "items"))
+    assert ids(await loaded.until(1)) == [3]
+    _, letters, _ = await dead_letters("list", "--json")
+    assert letters == []

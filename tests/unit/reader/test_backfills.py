@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from databus.errors import FatalError
-from databus.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent, SnapshotTruncate
+from databus.events import Action, DatabaseEvent, OversizedRow, QueryEvent, SnapshotEvent, SnapshotTruncate, StateRecord
 from databus.runtime import Health
-from databus.table_states import Backfill, BackfillProgress, backfill_key, encode
+from databus.table_states import Backfill, BackfillProgress, TableDoubt, TableStates, backfill_key, doubt_key, encode
 from databus_reader.backfill import backfills as module
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.backfill.insertions import Insertions
@@ -73,8 +73,10 @@ def idle_loaders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 class Story:
-    def __init__(self, *requested: Backfill, connections: int = 2, **progress: BackfillProgress) -> None:
-        self.kafka = states(*requested, **progress)
+    def __init__(
+        self, *requested: Backfill, connections: int = 2, kafka: TableStates | None = None, **progress: BackfillProgress
+    ) -> None:
+        self.kafka = kafka or states(*requested, **progress)
         self.states = BackfillStates(self.kafka)
         chosen = settings(backfill={"connections": connections})
         parking = Parking(chosen, None, Health())  # type: ignore[arg-type]
@@ -339,3 +341,30 @@ async def test_a_generation_that_ends_stops_the_loaders() -> None:
         await story.insert()
         [task] = story.backfills._tasks.values()
     assert task.cancelled()
+
+
+REPORTED = TableDoubt(
+    state="parked", reason="rule_mismatch", text="mend it", file="log.000001", offset=7, since_us=1, reported=True
+)
+
+
+async def test_a_table_that_the_publisher_has_reported_is_parked_and_loaded_again() -> None:
+    """Its backfill, which runs, is given up."""
+    async with story_of(T) as story:
+        await story.insert()
+        story.backfills.report(NAME, REPORTED)
+        [[_, *records, _]] = await story.insert()
+        doubt = story.states.doubts[NAME]
+        assert (doubt.reason, doubt.offset, doubt.reported) == ("rule_mismatch", 7, False)
+        assert records[-1] == StateRecord(doubt_key(*NAME), encode(doubt))
+        assert (story.state(), story.running) == ("failed", [doubt.backfill])
+        assert await story.insert() == []
+
+
+async def test_a_table_that_was_reported_in_an_earlier_generation_is_taken_over() -> None:
+    kafka = TableStates(doubts={NAME: REPORTED})
+    async with story_of(kafka=kafka) as story:
+        [[_, *records, _]] = await story.insert()
+        assert isinstance(records[-1], StateRecord)
+        assert not story.states.doubts[NAME].reported
+        assert story.running == [story.states.doubts[NAME].backfill]

@@ -20,6 +20,7 @@ DatabusError
 ├── GenerationLost            the pipe's generation has ended: open a new one from Kafka's progress
 ├── FatalError                stop and exit with `exit_code`: an operator has to act
 │   ├── InvalidSettings         the configuration is wrong
+│   │   └── RuleMismatch          a rule does not fit a table
 │   ├── SourceNotReady          a setting, a grant or a position of the database is wrong
 │   │   └── SourceRefused         the reader cannot continue at a host
 │   ├── StatementFormat         a statement may have changed captured rows that the binlog does not contain
@@ -30,7 +31,8 @@ DatabusError
 │   ├── TableStatesCorrupt      the records of backfills and tables in doubt cannot be read
 │   ├── SchemaRefused           the schema registry rejects a schema
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
-│   ├── TopicNameRefused        Kafka does not accept the name of a topic
+│   ├── TopicRefused            Kafka refuses to create a topic
+│   │   └── TopicNameRefused      it does not accept the name of the topic
 │   ├── ChangesLost             Kafka no longer has changes that are needed
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
@@ -155,6 +157,10 @@ class InvalidSettings(FatalError):
     exit_code = 78  # EX_CONFIG
 
 
+class RuleMismatch(InvalidSettings):
+    """A rule does not fit a table, for instance because it names a column that was dropped."""
+
+
 class SourceNotReady(FatalError):
     """The database is not set up for change data capture, or does not have the position to read from."""
 
@@ -231,7 +237,11 @@ class DumpUnusable(FatalError):
     """A dump cannot be used: for instance it failed, its files are damaged, or dump-api refuses it."""
 
 
-class TopicNameRefused(FatalError):
+class TopicRefused(FatalError):
+    """Kafka refuses to create a topic, for instance because the account lacks the right or a policy forbids it."""
+
+
+class TopicNameRefused(TopicRefused):
     """Kafka does not accept the name of a topic: it is too long, or too similar to that of an existing topic."""
 
 

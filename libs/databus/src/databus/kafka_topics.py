@@ -15,7 +15,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from databus.errors import FatalError, TopicNameRefused
+from databus.errors import FatalError, TopicNameRefused, TopicRefused
 
 #: Kafka's default of max.message.bytes
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
@@ -84,7 +84,7 @@ async def create_topic(
 ) -> None:
     """Create a topic unless it exists. A replication factor of -1 is the broker's default.
 
-    Raises TopicNameRefused if Kafka refuses the name, FatalError if it refuses for another reason.
+    Raises TopicNameRefused if Kafka refuses the name, TopicRefused if it refuses for another reason.
     """
     # aiokafka accepts -1 only together with an explicit (here: empty) assignment.
     assignment: dict[int, list[int]] | None = {} if replication_factor == -1 else None
@@ -94,7 +94,7 @@ async def create_topic(
         if error.retriable:
             raise error(f"while topic {name} was created")
         if code and error is not TopicAlreadyExistsError:
-            refused = TopicNameRefused if error is InvalidTopicError else FatalError
+            refused = TopicNameRefused if error is InvalidTopicError else TopicRefused
             raise refused(f"Kafka refused to create topic {name}: {details[0] if details else error.__name__}")
 
 

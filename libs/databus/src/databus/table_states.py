@@ -99,7 +99,7 @@ class TableDoubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A table whose rows in Kafka may differ from those in the database."""
 
     state: Literal["parked", "filling"]
-    #: name of a `databus_changes.doubts.Reason`, in lower case
+    #: name of a `databus_changes.doubts.Reason`, in lower case; the publisher, `Parking` and `NewStart` have others
     reason: str
     #: what happened and where
     text: str
@@ -110,6 +110,8 @@ class TableDoubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since_us: int
     #: id of the backfill that ends the doubt; empty: none is requested
     backfill: str = ""
+    #: whether the publisher has found it, and the reader has not taken it over yet
+    reported: bool = False
 
 
 @dataclass

@@ -8,7 +8,9 @@ file of `TransactionBuffer`; formats may call other services, e.g. a schema regi
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from databus.errors import GenerationLost, InvalidSettings
+from msgspec.structs import replace
+
+from databus.errors import GenerationLost, RuleMismatch
 from databus.events import (
     Action,
     Begin,
@@ -107,13 +109,13 @@ class EventEncoder:
                 fingerprints = (event.table,)
         unknown_drop = isinstance(event, QueryEvent) and _is_unknown_drop(event)
         for each in fingerprints:
-            topics += [found.topic for found in self._router.topics(self._table(each), unknown_drop=unknown_drop)]
+            topics += [found.topic for found in self._router.topics(self.table(each), unknown_drop=unknown_drop)]
         return [topic for topic in topics if topic not in self._partition_counts]
 
     def messages(self, event: Event) -> Iterable[Message]:
         """Return the messages of the next event, in order. Iterate over them before the next call.
 
-        Raises InvalidSettings if a rule does not fit a table, GenerationLost for an event out of order.
+        Raises RuleMismatch if a rule does not fit a table, GenerationLost for an event out of order.
         """
         messages: Iterable[Message] = ()
         match event:
@@ -164,7 +166,7 @@ class EventEncoder:
             raise _outside_transaction()
         before = self._published_before(event)
         if _is_unknown_drop(event):
-            routes = self._router.routes(self._table(event.table), self._partition_counts, unknown_drop=True)
+            routes = self._router.routes(self.table(event.table), self._partition_counts, unknown_drop=True)
         else:
             routes = self._find(event.table)
         for route in routes:
@@ -192,7 +194,7 @@ class EventEncoder:
             statement = DdlStatement(table, begin, action, *origin, before, dropped, self._next_row())
             return Message(output, partitions, statement)
 
-        routes = [route for fingerprint in event.dropped for route in self._find(fingerprint)]
+        routes = [route for fingerprint in event.dropped for route in self._find_dropped(fingerprint)]
         for route in routes:
             if not route.output.format.has_database_statements:
                 yield message(route.output, route.ddl_partitions, Action.DROP, route.table)
@@ -204,7 +206,7 @@ class EventEncoder:
         """Return, by output, the table as it was published before the statement; empty if that is not known."""
         try:
             return {route.output: route.table for route in self._find(event.before)} if event.before else {}
-        except InvalidSettings:  # the rules may fit only the table after the statement
+        except RuleMismatch:  # the rules may fit only the table after the statement
             return {}
 
     def _unread(self, event: OversizedRow) -> Iterator[Message]:
@@ -229,7 +231,7 @@ class EventEncoder:
         """Yield TRUNCATE statements as if the table had been emptied in the source."""
         if (begin := self._begin) is None:
             raise _outside_transaction()
-        table = self._table(event.table)
+        table = self.table(event.table)
         schema, name = (identifier.replace("`", "``") for identifier in (table.schema, table.name))
         query = f"TRUNCATE TABLE `{schema}`.`{name}`".encode()
         for route in self._of_output(event):
@@ -285,11 +287,19 @@ class EventEncoder:
     def _find(self, fingerprint: str) -> tuple[Route, ...]:
         """Return the routes of a version of a table; they are made with its first event."""
         if (routes := self.routes.get(fingerprint)) is None:
-            table = self._table(fingerprint)
+            table = self.table(fingerprint)
             routes = self.routes[fingerprint] = self._router.routes(table, self._partition_counts)
         return routes
 
-    def _table(self, fingerprint: str) -> Table:
+    def _find_dropped(self, fingerprint: str) -> tuple[Route, ...]:
+        """Return the routes of a dropped table; as for DROP TABLE, without its columns, if a rule does not fit it."""
+        try:
+            return self._find(fingerprint)
+        except RuleMismatch:
+            return self._router.routes(replace(self.table(fingerprint), columns=()), self._partition_counts)
+
+    def table(self, fingerprint: str) -> Table:
+        """Return a version of a table. Raises GenerationLost if it was not defined."""
         if (table := self._tables.get(fingerprint)) is None:
             raise GenerationLost("an event came before its table's definition")
         return table

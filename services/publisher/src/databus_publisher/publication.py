@@ -7,7 +7,7 @@ import asyncio
 import time
 
 from databus import metrics
-from databus.errors import GenerationLost, TopicNameRefused
+from databus.errors import GenerationLost, RuleMismatch, TopicNameRefused, TopicRefused
 from databus.events import (
     Begin,
     Commit,
@@ -71,6 +71,8 @@ class Publication:
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
+        #: the latest transaction
+        self._begin: Begin | None = None
         #: progress of the last commit
         self.committed = progress
         #: whether the reader has stopped at the end of the binlog
@@ -98,10 +100,12 @@ class Publication:
         for event in events:
             match event:
                 case RowsEvent():
-                    if event.table not in self._encoder.routes:
-                        await self._open_topics(event)
-                    await self._sender.send(self._encoder.rows(event))
+                    if event.table in self._encoder.routes and not self._states.reported:  # the fast path
+                        await self._sender.send(self._encoder.rows(event))
+                    else:
+                        await self._publish(event)
                 case Begin():
+                    self._begin = event
                     self._tracker.begin(event)
                     self._encoder.begin(event)
                 case Commit():
@@ -114,10 +118,29 @@ class Publication:
                 case Heartbeat():
                     await self._sender.send(self._encoder.messages(event))
                     self._tracker.skip(event)
+                case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
+                    await self._publish(event)
                 case _:
                     await self._prepare(event)
                     await self._sender.send(self._encoder.messages(event))
         await self._producer.limit_memory()
+
+    async def _publish(self, event: RowsEvent | QueryEvent | OversizedRow | SnapshotEvent | SnapshotTruncate) -> None:
+        """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
+
+        DDL on a parked table is published if that is possible.
+        """
+        table = self._encoder.table(event.table)
+        if not isinstance(event, QueryEvent) and (table.schema, table.name) in self._states.reported:
+            return
+        try:
+            await self._open_topics(event)
+            await self._sender.send(self._encoder.messages(event))
+        except (RuleMismatch, TopicRefused) as error:
+            if self._settings.doubt.on_doubt == "stop" or (begin := self._begin) is None:
+                raise
+            offset = begin.end if isinstance(event, SnapshotEvent | SnapshotTruncate) else event.start
+            await self._states.report(table, error, begin.file, offset)
 
     async def _prepare(self, event: Event) -> None:
         """Do the work that precedes the messages of a rare event."""
@@ -133,7 +156,7 @@ class Publication:
                 self._sender.skips = True
             case StateRecord():
                 await self._states.write(event)
-            case QueryEvent() | OversizedRow() | DatabaseEvent() | SnapshotEvent() | SnapshotTruncate():
+            case DatabaseEvent():
                 await self._open_topics(event)
             case Prepared():
                 self._tracker.prepare(event)

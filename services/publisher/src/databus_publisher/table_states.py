@@ -1,14 +1,27 @@
-"""Write the records of the topic of table states (`databus.table_states`). A parked table gets a dead letter, too."""
+"""Write the records of the topic of table states (`databus.table_states`). A parked table gets a dead letter, too.
+
+A table that cannot be published is *reported*: it is parked here, in the Kafka transaction that would have contained
+its change, and everything that the reader has sent of it meanwhile is left out. The reader follows the topic and takes
+the doubt over: it sends a record that parks the table, too, and loads it again later. What it sent before that record
+belongs to an earlier state of the table.
+"""
+
+import time
 
 from databus import names
 from databus.dead_letters import parked_id, parked_letter
-from databus.events import StateRecord
-from databus.table_states import read_doubt
+from databus.errors import RuleMismatch, TopicRefused
+from databus.events import StateRecord, Table
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
 from databus_messages.formats.base import Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import UNLIMITED
 from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.producer import Producer
+
+log = get_logger(__name__)
 
 
 class TableStateWriter:
@@ -19,16 +32,51 @@ class TableStateWriter:
         self._dead_letters = dead_letters
         self._partition = Partition(names.table_states_topic(pipeline), 0)
         producer.set_limit(self._partition.topic, UNLIMITED)
+        #: (schema, name) of tables that were reported, until the reader has taken them over
+        self.reported: set[tuple[str, str]] = set()
 
     async def write(self, event: StateRecord) -> None:
         """Write a record, and before it what changes in the dead-letter topic."""
         if found := read_doubt(event.key, event.value):
             schema, table, doubt = found
-            if doubt is None:
+            is_reported = (schema, table) in self.reported
+            if doubt is not None and doubt.state == "parked":
+                self.reported.discard((schema, table))
+                if not is_reported:
+                    await self._dead_letters.write(parked_letter(schema, table, doubt))
+            elif is_reported:  # of an earlier doubt: this one goes on
+                return
+            elif doubt is None:
                 await self._dead_letters.delete(parked_id(schema, table))
-            elif doubt.state == "parked":
-                await self._dead_letters.write(parked_letter(schema, table, doubt))
+        await self._write(event.key, event.value)
+
+    async def report(self, table: Table, error: RuleMismatch | TopicRefused, file: str, offset: int) -> None:
+        """Park a table because of an error at this position, unless it is reported already."""
+        name = table.schema, table.name
+        if name in self.reported:
+            return
+        if isinstance(error, TopicRefused):
+            reason, advice = "topic_refused", "create the topic, or let Kafka accept it (rights, policy, settings)"
+        else:
+            reason, advice = "rule_mismatch", "mend the rule and start the publisher again, or alter the table"
+        now = time.time_ns() // 1000
+        doubt = TableDoubt(
+            state="parked",
+            reason=reason,
+            text=f"{error}; {advice}",
+            file=file,
+            offset=offset,
+            since_us=now,
+            reported=True,
+        )
+        text = f"{table.full_name} is parked: {doubt.text}; the reader decides when it is loaded again (doubt.heal)"
+        log.error(LogEvent.TABLE_PARKED, text, table=table.full_name, position=f"{file}:{offset}")
+        await self._dead_letters.write(parked_letter(*name, doubt))
+        await self._write(doubt_key(*name), encode(doubt))
+        self.reported.add(name)
+
+    async def _write(self, key: bytes, value: bytes | None) -> None:
         if not self._producer.transactional:
             # Once the state is written, a new generation does not send again what precedes it.
             await self._producer.flush()
-        await self._producer.send(self._partition, Record(event.key, event.value))
+        await self._producer.send(self._partition, Record(key, value))

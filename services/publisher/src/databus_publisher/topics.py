@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import kafka_client, names
-from databus.errors import FatalError, RecordTooLarge
+from databus.errors import FatalError, RecordTooLarge, TopicRefused
 from databus.kafka_topics import create_topic, max_batch_bytes, partition_counts
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -43,7 +43,7 @@ class Topics:
         """Create a topic for changes, or a format's own topic, unless it exists; an existing topic is not altered.
 
         `partitions` defaults to `publisher.partitions`, or else to 1. An account without CREATE rights can still write
-        to existing topics. Raises TopicNameRefused.
+        to existing topics. Raises TopicRefused.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher
@@ -86,7 +86,11 @@ class Topics:
         return topic in self._existing
 
     async def _create(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-        await create_topic(self._admin, topic, partitions, config, self._settings.publisher.replication_factor)
+        try:
+            await create_topic(self._admin, topic, partitions, config, self._settings.publisher.replication_factor)
+        except TopicRefused:
+            self._existing = None  # an operator may create the topic: look again before the next attempt
+            raise
         if self._existing is not None:
             self._existing.add(topic)
 

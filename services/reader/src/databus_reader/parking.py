@@ -163,6 +163,10 @@ class Parking:
 
     # --- called by backfills --------------------------------------------------------------------------------------
 
+    def take_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
+        """Park a table that the publisher has reported. Return the events, for which the publisher waits."""
+        return self._park_table(table, doubt.reason, doubt.text, (doubt.file, doubt.offset))
+
     def fill(self, table: TableName, backfill: str) -> list[Event]:
         """Publish the changes of a parked table from now on: it was emptied for consumers, and is being loaded."""
         doubt = self._states.doubts.get(table)

@@ -54,10 +54,10 @@ class Backfills(Section):
 
 
 class Doubts(Section):
-    """What happens when the binlog does not show all changes of a table."""
+    """What happens when the binlog does not show all changes of a table, or the publisher cannot publish them."""
 
     on_doubt: Literal["park", "stop"] = "park"
-    """`park`: the table's changes are not published until the table is loaded again; `stop`: the reader stops."""
+    """`park`: the table's changes are not published until the table is loaded again; `stop`: the service stops."""
     heal: Literal["auto", "manual"] = "auto"
     """Whether a parked table is loaded again at once, or only by the command `databus backfill start TABLE --clean`."""
     all: Literal["stop", "heal"] = "stop"

@@ -1,14 +1,14 @@
 """Filters a table's changes by a rule, which selects rows, and selects or rewrites columns.
 
-A filter is made for one version of a table. A rule that does not fit the table stops the publisher, because a filter
-must never publish more than configured.
+A filter is made for one version of a table. With a rule that does not fit the table nothing of it is
+published, because a filter must never publish more than configured.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from databus.errors import InvalidSettings, PoisonError
+from databus.errors import InvalidSettings, PoisonError, RuleMismatch
 from databus.events import Action, Row, Table
 from databus.settings.rules import Rule, first_matches
 from databus_messages.routing.conditions import RowTest, conditions
@@ -28,14 +28,14 @@ class Run(NamedTuple):
 
 
 class Filter:
-    """Selects and projects the rows of one table. Raises InvalidSettings if the rule does not fit the table."""
+    """Selects and projects the rows of one table. Raises RuleMismatch if the rule does not fit the table."""
 
     def __init__(self, rule: Rule, table: Table, salt: bytes) -> None:
         try:
             self._passes = conditions(rule.where, table) if rule.where else None
             self._projection = project(rule, table, salt)
         except InvalidSettings as error:
-            raise InvalidSettings(f"{rule} does not fit table {table.full_name}: {error}") from error
+            raise RuleMismatch(f"{rule} does not fit table {table.full_name}: {error}") from error
         #: the table as it is published
         self.table = self._projection.table
 

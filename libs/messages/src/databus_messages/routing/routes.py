@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from databus.errors import InvalidSettings
+from databus.errors import InvalidSettings, RuleMismatch
 from databus.events import Action, Begin, Row, RowsEvent, SnapshotEvent, Table
 from databus.settings.rules import Rule
 from databus.settings.topic_claims import Destination, TopicClaims
@@ -137,7 +137,7 @@ class Router:
     def routes(
         self, table: Table, partition_counts: Mapping[str, int], *, unknown_drop: bool = False
     ) -> tuple[Route, ...]:
-        """Make the routes for `topics`, given the number of partitions of each topic. Raises InvalidSettings."""
+        """Make the routes for `topics`, given the number of partitions of each topic. Raises RuleMismatch."""
         found = self.topics(table, unknown_drop=unknown_drop)
         return tuple(self._route(each, table, partition_counts[each.topic]) for each in found)
 
@@ -167,4 +167,4 @@ def _key(rule: Rule, table: Table, table_filter: Filter | None) -> tuple[int, ..
             table_filter.column_index(name) if table_filter else column_index(table, name) for name in rule.key
         )
     except InvalidSettings as error:
-        raise InvalidSettings(f"{rule} does not fit table {table.full_name}: key: {error}") from error
+        raise RuleMismatch(f"{rule} does not fit table {table.full_name}: key: {error}") from error

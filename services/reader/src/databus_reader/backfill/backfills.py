@@ -13,7 +13,7 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.pipe import ReaderEnd
 from databus.settings import Settings
-from databus.table_states import Backfill
+from databus.table_states import Backfill, TableDoubt
 from databus_binlog import Position
 from databus_changes.place import Place
 from databus_changes.snapshot.chunks import Chunk
@@ -56,6 +56,8 @@ class Backfills:
         self._watching: asyncio.Task[None] | None = None
         #: id of a backfill → the timer for its begin
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        #: doubts that the publisher has reported, until they are taken over
+        self._reports = {table: doubt for table, doubt in states.doubts.items() if doubt.reported}
         self.look()
 
     async def __aenter__(self) -> Self:
@@ -84,6 +86,11 @@ class Backfills:
     def request(self, key: bytes, value: bytes | None) -> None:
         """Take over a request that a client has written."""
         self._states.request(key, value)
+        self.look()
+
+    def report(self, table: TableName, doubt: TableDoubt) -> None:
+        """Take over, at the next boundary, a doubt that the publisher has reported."""
+        self._reports[table] = doubt
         self.look()
 
     def look(self) -> None:
@@ -132,6 +139,8 @@ class Backfills:
         for task in (*self._tasks.values(), self._watching):
             if task and task.done():
                 task.result()  # raises the error with which it ended
+        while self._reports:
+            yield self._insertions.taken_over(*self._reports.popitem())
         for backfill in self._cancelled():
             yield self._insertions.ended(backfill, "cancelled")
         if records := self._paused():

@@ -7,9 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from databus.events import Event, SnapshotEvent, SnapshotTruncate, StateRecord, Table
-from databus.table_states import Backfill, BackfillState
+from databus.table_states import Backfill, BackfillState, TableDoubt
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.chunks import Chunk
+from databus_changes.tables import TableName
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_reader.backfill.states import BackfillStates
@@ -33,6 +34,10 @@ class Insertions:
     def records(self, records: Iterable[StateRecord]) -> list[Event]:
         """Insert new states."""
         return [self._begin(), *records, self._translator.own.commit()]
+
+    def taken_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
+        """Insert that a table is parked which the publisher has reported."""
+        return [self._begin(), *self._parking.take_over(table, doubt), self._translator.own.commit()]
 
     def refusal(self, backfill: Backfill) -> str:
         """Return why a backfill must not begin; empty if it may."""
