@@ -55,7 +55,7 @@ class Broker(Producer):
         records = [record for topic, record in self.sent if topic == "databus.tables.shop"]
         return [found[2] for each in records if (found := read_doubt(each.key, each.value))]
 
-    def letters(self) -> list[Record]:
+    def found_letters(self) -> list[Record]:
         return [record for topic, record in self.sent if topic == "databus.deadletter.shop"]
 
 
@@ -100,7 +100,7 @@ async def test_only_the_table_that_a_rule_does_not_fit_is_parked(publish: Publis
         "parked", "rule_mismatch", "binlog.1", 10, True,
     )  # fmt: skip
     assert "rule 1 does not fit table shop.items: key: there is no column code; mend the rule" in doubt.text
-    assert [dict(each.headers)["reason"] for each in broker.letters()] == [b"parked"]
+    assert [dict(each.headers)["reason"] for each in broker.found_letters()] == [b"parked"]
     assert publication.committable
 
 
@@ -117,7 +117,7 @@ async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_i
     await add(publication, begin(2), state(TAKEN_OVER), COMMIT, begin(3), state(FILLING), ROW_OF_ALTERED, COMMIT)
     assert broker.rows() == ["other insert", "items insert"]
     assert broker.doubts()[1:] == [TAKEN_OVER, FILLING]
-    assert len(broker.letters()) == 1
+    assert len(broker.found_letters()) == 1
 
 
 async def test_what_the_reader_sent_before_it_took_the_table_over_is_left_out(publish: Publish) -> None:

@@ -229,6 +229,16 @@ async def test_a_changed_table_without_key_is_inserted_only_where_its_view_is(
         assert story.state() == ("done" if inserted else "waiting")
 
 
+async def test_the_stream_is_held_until_its_loader_has_an_error_or_a_result() -> None:
+    async with story_of(T) as story:
+        await story.insert()
+        story.loader().windows.append(window := Window(holds=True))
+        await story.insert()
+        assert story.backfills.holding == [window]
+        window.deliver(FatalError("no such table"), PLACE)
+        assert story.backfills.holding == []
+
+
 async def test_a_definition_becomes_that_of_the_loader() -> None:
     async with story_of(T) as story:
         await story.insert()

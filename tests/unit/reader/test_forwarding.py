@@ -6,6 +6,7 @@ from typing import Any
 
 from databus.runtime import Health
 from databus_binlog import events as binlog
+from databus_reader.backfill.window import Window
 from databus_reader.forwarding import Forwarding
 from unit.reader.backfilled import BOUNDARY, PLACE, turn
 
@@ -51,6 +52,7 @@ class Parts:
         self.wake = asyncio.Event()
         self.active = self.unfinished = False
         self.to_insert: list[str] = []
+        self.windows: list[Window] = []
         self.flushed = 0
         self.rows = self.transactions = 0
         self.own = self.prepared = self.reached = self
@@ -84,7 +86,13 @@ class Parts:
     async def insert(self, place: object, boundary: object) -> AsyncIterator[list[Any]]:
         assert (place, boundary) == (PLACE, BOUNDARY)
         inserted, self.to_insert = self.to_insert, []
+        for window in self.windows:
+            window.open(BOUNDARY)
         yield inserted
+
+    @property
+    def holding(self) -> list[Window]:
+        return [window for window in self.windows if window.holds_stream]
 
     # the entries, the pipe and the switching
     async def write(self, events: Iterable[Any]) -> None:
@@ -162,6 +170,20 @@ async def test_a_chunk_is_inserted_and_flushed_while_the_source_is_idle() -> Non
         await turn()
 
     assert (await run(story)).sent == [2, "chunk", 4]
+
+
+async def test_the_stream_waits_while_a_view_is_opened_whose_place_it_must_not_pass() -> None:
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active, parts.to_insert = True, ["requested"]
+        parts.windows = [Window(holds=True)]
+        source.add(event(2), event(4))
+        await turn()
+        assert (parts.sent, parts.flushed) == ([2, "requested"], 1)
+        parts.to_insert = ["table"]
+        parts.windows.pop().give_up()
+        await turn()
+
+    assert (await run(story)).sent == [2, "requested", "table", 4]
 
 
 async def test_a_wake_inside_of_a_transaction_inserts_nothing() -> None:

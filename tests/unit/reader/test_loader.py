@@ -164,6 +164,8 @@ async def test_a_table_without_key_is_read_in_a_current_view_whose_place_is_its_
         await opened(loader)
         await close(loader)
         server.calls.clear()
+        loader.windows[0].open(BOUNDARY)
+        assert loader.windows[0].holds_stream
         window = await opened(loader)
         assert isinstance(window.result, WholeTable)
         assert server.calls == ["current view"]

@@ -76,6 +76,15 @@ async def test_a_window_that_is_not_open_does_not_close() -> None:
     assert not window.may_close(PLACE)
 
 
+async def test_a_window_holds_the_stream_from_its_start_to_its_result() -> None:
+    window = Window(holds=True)
+    assert not window.holds_stream
+    window.open(BOUNDARY)
+    assert window.holds_stream
+    window.deliver(chunk(), PLACE)
+    assert not window.holds_stream
+
+
 async def test_a_window_opens_once(window: Window) -> None:
     window.open(module.Position("", "log.000001", 900))
     assert window.start.result() == BOUNDARY

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from databus import metrics
@@ -23,6 +24,8 @@ from databus_reader.source.switching import Switching
 _POSITION_SECONDS = 1.0
 #: how many events are forwarded at once
 _EVENTS = 1000
+#: While a read view is opened, the service shows that it is alive after this time.
+_HOLD_SECONDS = 1.0
 
 
 class Forwarding:
@@ -120,12 +123,26 @@ class Forwarding:
             await self._entries.write(await self._cascades.follow(part))
 
     async def _insert(self) -> None:
-        """Insert what the backfills have, if this is a boundary."""
+        """Insert what the backfills have, if this is a boundary. Stay here while they need it."""
         place = self._translator.own.place
-        if place is not None and self._backfills.is_due(place):
+        holds = True
+        while holds and place is not None and self._backfills.is_due(place):
             async for events in self._backfills.insert(place, self._translator.own.boundary()):
                 self._last_sent = time.monotonic()
                 await self._entries.write(await self._cascades.follow(events))
+            holds = await self._hold()
+
+    async def _hold(self) -> bool:
+        """Wait while backfills open read views whose place the stream must not pass. Return whether any did."""
+        holds = False
+        while windows := self._backfills.holding:
+            holds = True
+            self._health.beat()
+            await self._entries.flush()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HOLD_SECONDS):
+                    await windows[0].known.wait()
+        return holds
 
 
 async def _take(stream: Stream) -> Events:

@@ -193,6 +193,12 @@ class Backfills:
             self._stop(loader.backfill)
             self.look()  # there may be another one that waits for a connection
 
+    @property
+    def holding(self) -> list[Window]:
+        """The windows at whose start the stream has to wait."""
+        running = [loader for name, loader in self._loaders.items() if not self._tasks[name].done()]
+        return [window for loader in running for window in loader.windows if window.holds_stream]
+
     # --- which of them run ----------------------------------------------------------------------------------------
 
     def _cancelled(self) -> list[Backfill]:

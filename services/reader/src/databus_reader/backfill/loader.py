@@ -70,7 +70,7 @@ class Loader:
         self.definition: Definition | None = None
         #: windows that are requested or open, in order
         self.windows: list[Window] = []
-        #: windows that were given up since the last one that was not
+        #: how often windows were given up since the last chunk that was not
         self._given_up = 0
 
     def give_up_windows(self) -> None:
@@ -112,7 +112,8 @@ class Loader:
             if definition is None:
                 return
             if definition.key is None:
-                await self._closed(await self._in_window(catalog, lambda _: self._open_whole(rows, definition)))
+                view = await self._in_window(catalog, lambda _: self._open_whole(rows, definition), holds=True)
+                await self._closed(view)
             else:
                 await self._load_chunks(catalog, rows, definition, definition.key)
         except _GivenUpError:
@@ -136,14 +137,17 @@ class Loader:
             window = await self._in_window(catalog, partial(self._read_chunk, rows, reader, after))
             if previous:
                 await self._closed(previous)
+                self._given_up = 0
             if not isinstance(chunk := window.result, Chunk) or chunk.is_last:
                 await self._closed(window)
                 return
             after, previous = chunk.last_key, window
 
-    async def _in_window(self, catalog: Session, read: Callable[[Position], Awaitable[Result]]) -> Window:
-        """Request a window, read in it, and deliver the result, which may be an error."""
-        window = Window()
+    async def _in_window(
+        self, catalog: Session, read: Callable[[Position], Awaitable[Result]], *, holds: bool = False
+    ) -> Window:
+        """Request a window, read in it, and deliver the result, which may be an error. `holds`: as in `Window`."""
+        window = Window(holds=holds)
         self.windows.append(window)
         self._wake()
         boundary = await window.start
@@ -166,7 +170,6 @@ class Loader:
     async def _closed(self, window: Window) -> None:
         if not await window.closed:
             raise _GivenUpError
-        self._given_up = 0
 
     async def _define(self, rows: Session, boundary: Position) -> Definition:
         """Read the table's definition. Raises FatalError if the table cannot be loaded."""

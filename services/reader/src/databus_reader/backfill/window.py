@@ -57,13 +57,17 @@ Result: TypeAlias = Definition | Chunk | WholeTable | FatalError
 class Window:
     """A window that a loader has requested. The stream opens it and closes it, at boundaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds: bool = False) -> None:
+        """With `holds`, the stream waits at the window's start until the result is known."""
         loop = asyncio.get_running_loop()
+        self._holds = holds
         #: the boundary at which it was opened; None: it was given up before
         self.start: asyncio.Future[Position | None] = loop.create_future()
         #: whether its result is in the stream; False: it was given up
         self.closed: asyncio.Future[bool] = loop.create_future()
         self.result: Result | None = None
+        #: set when there is a result, or will be none
+        self.known = asyncio.Event()
         #: end of the log after the result was read
         self._end: Place = ("", 0)
         #: names of key columns → keys of the rows that have changed
@@ -74,9 +78,15 @@ class Window:
         """Whether it is open: changes of the table have to be reported to it."""
         return self.start.done() and not self.closed.done()
 
+    @property
+    def holds_stream(self) -> bool:
+        """Whether the stream must not go on."""
+        return self._holds and self.is_open and not self.known.is_set()
+
     def deliver(self, result: Result, end: Place) -> None:
         """Set what was read, and the end of the log after that."""
         self.result, self._end = result, end
+        self.known.set()
 
     def may_close(self, place: Place) -> bool:
         """Return whether the stream, at this place, has everything that the result may contain."""
@@ -93,6 +103,7 @@ class Window:
 
     def give_up(self) -> None:
         """Close the window without its result."""
+        self.known.set()
         if not self.start.done():
             self.start.set_result(None)
         if not self.closed.done():
