@@ -208,6 +208,16 @@ async def test_ddl_in_a_skipped_transaction_takes_effect_and_its_table_is_not_pa
     assert skipping.parked == []
 
 
+async def test_a_table_that_is_created_and_filled_by_a_skipped_transaction_is_parked(make, log, skipping):
+    """As MySQL logs CREATE TABLE … SELECT."""
+    t, translation = log.table(), make(parking=skipping.parking)
+    create = log.query("CREATE TABLE t (id INT NOT NULL PRIMARY KEY) START TRANSACTION")
+    events = log.gtid(), log.query("BEGIN"), create, log.rows(t), log.rows(t), log.xid()
+    skipping.skip(events[0])
+    assert "QueryEvent" in kinds(await translation.of(*events, table_maps=[t]))
+    assert skipping.parked == [T]
+
+
 # --- XA ---------------------------------------------------------------------------------------------------------------
 
 

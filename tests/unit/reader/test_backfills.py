@@ -67,6 +67,10 @@ class IdleLoader(Loader):
 
 @pytest.fixture(autouse=True)
 def idle_loaders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    async def captured(_: Parking) -> list[tuple[str, str]]:
+        return [NAME]
+
+    monkeypatch.setattr(Parking, "_captured", captured)
     monkeypatch.setattr(module, "Loader", IdleLoader)
     yield
     IdleLoader.error = None
@@ -229,7 +233,7 @@ async def test_a_changed_table_without_key_is_inserted_only_where_its_view_is(
         assert story.state() == ("done" if inserted else "waiting")
 
 
-async def test_the_stream_is_held_until_its_loader_has_an_error_or_a_result() -> None:
+async def test_the_stream_is_held_until_its_loader_has_an_error_or_a_result_or_it_is_released() -> None:
     async with story_of(T) as story:
         await story.insert()
         story.loader().windows.append(window := Window(holds=True))
@@ -237,6 +241,10 @@ async def test_the_stream_is_held_until_its_loader_has_an_error_or_a_result() ->
         assert story.backfills.holding == [window]
         window.deliver(FatalError("no such table"), PLACE)
         assert story.backfills.holding == []
+        story.loader().windows.append(window := Window(holds=True))
+        window.open(BOUNDARY)
+        story.backfills.release()
+        assert (story.backfills.holding, story.loader().windows) == ([], [])
 
 
 async def test_a_definition_becomes_that_of_the_loader() -> None:

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
+import pytest
+
 from databus.runtime import Health
 from databus_binlog import events as binlog
+from databus_reader import forwarding as module
 from databus_reader.backfill.window import Window
 from databus_reader.forwarding import Forwarding
 from unit.reader.backfilled import BOUNDARY, PLACE, turn
@@ -89,6 +92,9 @@ class Parts:
         for window in self.windows:
             window.open(BOUNDARY)
         yield inserted
+
+    def release(self) -> None:
+        self.windows.clear()
 
     @property
     def holding(self) -> list[Window]:
@@ -184,6 +190,19 @@ async def test_the_stream_waits_while_a_view_is_opened_whose_place_it_must_not_p
         await turn()
 
     assert (await run(story)).sent == [2, "requested", "table", 4]
+
+
+async def test_the_stream_does_not_wait_for_ever_for_a_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HOLD_SECONDS", 0.0)
+
+    async def story(parts: Parts, source: Source) -> None:
+        parts.active, parts.to_insert = True, ["requested"]
+        parts.windows = [Window(holds=True)]
+        source.add(event(2), event(4))
+        await turn()
+
+    parts = await run(story)
+    assert (parts.sent, parts.windows) == ([2, "requested", 4], [])
 
 
 async def test_a_wake_inside_of_a_transaction_inserts_nothing() -> None:

@@ -89,6 +89,16 @@ def test_a_backfill_that_has_begun_follows_its_table_from_the_first_row(state: A
     assert reached.has_emptied
 
 
+def test_a_backfill_that_is_to_start_over_follows_a_second_rename() -> None:
+    story = Story(LOAD, **{"1": replace(BEGUN, has_emptied=True)})
+    story.rename((T, TMP))
+    first = story.follower()
+    story.before.append(first.id)
+    story.rename((TMP, U))
+    progress = story.kafka.progress[story.follower().id]
+    assert (progress.has_emptied, progress.last_key) == (True, None)
+
+
 def test_a_request_that_has_not_begun_follows_as_it_is() -> None:
     story = Story(replace(LOAD, where="id > 5", wanted="pause"))
     story.rename((T, U))

@@ -39,6 +39,8 @@ class Group:
         self.condemned: Doubt | None = None
         #: whether an operator has requested that its rows are not published
         self.skipped = False
+        #: tables whose rows are not published because of that
+        self._left_out: set[TableName] = set()
         #: tables with captured changes
         self.changed: set[TableName] = set()
         #: ordinal of the next row
@@ -95,6 +97,7 @@ class Group:
         self.in_transaction = self.begun = self.abandoned = self.skipped = False
         self.condemned = None
         self.changed.clear()
+        self._left_out.clear()
         self.opening = self.held = None
 
     def report(self, doubt: Doubt) -> None:
@@ -108,11 +111,12 @@ class Group:
 
     def change(self, table: TableName) -> None:
         """Take note that captured rows of a table follow."""
-        if self.held is None and table not in self.changed:
-            self.skip([table])
+        if self.held is None and table not in self._left_out:
+            self._left_out.add(table)
+            self.report_skipped([table])
         self.changed.add(table)
 
-    def skip(self, tables: Iterable[TableName]) -> None:
+    def report_skipped(self, tables: Iterable[TableName]) -> None:
         """Report that the rows of these tables are not published, if the group is skipped."""
         if self.skipped and self.first:
             self.report(doubts.skipped(self.first, self.transaction, tables))

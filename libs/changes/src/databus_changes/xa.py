@@ -74,7 +74,7 @@ class XaTransactions:
         published = {each: table for each, table in present.items() if not self._group.leaves_out(table)}
         if published:
             self._group.begin(event, out)
-            self._group.skip((each.schema, each.name) for each in published.values())
+            self._group.report_skipped((each.schema, each.name) for each in published.values())
         for table in published.values():
             self._definitions.emit(table, out)
         self._prepared.release(held, published, out)

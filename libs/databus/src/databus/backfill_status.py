@@ -61,7 +61,7 @@ def newest_first(states: TableStates) -> list[BackfillStatus]:
 
 def status_of(states: TableStates, backfill: Backfill) -> BackfillStatus:
     """Describe a backfill."""
-    progress = states.progress.get(backfill.id) or BackfillProgress(state="waiting")
+    progress = states.progress_of(backfill.id)
     speed = _speed(progress)
     left = max(progress.estimate - progress.rows, 0)
     return BackfillStatus(

@@ -31,7 +31,7 @@ Cause: TypeAlias = Literal["request", "snapshot", "new_table", "heal"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_FINAL: frozenset[BackfillState] = frozenset({"done", "cancelled", "failed"})
+FINAL_STATES: frozenset[BackfillState] = frozenset({"done", "cancelled", "failed"})
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,7 +92,7 @@ class BackfillProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     @property
     def is_final(self) -> bool:
         """Whether the backfill has ended."""
-        return self.state in _FINAL
+        return self.state in FINAL_STATES
 
 
 class TableDoubt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -148,14 +148,17 @@ class TableStates:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _corrupt(str(error)) from error
 
+    def progress_of(self, backfill: str) -> BackfillProgress:
+        """Return how far a backfill has come."""
+        return self.progress.get(backfill) or BackfillProgress(state="waiting")
+
     def state(self, backfill: str) -> BackfillState:
         """Return the state of a backfill."""
-        progress = self.progress.get(backfill)
-        return progress.state if progress else "waiting"
+        return self.progress_of(backfill).state
 
     def unfinished(self) -> list[Backfill]:
         """List the backfills that have not ended, the oldest request first."""
-        return [each for key, each in sorted(self.backfills.items()) if self.state(key) not in _FINAL]
+        return [each for key, each in sorted(self.backfills.items()) if self.state(key) not in FINAL_STATES]
 
 
 def new_backfills(

@@ -168,7 +168,7 @@ class EventEncoder:
         if _is_unknown_drop(event):
             routes = self._router.routes(self.table(event.table), self._partition_counts, unknown_drop=True)
         else:
-            routes = self._find(event.table)
+            routes = (self._find_dropped if event.action is Action.DROP else self._find)(event.table)
         for route in routes:
             statement = DdlStatement(
                 table=route.table,

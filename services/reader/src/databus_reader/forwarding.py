@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 
 from databus import metrics
@@ -24,8 +23,8 @@ from databus_reader.source.switching import Switching
 _POSITION_SECONDS = 1.0
 #: how many events are forwarded at once
 _EVENTS = 1000
-#: While a read view is opened, the service shows that it is alive after this time.
-_HOLD_SECONDS = 1.0
+#: The stream does not wait longer until a read view is open, for instance because of a lock: it would fall behind.
+_HOLD_SECONDS = 10.0
 
 
 class Forwarding:
@@ -134,15 +133,16 @@ class Forwarding:
 
     async def _hold(self) -> bool:
         """Wait while backfills open read views whose place the stream must not pass. Return whether any did."""
-        holds = False
-        while windows := self._backfills.holding:
-            holds = True
-            self._health.beat()
-            await self._entries.flush()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_HOLD_SECONDS):
+        if not self._backfills.holding:
+            return False
+        await self._entries.flush()
+        try:
+            async with asyncio.timeout(_HOLD_SECONDS):
+                while windows := self._backfills.holding:
                     await windows[0].known.wait()
-        return holds
+        except TimeoutError:
+            self._backfills.release()
+        return True
 
 
 async def _take(stream: Stream) -> Events:

@@ -57,6 +57,8 @@ class Parking:
         self._group = ("", "", 0)
         #: host and place of a group → the doubt about its outcome
         self._verdicts: dict[tuple[str, str, int], Doubt] = {}
+        #: name → new name of the tables that were renamed in this generation
+        self._renamed: dict[TableName, TableName] = {}
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
 
@@ -67,6 +69,7 @@ class Parking:
         """
         self._host, self._server, self._states, self._look = host, server, states, look
         self._reported, self._skip = [], None
+        self._renamed.clear()
         self._show()
 
     # --- called by the translation --------------------------------------------------------------------------------
@@ -117,6 +120,10 @@ class Parking:
         doubt = self._states.doubts.get(table)
         return doubt is not None and doubt.state == "parked"
 
+    def captures(self, table: TableName) -> bool:
+        """Return whether changes of a table are published."""
+        return self._settings.source.captures(*table)
+
     async def park(self) -> list[Event]:
         """Park the tables of the doubts that were reported since the last call. Return the events that record it."""
         if not self._reported or self._skip:
@@ -128,7 +135,7 @@ class Parking:
             if found is None:
                 raise doubt.error
             for table in sorted(found):
-                if self._settings.source.captures(*table) and not self._is_parked(table):
+                if self.captures(table) and not self._is_parked(table):
                     reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
                     events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
         return events
@@ -142,6 +149,7 @@ class Parking:
 
     def renamed(self, renames: Sequence[Rename]) -> list[Event]:
         """Let doubts and backfills follow the tables that one statement renames."""
+        self._renamed |= dict(renames)
         records = follow_renames(self._states, renames, self._settings.source.captures)
         if records:
             self._look()
@@ -163,9 +171,26 @@ class Parking:
 
     # --- called by backfills --------------------------------------------------------------------------------------
 
-    def take_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
-        """Park a table that the publisher has reported. Return the events, for which the publisher waits."""
-        return self._park_table(table, doubt.reason, doubt.text, (doubt.file, doubt.offset))
+    async def take_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
+        """Park a table that the publisher has reported. Return the events, for which the publisher waits.
+
+        Meanwhile it may have been renamed, or dropped: then the table that has its rows is parked, and no other.
+        """
+        existing = set(await self._captured())
+        names = [table]
+        while (name := self._renamed.get(names[-1])) and name not in names:
+            names.append(name)
+        # The same load may fail at the same place again and again, and is a cause of its own each time.
+        cause = doubt.file, doubt.since_us
+        events: list[Event] = []
+        for name in names:
+            heals = name in existing and self.captures(name)
+            if heals or name == table:
+                place = doubt.file, doubt.offset
+                events += self._park_table(name, doubt.reason, doubt.text, place, heals=heals, repeated=cause)
+            if not heals:
+                events += self.end(name)
+        return events
 
     def fill(self, table: TableName, backfill: str) -> list[Event]:
         """Publish the changes of a parked table from now on: it was emptied for consumers, and is being loaded."""
@@ -211,18 +236,27 @@ class Parking:
             return await read_names(session)
 
     def _park_table(
-        self, table: TableName, reason: str, text: str, place: Place, *, cause: str = "", heals: bool = True
+        self,
+        table: TableName,
+        reason: str,
+        text: str,
+        place: Place,
+        *,
+        cause: str = "",
+        heals: bool = True,
+        repeated: Place | None = None,
     ) -> list[Event]:
         """Park a table, and load it again if the settings say so and `heals`. Return the events that record it.
 
-        `cause`: what to do about the cause.
+        `cause`: what to do about the cause. `repeated`: as `cause` of `Pauses.next_us`; the place by default.
         """
         now = time.time_ns() // 1000
         name, backfill = full_name(*table), ""
         advice = f"to load it again, run `databus backfill start {name} --clean`"
         events: list[Event] = [*self._states.give_up(table, "the table is in doubt: it has to be loaded again")]
         if heals and self._settings.doubt.heal == "auto":
-            backfill, records = self._states.load_again(table, now + self.pauses.next_us(table, place, now))
+            pause = self.pauses.next_us(table, repeated or place, now)
+            backfill, records = self._states.load_again(table, now + pause)
             events += records
             advice = "it will be loaded again"
         self._look()

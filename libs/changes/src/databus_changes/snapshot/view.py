@@ -35,7 +35,7 @@ log = get_logger(__name__)
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.01
 #: how often the position of a view is read; all answers have to be equal
-_STATUS_READS = 2
+_STATUS_READS = 3
 
 _START = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 

@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.table import Table
 
 from databus.backfill_status import BackfillStatus
+from databus.table_states import FINAL_STATES
 
 #: what a client wants → how the state shows that the reader has not done it yet
 _PENDING = {"pause": "pausing", "cancel": "cancelling"}
-_ENDED = {"done", "cancelled", "failed"}
 
 
 def print_table(found: list[BackfillStatus]) -> None:
@@ -27,7 +27,7 @@ def print_table(found: list[BackfillStatus]) -> None:
 
 def state_of(status: BackfillStatus) -> str:
     """Return the state, and what is still to happen because a client wants it."""
-    if status.state in _ENDED or (status.wanted, status.state) == ("pause", "paused"):
+    if status.state in FINAL_STATES or (status.wanted, status.state) == ("pause", "paused"):
         return status.state
     return f"{status.state} ({_PENDING[status.wanted]})" if status.wanted in _PENDING else status.state
 

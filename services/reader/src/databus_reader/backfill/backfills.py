@@ -140,7 +140,7 @@ class Backfills:
             if task and task.done():
                 task.result()  # raises the error with which it ended
         while self._reports:
-            yield self._insertions.taken_over(*self._reports.popitem())
+            yield await self._insertions.taken_over(*self._reports.popitem())
         for backfill in self._cancelled():
             yield self._insertions.ended(backfill, "cancelled")
         if records := self._paused():
@@ -198,6 +198,12 @@ class Backfills:
         """The windows at whose start the stream has to wait."""
         running = [loader for name, loader in self._loaders.items() if not self._tasks[name].done()]
         return [window for loader in running for window in loader.windows if window.holds_stream]
+
+    def release(self) -> None:
+        """Give up the windows that hold the stream, so that it goes on."""
+        for loader in self._loaders.values():
+            if any(window.holds_stream for window in loader.windows):
+                loader.give_up_windows()
 
     # --- which of them run ----------------------------------------------------------------------------------------
 

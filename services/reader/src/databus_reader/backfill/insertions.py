@@ -35,12 +35,15 @@ class Insertions:
         """Insert new states."""
         return [self._begin(), *records, self._translator.own.commit()]
 
-    def taken_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
+    async def taken_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
         """Insert that a table is parked which the publisher has reported."""
-        return [self._begin(), *self._parking.take_over(table, doubt), self._translator.own.commit()]
+        events = await self._parking.take_over(table, doubt)
+        return [self._begin(), *events, self._translator.own.commit()]
 
     def refusal(self, backfill: Backfill) -> str:
         """Return why a backfill must not begin; empty if it may."""
+        if not self._parking.captures(backfill.name):
+            return "the table is not captured any more: check source.include and source.exclude"
         if self._parking.leaves_out(backfill.name) and (backfill.where or backfill.output):
             return "the table is in doubt: request it with clean, for all rows and all outputs"
         return ""

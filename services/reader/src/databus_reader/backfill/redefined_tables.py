@@ -49,7 +49,7 @@ def follow_renames(
         if captures(*new):
             heal = followers.get(doubt.backfill, "")
             log.error(LogEvent.TABLE_PARKED, f"{full_name(*new)} is parked: {text}", table=full_name(*new))
-            records.append(states.set_doubt(new, replace(doubt, state="parked", backfill=heal)))
+            records.append(states.set_doubt(new, replace(doubt, state="parked", backfill=heal, reported=False)))
         if old not in taken:
             log.info(LogEvent.TABLE_HEALED, text, table=full_name(*old))
             records.append(states.set_doubt(old, None))

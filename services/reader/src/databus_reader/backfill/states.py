@@ -42,7 +42,7 @@ class BackfillStates:
 
     def progress(self, backfill: Backfill) -> BackfillProgress:
         """Return how far a backfill has come."""
-        return self._states.progress.get(backfill.id) or BackfillProgress(state="waiting")
+        return self._states.progress_of(backfill.id)
 
     def change(self, backfill: Backfill, progress: BackfillProgress) -> StateRecord:
         """Set how far a backfill has come. Return the record to write with what was reached."""
@@ -70,7 +70,7 @@ class BackfillStates:
     def start_over(self, backfill: Backfill) -> list[StateRecord]:
         """Let a backfill that has begun start over. Return the records to write."""
         progress = self.progress(backfill)
-        return [] if progress.state == "waiting" else [self.change(backfill, _from_start(progress))]
+        return [self.change(backfill, _from_start(progress))] if _has_begun(progress) else []
 
     def follow(self, backfill: Backfill, table: tuple[str, str]) -> tuple[str, list[StateRecord]]:
         """Request a backfill again for a table that was renamed. Return its id, and the records to write."""
@@ -79,7 +79,7 @@ class BackfillStates:
         self._states.backfills[new.id] = new
         records = [StateRecord(backfill_key(new.id), encode(new))]
         progress = self.progress(backfill)
-        return new.id, records if progress.state == "waiting" else [*records, self.change(new, _from_start(progress))]
+        return new.id, [*records, self.change(new, _from_start(progress))] if _has_begun(progress) else records
 
     def load_again(self, table: tuple[str, str], begin_us: int) -> tuple[str, list[StateRecord]]:
         """Request a backfill that ends the doubt about a table. Return its id, and the records to write."""
@@ -146,6 +146,11 @@ class BackfillStates:
 def _from_start(progress: BackfillProgress) -> BackfillProgress:
     """Return the progress of a backfill that starts over; the rows that it has published may be those of others."""
     return BackfillProgress(state="waiting", has_emptied=progress.has_emptied, starts_over=True)
+
+
+def _has_begun(progress: BackfillProgress) -> bool:
+    """Return whether a backfill has begun; it may wait again, to start over."""
+    return progress.state != "waiting" or progress.has_emptied or progress.starts_over
 
 
 def _now() -> int:
