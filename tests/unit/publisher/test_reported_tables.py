@@ -104,6 +104,14 @@ async def test_only_the_table_that_a_rule_does_not_fit_is_parked(publish: Publis
     assert publication.committable
 
 
+async def test_that_a_table_is_dropped_is_published_though_no_rule_fits_it(publish: Publish) -> None:
+    publication, broker, _ = publish()
+    drop = QueryEvent(TABLE.fingerprint, Action.DROP, b"DROP TABLE shop.items", 20, 30, TABLE.fingerprint)
+    await add(publication, *BEGIN, begin(1), ROW, COMMIT, begin(2), drop, COMMIT)
+    assert broker.rows() == ["items drop"]
+    assert len(broker.doubts()) == 1
+
+
 async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_it(publish: Publish) -> None:
     publication, broker, topics = publish()
     topics.refused = "shop.shop.items"

@@ -208,7 +208,7 @@ def backfill_key(backfill: str) -> bytes:
 
 
 def is_request(key: bytes) -> bool:
-    """Return whether a record is written by clients; the publisher writes all others."""
+    """Return whether a record is of a kind that clients write. The publisher writes all others, and these at times."""
     return key.startswith((b'["backfill",', b'["skip",'))
 
 

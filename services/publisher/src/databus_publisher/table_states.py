@@ -44,7 +44,7 @@ class TableStateWriter:
                 self.reported.discard((schema, table))
                 if not is_reported:
                     await self._dead_letters.write(parked_letter(schema, table, doubt))
-            elif is_reported:  # of an earlier doubt: this one goes on
+            elif is_reported:  # the reader did not know of the report when it sent this: the doubt goes on
                 return
             elif doubt is None:
                 await self._dead_letters.delete(parked_id(schema, table))
