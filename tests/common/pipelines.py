@@ -63,7 +63,7 @@ async def run_until_idle(pipeline: Pipeline) -> None:
     for service in services:
         await asyncio.to_thread(pipeline.wait_ended, service, 120)
         *_, last = pipeline.log(service).read_text().splitlines()
-        assert f" {service} stopped: " in last
+        assert f" {service} stopped: " in last, last
 
 
 def upserted(found: list[dict[str, Any]]) -> dict[bytes, bytes]:

@@ -68,7 +68,7 @@ async def test_a_transaction_without_an_end_stops_the_translation(case, log, fla
     begin = [log.query("BEGIN")] if flavor == "mysql" else []
     second = [log.gtid(gtids[1]), *begin, log.rows(table), log.xid()]
     text = (
-        rf"^a transaction before binlog\.7:{second[0].start} has no end, as after a crash of the server; to leave out"
+        rf"^a transaction before binlog\.7:{second[0].start} has no end, as after a crash of the server; to start over"
     )
     await case(flavor=flavor).assert_stops(first + second, [table, other], FatalError, text)
     doubt = Reason.UNFINISHED_TRANSACTION, second[0].start, SHOP_T | {("shop", "u")}

@@ -105,9 +105,10 @@ class Group:
         self.abandoned |= doubt.whole_transaction and not self.skipped
         if self.held is not None:
             self.held.doubts.append(replace(doubt, whole_transaction=False))
+        elif self._parking:
+            self._parking.report(replace(doubt, transaction=self.transaction))
         else:
-            report = self._parking.report if self._parking else self._on_doubt
-            report(replace(doubt, transaction=self.transaction))
+            self._on_doubt(doubt)
 
     def change(self, table: TableName) -> None:
         """Take note that captured rows of a table follow."""

@@ -5,6 +5,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from databus import names
 from databus.backfill_status import BackfillStatus, status_of
+from databus.cancellation import raise_if_cancelled
 from databus.errors import DatabusError
 from databus.kafka_compacted import following
 from databus.kafka_table_states import read_states
@@ -24,6 +25,7 @@ async def watch(settings: Settings, ids: set[str]) -> list[BackfillStatus]:
         lines.show(found := _statuses(states, ids))
         async with following(settings.kafka, names.table_states_topic(settings.name), end) as topic:
             while not _all_ended(states, ids):
+                raise_if_cancelled()  # an interrupt may come while the consumer starts
                 for key, value in await topic.take():
                     states.apply(key, value)
                 lines.show(found := _statuses(states, ids))
