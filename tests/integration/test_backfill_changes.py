@@ -172,9 +172,12 @@ class Terminal:
 
 @pytest.fixture
 def terminal(requests: Requests) -> Iterator[Terminal]:
+    # A shell starts jobs in the background with interrupts ignored, and all their children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     terminal = Terminal(requests)
     yield terminal
     terminal.close()
+    signal.signal(signal.SIGINT, before)
 
 
 async def requested(process: asyncio.subprocess.Process) -> str:
