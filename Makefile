@@ -27,8 +27,8 @@ up: setup ## Start servers and services, leave them running, print their URLs
 down: ## Stop everything that was started here
 	@if [[ -x $(BIN)/devstack ]]; then $(BIN)/devstack down; fi
 
-test: setup ## Run all tests on real servers, in three processes (T=path runs one)
-	$(BIN)/pytest $(or $(T),-n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
+test: setup ## Run all tests on real servers, in four processes (T=path runs one)
+	$(BIN)/pytest $(or $(T),-n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0)
 
 ##@ Development
 setup: $(VENV)/installed ## Install everything into .venv from the locked requirements
