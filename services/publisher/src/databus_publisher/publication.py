@@ -79,6 +79,8 @@ class Publication:
         self.ended = False
         #: bytes of entries since the last commit
         self._size = 0
+        #: whether rows of a backfill were sent since the last commit
+        self._has_chunk = False
 
     @property
     def committable(self) -> bool:
@@ -113,12 +115,15 @@ class Publication:
                         await self._sender.send(messages)
                     self._sender.skips = False
                     self._tracker.commit(event)
-                    if self._size >= COMMIT_BYTES:
+                    if self._size >= COMMIT_BYTES or self._has_chunk:
                         await self.commit()
                 case Heartbeat():
                     await self._sender.send(self._encoder.messages(event))
                     self._tracker.skip(event)
-                case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
+                case SnapshotEvent():
+                    self._has_chunk = True
+                    await self._publish(event)
+                case QueryEvent() | OversizedRow() | SnapshotTruncate():
                     await self._publish(event)
                 case _:
                     await self._prepare(event)
@@ -173,7 +178,7 @@ class Publication:
         """Commit all complete source transactions sent so far, with their progress."""
         progress = self._tracker.take()
         await self._producer.commit(progress)
-        self._size = 0
+        self._size, self._has_chunk = 0, False
         metrics.KAFKA_COMMITS.inc()
         metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))

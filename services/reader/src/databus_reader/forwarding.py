@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from databus import metrics
@@ -89,11 +89,8 @@ class Forwarding:
             if not self._backfills.active:  # a new request can wait for the next heartbeat
                 return await anext(self._stream)
             self._arriving = asyncio.create_task(_take(self._stream))
-        waking = asyncio.create_task(self._backfills.wake.wait())
-        try:
-            await asyncio.wait({self._arriving, waking}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waking.cancel()
+            self._arriving.add_done_callback(lambda _: self._backfills.wake.set())
+        await self._backfills.wake.wait()
         self._backfills.wake.clear()
         if not self._arriving.done():
             return None
@@ -102,8 +99,8 @@ class Forwarding:
 
     async def _forward(self, chunk: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
         if self._backfills.active:
-            for event in chunk:
-                await self._translate([event], tables)
+            for part in _transactions(chunk):
+                await self._translate(part, tables)
                 await self._insert()
         else:
             await self._translate(chunk, tables)
@@ -147,6 +144,17 @@ class Forwarding:
 
 async def _take(stream: Stream) -> Events:
     return await anext(stream)
+
+
+def _transactions(events: Sequence[BinlogEvent]) -> Iterator[Sequence[BinlogEvent]]:
+    """Cut events behind each that may end a transaction."""
+    first = 0
+    for index, event in enumerate(events, 1):
+        if isinstance(event, binlog.Xid | binlog.Query | binlog.XaPrepare):
+            yield events[first:index]
+            first = index
+    if first < len(events):
+        yield events[first:]
 
 
 def _measure(chunk: Sequence[BinlogEvent], translator: Translator) -> None:

@@ -23,7 +23,7 @@ from databus_binlog import MariaDbGtidPosition, Position
 from databus_binlog.errors import InvalidPosition, MissingPrivilege, TableChanged
 from databus_binlog.row_batch import RowBatch
 from databus_binlog.session import Session
-from databus_changes.place import Place, reached
+from databus_changes.place import reached
 from databus_changes.snapshot.connection import connect_snapshot
 from databus_changes.snapshot.locks import lock_writes, unlock_writes
 from databus_changes.snapshot.select import Select
@@ -34,10 +34,15 @@ log = get_logger(__name__)
 #: seconds to wait until MariaDB has committed what is in its binlog; a commit may wait for a semi-sync replica
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.01
-#: how often the position of a view is read; all answers have to be equal
-_STATUS_READS = 3
-
 _START = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+#: Reads the position of a MariaDB view, and whether the server executes XA transactions, three times: see `_start_one`.
+_STATUS = " UNION ALL ".join(
+    [
+        "SELECT variable_name, variable_value FROM information_schema.global_status "
+        "WHERE variable_name IN ('BINLOG_SNAPSHOT_FILE', 'BINLOG_SNAPSHOT_POSITION', 'COM_XA_COMMIT')"
+    ]
+    * 3
+)
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,8 @@ async def start_current_view(session: Session) -> Position:
     """
     if session.server.flavor == "mysql":
         return await _start_mysql(session)
-    view = await _start_behind(session, await session.current_position())
-    if await executes_xa(session):
+    view, executes_xa = await _start_behind(session, await session.current_position())
+    if executes_xa:
         await lock_without_xa_commits(session)
         view = await _start_locked(session, partial(_log_end, session))
     return Position(await _gtids_at(session, view), view.file, view.offset)
@@ -104,8 +109,8 @@ async def start_view(session: Session, end: Position) -> None:
     prepared. Raises SourceUnavailable if the server does not commit the transactions in time.
     """
     if session.server.flavor == "mariadb":
-        await _start_behind(session, end)
-        if await executes_xa(session):
+        _, executes_xa = await _start_behind(session, end)
+        if executes_xa:
             await finish_xa_commits(session)
             await session.query(_START)
     elif not end.gtid_set:
@@ -119,41 +124,43 @@ async def start_view(session: Session, end: Position) -> None:
         await session.query(_START)
 
 
-async def _start_behind(session: Session, end: Position) -> Position:
-    """Open views until one contains everything before `end`. Return the file and offset of the view."""
+async def _start_behind(session: Session, end: Position) -> tuple[Position, bool]:
+    """Open views until one contains everything before `end`. Return what `_start_one` returns of it."""
     try:
         async with asyncio.timeout(_COMMIT_TIMEOUT):
             while True:
-                view = await _start_one(session)
-                if view is None:
+                started = await _start_one(session)
+                if started is None:
                     continue
+                view, _ = started
                 if includes(view, end):
-                    return view
+                    return started
                 # The server searches a file for the GTIDs, so they are compared only if they have to be.
                 if includes(Position(await _gtids_at(session, view), view.file, view.offset), end):
-                    return view
+                    return started
                 await asyncio.sleep(_COMMIT_PAUSE)
     except TimeoutError as error:
         raise _not_committed(end) from error
 
 
-async def _start_one(session: Session) -> Position | None:
-    """Open a view in place of the session's previous one, and return its file and offset; None if they are not certain.
+async def _start_one(session: Session) -> tuple[Position, bool] | None:
+    """Open a view in place of the session's previous one. Return its file and offset; None if they are not certain.
 
-    MariaDB keeps what SHOW STATUS prints of them in memory that all sessions share. So another session's SHOW STATUS,
+    Also return whether the server has begun an XA COMMIT since its start.
+
+    MariaDB keeps what it prints of the position in memory that all sessions share. So another session that reads it,
     for instance that of a metrics exporter, may replace it, but hardly several times by the same wrong one.
     """
     await session.query(_START)
-    places = {await _snapshot_place(session) for _ in range(_STATUS_READS)}
-    return Position("", *places.pop()) if len(places) == 1 else None
-
-
-async def _snapshot_place(session: Session) -> Place:
-    status = {str(name): value for name, value in await session.query("SHOW STATUS LIKE 'binlog_snapshot_%'")}
-    file, offset = str(status.get("Binlog_snapshot_file", "")), int(status.get("Binlog_snapshot_position", 0))
-    if not file:
+    answers: dict[str, set[str]] = {}
+    for name, value in await session.query(_STATUS):
+        answers.setdefault(str(name), set()).add(str(value))
+    files, offsets = answers.get("BINLOG_SNAPSHOT_FILE", {""}), answers.get("BINLOG_SNAPSHOT_POSITION", set())
+    if files == {""}:
         raise SourceNotReady("log_bin is OFF: without a binlog rows have no position; set log_bin, restart the server")
-    return file, offset
+    if len(files) > 1 or len(offsets) > 1:
+        return None
+    return Position("", files.pop(), int(offsets.pop())), answers["COM_XA_COMMIT"] != {"0"}
 
 
 async def _gtids_at(session: Session, view: Position) -> str:
