@@ -147,6 +147,7 @@ async def _database_pause(rig: Rig, random: Random) -> None:
 @fault("database: binlog rotated and purged")
 async def _purge(rig: Rig, random: Random) -> None:
     await run(rig.pair.primary, "FLUSH BINARY LOGS")
+    await rig.decided()  # a server has to keep the binlog from its oldest prepared transaction on
     await rig.progress()
     await rig.pair.caught_up()
     logs = await run(rig.pair.primary, "SHOW BINARY LOGS")

@@ -28,7 +28,7 @@ from faults.clients import Clients
 from faults.ledger import Ledger
 from faults.proxy import Proxy
 from faults.traced_service import launch
-from faults.writer import Writer
+from faults.writer import Writer, prepared
 
 SUPERVISED: tuple[Literal["reader", "publisher"], ...] = ("reader", "publisher")
 _WRITERS = 2
@@ -61,7 +61,9 @@ class Rig:
         }
         self._home = home
         self._seed = seed
-        self.writers = [Writer(Ledger(n, seed), self.schema, lambda: pair.primary) for n in range(_WRITERS)]
+        self.writers = [
+            Writer(Ledger(n, seed), self.schema, lambda: pair.primary, Random(f"{seed}.{n}")) for n in range(_WRITERS)
+        ]
         self.books = [book for writer in self.writers for book in writer.ledger.books]
         self.checker = Checker(self.writers)
         #: last log line of a service that ended by itself → how often this happened
@@ -165,6 +167,10 @@ class Rig:
             for writer in self.writers:
                 writer.resume()
 
+    async def decided(self) -> None:
+        """Wait until each transaction that is prepared now is decided."""
+        await asyncio.gather(*(writer.decided.wait() for writer in self.writers))
+
     def follow_primary(self) -> None:
         """Let the database's proxy forward new connections to the current primary, as a virtual address does."""
         self.proxies["database"].target = self.pair.primary.port
@@ -254,6 +260,8 @@ class Rig:
                 await asyncio.to_thread(pipeline.kill, service)
         for proxy in self.proxies.values():
             await proxy.stop()
+        for xid in prepared(await run(self.pair.primary, "XA RECOVER")):  # a writer that was cancelled has left it
+            await run(self.pair.primary, f"XA ROLLBACK {xid}")
         await run(self.pair.primary, f"DROP DATABASE {self.schema}")
 
 

@@ -43,6 +43,9 @@ class Storm:
     rows: int = 0
     messages: int = 0
     lost_answers: int = 0
+    #: transactions that were prepared first, and those of them that another session has decided
+    two_phases: int = 0
+    decided_elsewhere: int = 0
     loaded_rows: int = 0
     truncates: int = 0
     #: what clients requested, and how backfills have ended → how often
@@ -88,6 +91,8 @@ async def storm(
     checker = rig.checker
     done.transactions, done.rows, done.messages = checker.transactions, checker.rows, checker.messages
     done.loaded_rows, done.truncates, done.backfills = checker.loaded_rows, checker.truncates, dict(rig.clients.done)
+    done.two_phases = sum(len(writer.two_phases) for writer in rig.writers)
+    done.decided_elsewhere = sum(writer.decided_elsewhere for writer in rig.writers)
     done.lost_answers, done.ends = sum(writer.lost_answers for writer in rig.writers), dict(rig.ends)
     return done
 
@@ -102,6 +107,7 @@ def show(done: Storm, console: Console, seconds: float) -> None:
     console.print(table)
     console.print(
         f"{done.transactions:,} transactions, {done.rows:,} row changes, {done.messages:,} messages; "
+        f"{done.two_phases:,} prepared first, {done.decided_elsewhere} of them decided in another session; "
         f"{done.lost_answers} commits whose answer was lost"
     )
     texts = [f"{number} {what}" for what, number in sorted(done.backfills.items())]

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -26,7 +27,7 @@ class Tape:
 
     def __init__(self) -> None:
         self._ledger = Ledger(0, seed=1)
-        self.checker = Checker([Writer(self._ledger, "shop", lambda: at("mariadb", "127.0.0.1", 1))])
+        self.checker = Checker([Writer(self._ledger, "shop", lambda: at("mariadb", "127.0.0.1", 1), Random())])
         self.checker.partitions = [_PARTITION]
         self.changes = [change for _ in range(20) for change in self._ledger.draw()]
         #: offsets and sequences behind those of the changes

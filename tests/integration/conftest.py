@@ -1,4 +1,4 @@
-"""Pairs of replicating databases for a single test, a Spark session, and publisher and dump API in this process."""
+"""Pairs of databases, live tables, a Spark session, and publisher and dump API in this process."""
 
 import asyncio
 import json
@@ -14,7 +14,9 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pyspark.sql import SparkSession
 from redis.asyncio import Redis
 
-from common.waiting import cancelled
+from common.connections import Execute
+from common.pipelines import Consume, MakePipeline
+from common.waiting import cancelled, eventually
 from databus.names import progress_topic
 from databus.pipe import ReaderEnd
 from databus.progress import Progress, encode_progress
@@ -32,6 +34,7 @@ from devstack.replication import Pair
 from devstack.replication import run as run_statements
 from integration.dump_api import Api, StartedHealth, create_topic, produce
 from integration.host_account import CREATE_ACCOUNT
+from integration.live_tables import Begin, Live
 from integration.publisher_in_process import Publisher, Run, Source
 
 
@@ -50,6 +53,30 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     await pair.caught_up()
     yield pair
     await pair.discard()
+
+
+@pytest.fixture
+async def begin(
+    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume, execute: Execute
+) -> AsyncIterator[Begin]:
+    """Create tables with two rows, and start a pipeline, of which all rows are published."""
+    following: list[asyncio.Task[None]] = []
+
+    async def start(tables: dict[str, str], **settings: Any) -> Live:
+        for table, rest in tables.items():
+            await execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(9)) {rest}")
+            await execute(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')")
+        live = Live(make_pipeline(source, schema, **{"reader": {"start": "snapshot"}} | settings), schema)
+        consumer = await changes(*(f"{live.pipeline.name}.{schema}.{each}" for each in tables))
+        following.append(asyncio.create_task(live.follow(consumer)))
+        await asyncio.to_thread(live.pipeline.start_all, "publisher", "reader")
+        await live.equals(*tables)
+        await eventually(live.has_loaded)
+        return live
+
+    yield start
+    for task in following:
+        await cancelled(task)
 
 
 @pytest.fixture
