@@ -8,7 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from databus.errors import RuleMismatch, TopicRefused
-from databus.events import Action, Event, QueryEvent, SnapshotEvent, SnapshotTruncate, StateRecord, TableDefinition
+from databus.events import (
+    Action,
+    DatabaseEvent,
+    Event,
+    QueryEvent,
+    SnapshotEvent,
+    SnapshotTruncate,
+    StateRecord,
+    TableDefinition,
+)
 from databus.progress import Progress
 from databus.settings import Settings
 from databus.settings.topic_claims import known_claims
@@ -126,6 +135,21 @@ async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_i
     assert broker.rows() == ["other insert", "items insert"]
     assert broker.doubts()[1:] == [TAKEN_OVER, FILLING]
     assert len(broker.found_letters()) == 1
+
+
+async def test_of_a_dropped_database_only_the_table_whose_topic_kafka_refuses_is_left_out(
+    publish: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is gone, and without a topic nothing of it was published: there is nothing to park."""
+    publication, broker, topics = publish()
+    topics.refused = "shop.shop.items"
+    tables = TABLE.fingerprint, OTHER.fingerprint
+    drop = DatabaseEvent("shop", Action.DROP, b"DROP DATABASE shop", 20, 30, None, tables)
+    await add(publication, *BEGIN, begin(1), drop, COMMIT)
+    assert broker.rows() == ["other drop"]
+    assert broker.doubts() == []
+    assert "DROP of shop.items is not published: Kafka refused to create topic shop.shop.items" in caplog.text
+    assert publication.committable
 
 
 async def test_what_the_reader_sent_before_it_took_the_table_over_is_left_out(publish: Publish) -> None:
