@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import RuleMismatch, TopicRefused
+from databus.errors import RuleMismatch, SchemaRefused, TopicRefused
 from databus.events import (
     Action,
     DatabaseEvent,
@@ -22,7 +22,8 @@ from databus.progress import Progress
 from databus.settings import Settings
 from databus.settings.topic_claims import known_claims
 from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
-from databus_messages.formats.base import Record
+from databus_messages.formats.base import Change, Record
+from databus_messages.formats.databus import Databus
 from databus_messages.routing.partitions import Partition
 from databus_publisher.publication import Publication
 from unit.publisher.test_publication import COMMIT, ROW, START, TABLE, Producer, Topics, add, begin
@@ -135,6 +136,32 @@ async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_i
     assert broker.rows() == ["other insert", "items insert"]
     assert broker.doubts()[1:] == [TAKEN_OVER, FILLING]
     assert len(broker.found_letters()) == 1
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_table_whose_schema_the_registry_refuses_is_parked(
+    publish: Publish, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """Formats register a schema when they encode the first row, which may be long after the first event."""
+
+    def refuse(_: object, change: Change) -> list[Record]:
+        if change.table == ALTERED:
+            raise SchemaRefused("incompatible with subject items-value; set its compatibility")
+        return [Record(None, b'{"Table": {"Name": "other"}, "Action": "insert"}')]
+
+    publication, broker, _ = publish()
+    alter = QueryEvent(ALTERED.fingerprint, Action.ALTER, b"ALTER", 10, 20, "")
+    await add(publication, *BEGIN, begin(1), *([alter] if is_known else []), COMMIT)
+    monkeypatch.setattr(Databus, "change", refuse)
+    await add(publication, begin(2), ROW_OF_ALTERED, ROW_OF_OTHER, ROW_OF_ALTERED, COMMIT)
+    assert broker.rows() == ["items alter"] * is_known + ["other insert"]
+    [doubt] = broker.doubts()
+    assert doubt
+    assert (doubt.reason, doubt.text) == (
+        "schema_refused",
+        "incompatible with subject items-value; set its compatibility",
+    )
+    assert publication.committable
 
 
 async def test_of_a_dropped_database_only_the_table_whose_topic_kafka_refuses_is_left_out(

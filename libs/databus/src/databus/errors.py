@@ -29,7 +29,7 @@ DatabusError
 │   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── TableStatesCorrupt      the records of backfills and tables in doubt cannot be read
-│   ├── SchemaRefused           the schema registry rejects a schema
+│   ├── SchemaRefused           the schema registry rejects the schema of a table
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
 │   ├── TopicRefused            Kafka refuses to create a topic
 │   │   └── TopicNameRefused      it does not accept the name of the topic
@@ -230,7 +230,7 @@ class TableStatesCorrupt(FatalError):
 
 
 class SchemaRefused(FatalError):
-    """The schema registry rejects a schema or our credentials, or its URL is wrong."""
+    """The schema registry rejects a schema, or does not permit us to write its subject."""
 
 
 class DumpUnusable(FatalError):

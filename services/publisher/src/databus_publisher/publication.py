@@ -5,11 +5,12 @@ Commits happen only between source transactions.
 
 import asyncio
 import time
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from databus import metrics
-from databus.errors import GenerationLost, RuleMismatch, TopicRefused
+from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
 from databus.events import (
     Begin,
     Commit,
@@ -45,13 +46,14 @@ from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.producer import Producer
 from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
-from databus_publisher.table_states import TableStateWriter
+from databus_publisher.table_states import TableStateWriter, Unpublishable
 from databus_publisher.topics import Topics
 
 log = get_logger(__name__)
 
 #: After this many bytes of entries, commit at the next end of a source transaction, even if more events are waiting.
 COMMIT_BYTES = 8 * 2**20
+TableEvent: TypeAlias = RowsEvent | QueryEvent | OversizedRow | SnapshotEvent | SnapshotTruncate
 
 
 class Publication:
@@ -103,7 +105,10 @@ class Publication:
             match event:
                 case RowsEvent():
                     if event.table in self._encoder.routes and not self._states.reported:  # the fast path
-                        await self._sender.send(self._encoder.rows(event))
+                        try:
+                            await self._sender.send(self._encoder.rows(event))
+                        except SchemaRefused as refused:
+                            await self._park(event, refused)
                     else:
                         await self._publish(event)
                 case Begin():
@@ -122,14 +127,11 @@ class Publication:
                     self._tracker.skip(event)
                 case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
                     await self._publish(event)
-                case DatabaseEvent():
-                    await self._sender.send(self._encoder.messages(await self._without_refused(event)))
                 case _:
-                    await self._prepare(event)
-                    await self._sender.send(self._encoder.messages(event))
+                    await self._sender.send(self._encoder.messages(await self._prepare(event)))
         await self._producer.limit_memory()
 
-    async def _publish(self, event: RowsEvent | QueryEvent | OversizedRow | SnapshotEvent | SnapshotTruncate) -> None:
+    async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
         DDL on a parked table is published if that is possible.
@@ -140,11 +142,15 @@ class Publication:
         try:
             await self._change_topics.open(self._encoder.unknown_topics(event))
             await self._sender.send(self._encoder.messages(event))
-        except (RuleMismatch, TopicRefused) as error:
-            if self._settings.doubt.on_doubt == "stop" or (begin := self._begin) is None:
-                raise
-            offset = begin.end if isinstance(event, SnapshotEvent | SnapshotTruncate) else event.start
-            await self._states.report(table, error, begin.file, offset)
+        except (RuleMismatch, TopicRefused, SchemaRefused) as error:
+            await self._park(event, error)
+
+    async def _park(self, event: TableEvent, error: Unpublishable) -> None:
+        """Park the table of an event because of this error. Raises it if the settings say so."""
+        if self._settings.doubt.on_doubt == "stop" or (begin := self._begin) is None:
+            raise error
+        offset = begin.end if isinstance(event, SnapshotEvent | SnapshotTruncate) else event.start
+        await self._states.report(self._encoder.table(event.table), error, begin.file, offset)
 
     async def _without_refused(self, event: DatabaseEvent) -> DatabaseEvent:
         """Open the topics of DDL on a database. Leave out the dropped tables whose topics Kafka refuses.
@@ -163,8 +169,8 @@ class Publication:
                 dropped.append(fingerprint)
         return replace(event, dropped=tuple(dropped))
 
-    async def _prepare(self, event: Event) -> None:
-        """Do the work that precedes the messages of a rare event."""
+    async def _prepare(self, event: Event) -> Event:
+        """Do the work that precedes the messages of a rare event. Return what is published of it."""
         match event:
             case Start():
                 await self._start(event)
@@ -177,6 +183,8 @@ class Publication:
                 self._sender.skips = True
             case StateRecord():
                 await self._states.write(event)
+            case DatabaseEvent():
+                return await self._without_refused(event)
             case Prepared():
                 self._tracker.prepare(event)
             case Decided():
@@ -187,6 +195,7 @@ class Publication:
                 if self.committable:  # at once: the reader exits when this entry is trimmed
                     await self.commit()
                 self.ended = True
+        return event
 
     async def commit(self) -> None:
         """Commit all complete source transactions sent so far, with their progress."""
