@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from databus import metrics
-from databus.errors import GenerationLost, UnknownTable
+from databus.errors import GenerationLost, SourceNotReady, UnknownTable
 from databus.events import Event, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -23,6 +23,7 @@ from databus.settings import Settings
 from databus.skips import Skip
 from databus.source_connection import connect_source
 from databus.table_states import Backfill, TableDoubt, TableStates
+from databus_changes.captured import require_select
 from databus_changes.catalog import read_names
 from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
@@ -131,10 +132,7 @@ class Parking:
         reported, self._reported = self._reported, []
         events: list[Event] = []
         for doubt in reported:
-            found = await self._tables_of(doubt)
-            if found is None:
-                raise doubt.error
-            for table in sorted(found):
+            for table in sorted(await self._tables_of(doubt)):
                 if self.captures(table) and not self._is_parked(table):
                     reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
                     events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
@@ -216,10 +214,10 @@ class Parking:
         failed = self._settings.doubt.heal == "auto" and not self._states.will_be_loaded(table)
         return self.leaves_out(table) and not failed
 
-    async def _tables_of(self, doubt: Doubt) -> Iterable[TableName] | None:
+    async def _tables_of(self, doubt: Doubt) -> Iterable[TableName]:
         """Return the tables in doubt: all, if the server does not show which ones a statement has changed.
 
-        None if the account sees no captured table.
+        Raises SourceNotReady if none is captured as far as the account sees, and it may not see all.
         """
         if doubt.targets:
             async with connect_source(self._settings.source, self._host) as session:
@@ -229,7 +227,18 @@ class Parking:
         if doubt.tables:
             return doubt.tables
         listed = {*await self._captured(), *doubt.targets}
-        return listed if any(self._settings.source.captures(*each) for each in listed) else None
+        if not any(self._settings.source.captures(*each) for each in listed):
+            await self._require_select(doubt)
+        return listed
+
+    async def _require_select(self, doubt: Doubt) -> None:
+        """Raise SourceNotReady if the account may not read captured tables. A server hides such tables from it."""
+        try:
+            async with connect_source(self._settings.source, self._host) as session:
+                await require_select(session, self._settings.source, [], self._host)
+        except SourceNotReady as error:
+            text = f"{doubt.text}: which captured tables this concerns is not known: {error}"
+            raise SourceNotReady(text) from error
 
     async def _captured(self) -> list[TableName]:
         async with connect_source(self._settings.source, self._host) as session:
