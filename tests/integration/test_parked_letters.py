@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from databus.events import StateRecord
+from databus.events import Action, QueryEvent, StateRecord
+from databus.kafka_table_states import read_states
 from databus.settings import Settings
 from databus.table_states import TableDoubt, doubt_key, encode
-from integration.publisher_in_process import TIME, Run
+from integration.publisher_in_process import ITEMS, TIME, Run
 
 DOUBT = TableDoubt(
     state="parked", reason="rollback", text="ROLLBACK at log.1:104", file="log.1", offset=104, since_us=TIME
@@ -50,3 +51,17 @@ async def test_a_parked_table_has_one_dead_letter_until_the_doubt_ends(
     await source.wait_until_published()
     _, letters, _ = await dead_letters("list", "--json")
     assert [each["table"] for each in letters] == ["orders"]
+
+
+async def test_a_new_publisher_knows_which_tables_are_parked(configured: Callable[..., Settings], run: Run) -> None:
+    """DDL that cannot be published is no news of them."""
+    settings = configured(routes=[{"match": ["shop.items"], "key": ["missing"]}])
+    publisher, source = await run(settings)
+    await source.commit(state(DOUBT))
+    await source.wait_until_published()
+    await publisher.stop()
+    _, source = await run(settings)
+    await source.commit(QueryEvent(ITEMS.fingerprint, Action.ALTER, b"ALTER TABLE items", 4, 90, ""))
+    await source.wait_until_published()
+    states, _ = await read_states(settings)
+    assert states.doubts == {("shop", "items"): DOUBT}

@@ -1,6 +1,6 @@
 """A table that cannot be published is parked until the reader has taken it over. All others flow on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -87,12 +87,13 @@ Publish = Callable[..., tuple[Publication, Broker, Refusing]]
 
 @pytest.fixture
 def publish() -> Publish:
-    def make(**doubt: object) -> tuple[Publication, Broker, Refusing]:
+    def make(parked: Sequence[tuple[str, str]] = (), **doubt: object) -> tuple[Publication, Broker, Refusing]:
         routes = [{"match": ["shop.items"], "key": ["code"]}, {"match": ["*.*"]}]
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes}, "doubt": doubt})
         producer: Any = Broker()
         topics: Any = Refusing()
-        return Publication(settings, producer, topics, Progress(), known_claims(settings, [])), producer, topics
+        publication = Publication(settings, producer, topics, Progress(), known_claims(settings, []), parked)
+        return publication, producer, topics
 
     return make
 
@@ -197,6 +198,24 @@ async def test_a_load_while_the_cause_persists_reports_the_table_again(publish: 
     await add(publication, begin(3), *FILL, state(FILLING), state(None), COMMIT)
     assert broker.rows() == []
     assert [each and each.reported for each in broker.doubts()] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "before"), [([], [ROW, state(TAKEN_OVER)]), ([], [state(TAKEN_OVER)]), ([("shop", "items")], [])]
+)
+async def test_ddl_that_does_not_fit_a_parked_table_reports_nothing_new(
+    publish: Publish, caplog: pytest.LogCaptureFixture, earlier: list[tuple[str, str]], before: list[Event]
+) -> None:
+    """The publisher, the reader or an earlier generation has parked it. Once it is live, it is reported."""
+    publication, broker, _ = publish(parked=earlier)
+    await add(publication, *BEGIN, begin(1), *before, COMMIT)
+    known = broker.doubts()
+    caplog.clear()
+    alter = QueryEvent(TABLE.fingerprint, Action.ALTER, b"ALTER", 10, 20, TABLE.fingerprint)
+    await add(publication, begin(2), alter, COMMIT)
+    assert (broker.rows(), broker.doubts(), caplog.text) == ([], known, "")
+    await add(publication, begin(3), state(None), alter, COMMIT)
+    assert [each and each.reported for each in broker.doubts()[len(known) :]] == [None, True]
 
 
 async def test_ddl_that_makes_the_rule_fit_is_published_although_the_table_is_parked(publish: Publish) -> None:

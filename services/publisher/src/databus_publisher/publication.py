@@ -5,6 +5,7 @@ Commits happen only between source transactions.
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -60,8 +61,15 @@ class Publication:
     """Publishes the events of one generation. Raises InvalidSettings for rules that are wrong."""
 
     def __init__(
-        self, settings: Settings, producer: Producer, topics: Topics, progress: Progress, claims: TopicClaims
+        self,
+        settings: Settings,
+        producer: Producer,
+        topics: Topics,
+        progress: Progress,
+        claims: TopicClaims,
+        parked: Iterable[tuple[str, str]] = (),
     ) -> None:
+        """`parked` has schema and name of the tables that are parked as of the progress."""
         self._settings = settings
         self._claims = claims
         self._plans = plan_outputs(settings.publisher.rules)
@@ -70,7 +78,7 @@ class Publication:
         self._change_topics = ChangeTopics(settings.publisher, producer, topics, claims)
         self._history = SchemaHistoryWriter(producer, settings.name)
         dead_letters = DeadLetters(producer, topics)
-        self._states = TableStateWriter(producer, settings.name, dead_letters)
+        self._states = TableStateWriter(producer, settings.name, dead_letters, parked)
         self._sender = Sender(settings.publisher, producer, topics, dead_letters)
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
@@ -134,16 +142,18 @@ class Publication:
     async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
-        DDL on a parked table is published if that is possible.
+        DDL on a parked table is published if that is possible; if not, this is known already.
         """
         table = self._encoder.table(event.table)
-        if not isinstance(event, QueryEvent) and (table.schema, table.name) in self._states.reported:
+        name, is_ddl = (table.schema, table.name), isinstance(event, QueryEvent)
+        if not is_ddl and name in self._states.reported:
             return
         try:
             await self._change_topics.open(self._encoder.unknown_topics(event))
             await self._sender.send(self._encoder.messages(event))
         except (RuleMismatch, TopicRefused, SchemaRefused) as error:
-            await self._park(event, error)
+            if not (is_ddl and name in self._states.parked):
+                await self._park(event, error)
 
     async def _park(self, event: TableEvent, error: Unpublishable) -> None:
         """Park the table of an event because of this error. Raises it if the settings say so."""

@@ -7,6 +7,7 @@ belongs to an earlier state of the table.
 """
 
 import time
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from databus import names
@@ -31,12 +32,16 @@ Unpublishable: TypeAlias = RuleMismatch | TopicRefused | SchemaRefused
 class TableStateWriter:
     """Writes the states of tables, and keeps one dead letter for each table in doubt."""
 
-    def __init__(self, producer: Producer, pipeline: str, dead_letters: DeadLetters) -> None:
+    def __init__(
+        self, producer: Producer, pipeline: str, dead_letters: DeadLetters, parked: Iterable[tuple[str, str]]
+    ) -> None:
         self._producer = producer
         self._dead_letters = dead_letters
         self._partition = Partition(names.table_states_topic(pipeline), 0)
         producer.set_limit(self._partition.topic, UNLIMITED)
-        #: (schema, name) of tables that were reported, until the reader has taken them over
+        #: (schema, name) of the tables that are parked
+        self.parked = set(parked)
+        #: those of them that were reported, until the reader has taken them over
         self.reported: set[tuple[str, str]] = set()
 
     async def write(self, event: StateRecord) -> None:
@@ -46,12 +51,15 @@ class TableStateWriter:
             is_reported = (schema, table) in self.reported
             if doubt is not None and doubt.state == "parked":
                 self.reported.discard((schema, table))
+                self.parked.add((schema, table))
                 if not is_reported:
                     await self._dead_letters.write(parked_letter(schema, table, doubt))
             elif is_reported:  # the reader did not know of the report when it sent this: the doubt goes on
                 return
-            elif doubt is None:
-                await self._dead_letters.delete(parked_id(schema, table))
+            else:
+                self.parked.discard((schema, table))
+                if doubt is None:
+                    await self._dead_letters.delete(parked_id(schema, table))
         await self._write(event.key, event.value)
 
     async def report(self, table: Table, error: Unpublishable, file: str, offset: int) -> None:
@@ -74,6 +82,7 @@ class TableStateWriter:
         log.error(LogEvent.TABLE_PARKED, parked, table=table.full_name, position=f"{file}:{offset}")
         await self._dead_letters.write(parked_letter(*name, doubt))
         await self._write(doubt_key(*name), encode(doubt))
+        self.parked.add(name)
         self.reported.add(name)
 
     async def _write(self, key: bytes, value: bytes | None) -> None:
