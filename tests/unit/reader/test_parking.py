@@ -295,3 +295,15 @@ async def test_a_table_that_is_filled_is_published_and_in_doubt_until_the_end() 
     assert story.health.degraded == "shop.t is filling"
     assert story.parking.end(NAME) == [StateRecord(doubt_key(*NAME), None)]
     assert (story.parked, story.health.degraded) == ([], "")
+
+
+async def test_the_doubt_about_a_table_that_is_not_captured_any_more_ends_with_its_load() -> None:
+    story = Story()
+    await story.park(replace(DOUBT, tables=frozenset([NAME, OTHER])))
+    captures_one = settings(source={"include": ["shop.t"]})
+    story.parking = Parking(captures_one, UnreadBaseline(), story.health)  # type: ignore[arg-type]
+    events = story.parking.excluded(story.states)
+    assert events[-1] == StateRecord(doubt_key(*OTHER), None)
+    assert story.parked == [NAME]
+    assert [each.name for each in story.states.unfinished()] == [NAME]
+    assert story.health.degraded == "shop.t is parked"

@@ -58,7 +58,7 @@ class LogEvent(StrEnum):
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
     TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."
     NEW_START = "new_start", "Changes may be missing; reading starts anew, and all tables are loaded again."
-    TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped or renamed."
+    TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped, renamed or excluded."
     CHILD_CHANGED = "child_changed", "Foreign keys have changed rows without logging them; the table is loaded again."
     TABLE_READ_AGAIN = "table_read_again", "A statement's effect is unclear, or a table is unknown; its schema is read."
     PREPARED = "prepared", "An XA transaction with captured rows is prepared for more than a minute (once each)."

@@ -66,6 +66,7 @@ async def read_generation(
         found, read_to = await read_states(settings)
         await entries.write(await add_backfills(settings, session, found, progress))
         states = BackfillStates(found)
+        await entries.write(parking.excluded(states))
         await entries.write(await new_start.park(session, states, start))
         time_us = progress.time_us or time.time_ns() // 1000
         await entries.write(

@@ -140,10 +140,7 @@ class Parking:
 
     def dropped(self, table: TableName) -> list[Event]:
         """End the doubt about a table that was dropped, and its backfills."""
-        records = self._states.give_up(table, "the table was dropped")
-        if records:
-            self._look()
-        return [*records, *self.end(table)]
+        return self._forget(table, "the table was dropped")
 
     def renamed(self, renames: Sequence[Rename]) -> list[Event]:
         """Let doubts and backfills follow the tables that one statement renames."""
@@ -157,6 +154,12 @@ class Parking:
     def columns_removed(self, table: TableName, columns: Collection[str]) -> list[Event]:
         """Start backfills over whose key has one of these columns: it may have been added again, with other values."""
         return [*start_over(self._states, table, columns)]
+
+    def excluded(self, states: BackfillStates) -> list[Event]:
+        """End the doubts about tables that are not captured any more, and their backfills, as `park_all` does."""
+        self._states, self._look = states, lambda: None
+        why = "it is not captured any more"
+        return [event for table in [*states.doubts] if not self.captures(table) for event in self._forget(table, why)]
 
     def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
         """Park tables in a new generation, before `begin_generation`. Return the events that record it.
@@ -187,7 +190,7 @@ class Parking:
                 place = doubt.file, doubt.offset
                 events += self._park_table(name, doubt.reason, doubt.text, place, heals=heals, repeated=cause)
             if not heals:
-                events += self.end(name)
+                events += self.end(name, "there is no such table any more")
         return events
 
     def fill(self, table: TableName, backfill: str) -> list[Event]:
@@ -195,11 +198,12 @@ class Parking:
         doubt = self._states.doubts.get(table)
         return [] if doubt is None else self._set(table, replace(doubt, state="filling", backfill=backfill))
 
-    def end(self, table: TableName) -> list[Event]:
-        """End the doubt about a table, if there is one: it is loaded again, or was dropped."""
+    def end(self, table: TableName, why: str = "it is loaded again") -> list[Event]:
+        """End the doubt about a table, if there is one."""
         if table not in self._states.doubts:
             return []
-        log.info(LogEvent.TABLE_HEALED, f"{full_name(*table)} is no longer in doubt", table=full_name(*table))
+        text = f"{full_name(*table)} is no longer in doubt: {why}"
+        log.info(LogEvent.TABLE_HEALED, text, table=full_name(*table))
         return self._set(table, None)
 
     def park_incomplete(self, backfill: Backfill, place: Place) -> list[Event]:
@@ -208,6 +212,13 @@ class Parking:
         return self._park_table(backfill.name, "incomplete_backfill", text, place, heals=False)
 
     # ---------------------------------------------------------------------------------------------------------------
+
+    def _forget(self, table: TableName, why: str) -> list[Event]:
+        """End the doubt about a table that is gone, and its backfills."""
+        records = self._states.give_up(table, why)
+        if records:
+            self._look()
+        return [*records, *self.end(table, why)]
 
     def _is_parked(self, table: TableName) -> bool:
         """Return whether a further doubt about a table changes nothing: it is parked, and its load has not failed."""
