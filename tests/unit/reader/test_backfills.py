@@ -379,6 +379,17 @@ async def test_a_table_that_the_publisher_has_reported_is_parked_and_loaded_agai
         assert await story.insert() == []
 
 
+async def test_a_run_until_idle_waits_for_the_load_of_a_reported_table_until_it_is_reported_again() -> None:
+    async with story_of() as story:
+        for since, is_awaited in (1, True), (2, False):
+            story.backfills.report(NAME, replace(REPORTED, since_us=since))
+            assert story.backfills.unfinished
+            await story.insert()
+            assert story.backfills.unfinished is is_awaited
+    async with story_of(replace(T, begin_us=int((time.time() + 60) * 1e6))) as story:  # waits for another reason
+        assert story.backfills.unfinished
+
+
 async def test_a_table_that_was_reported_in_an_earlier_generation_is_taken_over() -> None:
     kafka = TableStates(doubts={NAME: REPORTED})
     async with story_of(kafka=kafka) as story:
