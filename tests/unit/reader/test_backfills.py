@@ -319,6 +319,16 @@ async def test_a_cancelled_backfill_drops_its_chunks_and_parks_a_table_that_it_h
         assert await story.insert() == []
 
 
+async def test_a_backfill_is_cancelled_with_the_one_that_it_replaces() -> None:
+    new = replace(U, replaces=T.id)
+    async with story_of(T, new, **{T.id: BackfillProgress(state="failed", error="renamed")}) as story:
+        await story.insert()
+        assert story.running == [new.id]
+        wanted(story, "cancel")
+        assert len(await story.insert()) == 1
+        assert (story.state(T), story.state(new), story.running) == ("failed", "cancelled", [])
+
+
 async def test_a_backfill_that_ended_by_a_doubt_stops() -> None:
     async with story_of(T) as story:
         await story.insert()

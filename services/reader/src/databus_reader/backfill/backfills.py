@@ -220,7 +220,7 @@ class Backfills:
         for loader in list(self._loaders.values()):
             if self._states.progress(loader.backfill).is_final:  # the table was parked again
                 self._stop(loader.backfill)
-        cancelled = [each for each in self._states.unfinished() if each.wanted == "cancel"]
+        cancelled = [each for each in self._states.unfinished() if self._states.is_cancelled(each)]
         for backfill in cancelled:
             self._stop(backfill)
         return cancelled
