@@ -165,7 +165,7 @@ class Publication:
     async def _without_refused(self, event: DatabaseEvent) -> DatabaseEvent:
         """Open the topics of DDL on a database. Leave out the dropped tables whose topics Kafka refuses.
 
-        Without a topic nothing of them was published, and now they are gone: there is nothing to park.
+        They are gone, so there is nothing to park.
         """
         await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=())))
         dropped: list[str] = []

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from databus import names
 from databus.dead_letters import parked_id, parked_letter
-from databus.errors import RuleMismatch, SchemaRefused, TopicRefused
+from databus.errors import RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
 from databus.events import StateRecord, Table
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -97,6 +97,8 @@ def _described(error: Unpublishable) -> tuple[str, str]:
     match error:
         case RuleMismatch():
             return "rule_mismatch", f"{error}; mend the rule and start the publisher again, or alter the table"
+        case WriteDenied():
+            return "write_denied", str(error)
         case TopicRefused():
             return "topic_refused", f"{error}; create the topic, or let Kafka accept it (rights, policy, settings)"
         case SchemaRefused():
