@@ -251,6 +251,28 @@ async def test_a_table_that_a_rule_does_not_fit_any_more_is_parked_by_the_publis
     assert live.truncated == ["t"]
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_the_doubt_about_a_table_that_is_excluded_ends(
+    begin: Begin, schema: str, execute: Execute, capfd: pytest.CaptureFixture[str]
+) -> None:
+    live = await begin({"t": "", "other": ""}, doubt={"heal": "manual"})
+    await doubt(execute, 1)
+    await live.parked("t")
+    await asyncio.to_thread(live.pipeline.stop, "reader")
+    config = json.loads(live.pipeline.config.read_text())
+    config["source"]["exclude"] = [f"{schema}.t"]
+    live.pipeline.config.write_text(json.dumps(config))
+    await asyncio.to_thread(live.pipeline.start_all, "reader")
+    await live.parked()
+    text = f"{schema}.t is no longer in doubt: it is not captured any more"
+    assert text in live.pipeline.log("reader").read_text()
+    assert live.pipeline.get("reader", "/readyz").text == "ok\n"
+    assert "databus_reader_table_in_doubt{" not in live.pipeline.get("reader", "/metrics").text
+    capfd.readouterr()
+    assert await live.command("deadletter", "list", "--json") == 0
+    assert capfd.readouterr().out == ""
+
+
 async def doubt(execute: Execute, row: int) -> None:
     """Update a row of table t, so that the binlog lacks columns."""
     for statement in (_MINIMAL, f"UPDATE t SET v = 'changed' WHERE id = {row}", _FULL):

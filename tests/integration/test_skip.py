@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from common.connections import Execute
-from common.pipelines import Consume, MakePipeline
+from common.connections import Execute, session_on
+from common.pipelines import Consume, MakePipeline, run_until_idle
 from common.waiting import eventually
 from databus.kafka_table_states import read_states
 from databus.settings import load
+from databus_binlog import Rows
 from databus_cli.__main__ import main
 from devstack import Server
 from devstack.pipeline import Pipeline
@@ -106,6 +107,64 @@ async def test_one_transaction_is_skipped_and_its_tables_are_healed(
     assert code == 2  # nobody can confirm it
     assert f"transaction {again} begins at " in said
     assert not (await read_states(load(pipeline.config)))[0].skips
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_an_account_that_sees_no_table_is_asked_for_select_and_not_to_skip_again(
+    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume, execute: Execute
+) -> None:
+    """The statement reads a table, so it may have changed any table: which ones there are only SELECT shows."""
+    await execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9))")
+    await execute(f"CREATE USER {schema} IDENTIFIED BY '{source.password}'")
+    await execute(f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {schema}")
+    pipeline = make_pipeline(source, schema, source={"user": schema}, doubt={"on_doubt": "stop"})
+    copy = Copy(await changes(f"{pipeline.name}.{schema}.a"))
+    await asyncio.to_thread(pipeline.start_all, "publisher", "reader")
+    await execute("INSERT INTO a VALUES (1, 'before')")
+    await execute("SET SESSION binlog_format = STATEMENT")
+    await execute("UPDATE a SET v = (SELECT 'hidden')")
+
+    async def stopped() -> str:
+        await asyncio.to_thread(pipeline.wait_ended, "reader", 60)
+        return pipeline.log("reader").read_text().splitlines()[-1]
+
+    [transaction] = re.findall(r"run `databus pipeline skip --transaction (\S+)`", await stopped())
+    skip = ["pipeline", "skip", "--transaction", transaction, "--yes", "--config", str(pipeline.config)]
+    assert await asyncio.to_thread(main, skip) == 0
+    pipeline.spawn("reader")
+    last = await stopped()
+    assert f"user '{schema}' lacks SELECT on {schema}.*: grant it" in last
+    assert "pipeline skip" not in last
+
+    await execute(f"GRANT SELECT ON {schema}.* TO {schema}")
+    await asyncio.to_thread(pipeline.start_all, "reader")
+    await copy.equals(rows_of(source, f"{schema}.a"))
+    await eventually(_healed(pipeline), seconds=30)
+    await execute(f"DROP USER {schema}")
+
+
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_the_command_ends_no_connection_of_the_reader(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute
+) -> None:
+    """A server ends a replica's older connection. The reader's second one reads XA transactions again."""
+    await execute("CREATE TABLE a (id INT PRIMARY KEY)")
+    pipeline = make_pipeline(source, schema)
+    await run_until_idle(pipeline)
+    settings = load(pipeline.config)
+    async with session_on(source) as session:
+        start = await session.current_position()
+        stream = await session.dump(
+            start, server_id=settings.second_server_id, wanted=settings.source.captures, follow=True
+        )
+        await execute("INSERT INTO a VALUES (1)")
+        skip = "pipeline", "skip", "--transaction", f"{start.file}:{start.offset}", "--yes"
+        assert await asyncio.to_thread(main, [*skip, "--config", str(pipeline.config)]) == 0
+        await execute("INSERT INTO a VALUES (2)")
+        rows = 0
+        async with asyncio.timeout(30):
+            while rows < 2:
+                rows += sum(isinstance(event, Rows) for event in await anext(stream))
 
 
 def _healed(pipeline: Pipeline) -> Callable[[], Awaitable[Any]]:

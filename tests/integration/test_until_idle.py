@@ -7,6 +7,7 @@ import pytest
 from common.connections import Execute, session_on
 from common.pipelines import Consume, MakePipeline, run_until_idle
 from databus.kafka_progress import read_progress
+from databus.kafka_table_states import read_states
 from databus.settings import load
 from devstack import Server
 
@@ -57,3 +58,26 @@ async def test_the_progress_of_a_new_pipeline_without_captured_changes_has_a_rec
     progress = await read_progress(load(pipeline.config))
     assert progress
     assert progress.time_us >= before * 1_000_000
+
+
+@pytest.mark.parametrize("heal", ["auto", "manual"])
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_run_that_leaves_a_table_in_doubt_ends_and_fails(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume, heal: str
+) -> None:
+    """The publisher parks the table, at any moment; the cause persists, so no load of it succeeds."""
+    for table in ("t", "other"):
+        await execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)")
+    routes = [{"match": [f"{schema}.t"], "key": ["v"]}, {"match": ["*.*"]}]
+    pipeline = make_pipeline(source, schema, publisher={"routes": routes}, doubt={"heal": heal})
+    await run_until_idle(pipeline)
+    await execute("ALTER TABLE t DROP COLUMN v")
+    await execute("INSERT INTO t VALUES (1)")
+    await execute("INSERT INTO other VALUES (1, 1)")
+    await run_until_idle(pipeline, in_doubt=f"{schema}.t")
+    [message] = await (await changes(f"{pipeline.name}.{schema}.other")).until(1)
+    assert message["Rows"] == [[b"1", b"1"]]
+    if heal == "auto":
+        await execute("ALTER TABLE t ADD COLUMN v INT")
+        await run_until_idle(pipeline)
+        assert not (await read_states(load(pipeline.config)))[0].doubts

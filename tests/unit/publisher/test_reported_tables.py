@@ -1,19 +1,29 @@
 """A table that cannot be published is parked until the reader has taken it over. All others flow on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from databus.errors import RuleMismatch, TopicRefused
-from databus.events import Action, Event, QueryEvent, SnapshotEvent, SnapshotTruncate, StateRecord, TableDefinition
+from databus.errors import RuleMismatch, SchemaRefused, TopicRefused
+from databus.events import (
+    Action,
+    DatabaseEvent,
+    Event,
+    QueryEvent,
+    SnapshotEvent,
+    SnapshotTruncate,
+    StateRecord,
+    TableDefinition,
+)
 from databus.progress import Progress
 from databus.settings import Settings
 from databus.settings.topic_claims import known_claims
 from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
-from databus_messages.formats.base import Record
+from databus_messages.formats.base import Change, Record
+from databus_messages.formats.databus import Databus
 from databus_messages.routing.partitions import Partition
 from databus_publisher.publication import Publication
 from unit.publisher.test_publication import COMMIT, ROW, START, TABLE, Producer, Topics, add, begin
@@ -77,12 +87,13 @@ Publish = Callable[..., tuple[Publication, Broker, Refusing]]
 
 @pytest.fixture
 def publish() -> Publish:
-    def make(**doubt: object) -> tuple[Publication, Broker, Refusing]:
+    def make(parked: Sequence[tuple[str, str]] = (), **doubt: object) -> tuple[Publication, Broker, Refusing]:
         routes = [{"match": ["shop.items"], "key": ["code"]}, {"match": ["*.*"]}]
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes}, "doubt": doubt})
         producer: Any = Broker()
         topics: Any = Refusing()
-        return Publication(settings, producer, topics, Progress(), known_claims(settings, [])), producer, topics
+        publication = Publication(settings, producer, topics, Progress(), known_claims(settings, []), parked)
+        return publication, producer, topics
 
     return make
 
@@ -128,6 +139,47 @@ async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_i
     assert len(broker.found_letters()) == 1
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_table_whose_schema_the_registry_refuses_is_parked(
+    publish: Publish, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    """Formats register a schema when they encode the first row, which may be long after the first event."""
+
+    def refuse(_: object, change: Change) -> list[Record]:
+        if change.table == ALTERED:
+            raise SchemaRefused("incompatible with subject items-value; set its compatibility")
+        return [Record(None, b'{"Table": {"Name": "other"}, "Action": "insert"}')]
+
+    publication, broker, _ = publish()
+    alter = QueryEvent(ALTERED.fingerprint, Action.ALTER, b"ALTER", 10, 20, "")
+    await add(publication, *BEGIN, begin(1), *([alter] if is_known else []), COMMIT)
+    monkeypatch.setattr(Databus, "change", refuse)
+    await add(publication, begin(2), ROW_OF_ALTERED, ROW_OF_OTHER, ROW_OF_ALTERED, COMMIT)
+    assert broker.rows() == ["items alter"] * is_known + ["other insert"]
+    [doubt] = broker.doubts()
+    assert doubt
+    assert (doubt.reason, doubt.text) == (
+        "schema_refused",
+        "incompatible with subject items-value; set its compatibility",
+    )
+    assert publication.committable
+
+
+async def test_of_a_dropped_database_only_the_table_whose_topic_kafka_refuses_is_left_out(
+    publish: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is gone, and without a topic nothing of it was published: there is nothing to park."""
+    publication, broker, topics = publish()
+    topics.refused = "shop.shop.items"
+    tables = TABLE.fingerprint, OTHER.fingerprint
+    drop = DatabaseEvent("shop", Action.DROP, b"DROP DATABASE shop", 20, 30, None, tables)
+    await add(publication, *BEGIN, begin(1), drop, COMMIT)
+    assert broker.rows() == ["other drop"]
+    assert broker.doubts() == []
+    assert "DROP of shop.items is not published: Kafka refused to create topic shop.shop.items" in caplog.text
+    assert publication.committable
+
+
 async def test_what_the_reader_sent_before_it_took_the_table_over_is_left_out(publish: Publish) -> None:
     """The rule fits again, but rows are missing: an earlier load of the table must not end the doubt."""
     publication, broker, _ = publish()
@@ -146,6 +198,24 @@ async def test_a_load_while_the_cause_persists_reports_the_table_again(publish: 
     await add(publication, begin(3), *FILL, state(FILLING), state(None), COMMIT)
     assert broker.rows() == []
     assert [each and each.reported for each in broker.doubts()] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "before"), [([], [ROW, state(TAKEN_OVER)]), ([], [state(TAKEN_OVER)]), ([("shop", "items")], [])]
+)
+async def test_ddl_that_does_not_fit_a_parked_table_reports_nothing_new(
+    publish: Publish, caplog: pytest.LogCaptureFixture, earlier: list[tuple[str, str]], before: list[Event]
+) -> None:
+    """The publisher, the reader or an earlier generation has parked it. Once it is live, it is reported."""
+    publication, broker, _ = publish(parked=earlier)
+    await add(publication, *BEGIN, begin(1), *before, COMMIT)
+    known = broker.doubts()
+    caplog.clear()
+    alter = QueryEvent(TABLE.fingerprint, Action.ALTER, b"ALTER", 10, 20, TABLE.fingerprint)
+    await add(publication, begin(2), alter, COMMIT)
+    assert (broker.rows(), broker.doubts(), caplog.text) == ([], known, "")
+    await add(publication, begin(3), state(None), alter, COMMIT)
+    assert [each and each.reported for each in broker.doubts()[len(known) :]] == [None, True]
 
 
 async def test_ddl_that_makes_the_rule_fit_is_published_although_the_table_is_parked(publish: Publish) -> None:

@@ -37,7 +37,7 @@ def limits_of(chosen: Settings) -> Limits:
 
 
 def settings(**sections: object) -> Settings:
-    return Settings(name="p", source={"include": ["shop.*"]}, **sections)
+    return Settings(**{"name": "p", "source": {"include": ["shop.*"]}} | sections)
 
 
 def key(*names: str, signature: tuple[str, ...] = ("id int",)) -> ChunkKey:

@@ -319,6 +319,16 @@ async def test_a_cancelled_backfill_drops_its_chunks_and_parks_a_table_that_it_h
         assert await story.insert() == []
 
 
+async def test_a_backfill_is_cancelled_with_the_one_that_it_replaces() -> None:
+    new = replace(U, replaces=T.id)
+    async with story_of(T, new, **{T.id: BackfillProgress(state="failed", error="renamed")}) as story:
+        await story.insert()
+        assert story.running == [new.id]
+        wanted(story, "cancel")
+        assert len(await story.insert()) == 1
+        assert (story.state(T), story.state(new), story.running) == ("failed", "cancelled", [])
+
+
 async def test_a_backfill_that_ended_by_a_doubt_stops() -> None:
     async with story_of(T) as story:
         await story.insert()
@@ -377,6 +387,17 @@ async def test_a_table_that_the_publisher_has_reported_is_parked_and_loaded_agai
         assert records[-1] == StateRecord(doubt_key(*NAME), encode(doubt))
         assert (story.state(), story.running) == ("failed", [doubt.backfill])
         assert await story.insert() == []
+
+
+async def test_a_run_until_idle_waits_for_the_load_of_a_reported_table_until_it_is_reported_again() -> None:
+    async with story_of() as story:
+        for since, is_awaited in (1, True), (2, False):
+            story.backfills.report(NAME, replace(REPORTED, since_us=since))
+            assert story.backfills.unfinished
+            await story.insert()
+            assert story.backfills.unfinished is is_awaited
+    async with story_of(replace(T, begin_us=int((time.time() + 60) * 1e6))) as story:  # waits for another reason
+        assert story.backfills.unfinished
 
 
 async def test_a_table_that_was_reported_in_an_earlier_generation_is_taken_over() -> None:

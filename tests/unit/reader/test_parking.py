@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from databus.errors import FatalError, GenerationLost
+from databus.errors import FatalError, GenerationLost, SourceNotReady
 from databus.events import StateRecord
 from databus.runtime import Health
 from databus.skips import Skip
@@ -115,7 +115,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def narrowed(doubt: Doubt, *_: object) -> Doubt:
         return replace(doubt, tables=frozenset([OTHER]), schemas=frozenset())
 
-    for each in (connect_source, read_names, narrowed):
+    async def require_select(*_: object) -> None: ...
+
+    for each in (connect_source, read_names, narrowed, require_select):
         monkeypatch.setattr(module, each.__name__, each)
     return asked
 
@@ -124,6 +126,33 @@ async def test_a_doubt_that_names_no_table_parks_all_captured_tables(server: lis
     story = Story()
     await story.park(replace(DOUBT, tables=frozenset()))
     assert (story.parked, server) == ([NAME, OTHER], ["db1"])
+
+
+async def test_a_doubt_that_names_no_table_parks_none_if_none_is_captured(
+    server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that existed then is dropped later in the binlog, which is published."""
+
+    async def read_names(_: object) -> list[tuple[str, str]]:
+        return [FOREIGN]
+
+    monkeypatch.setattr(module, "read_names", read_names)
+    assert await Story().park(replace(DOUBT, tables=frozenset())) == []
+
+
+async def test_a_doubt_that_names_no_table_stops_the_reader_if_the_account_may_not_see_any(
+    server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read_names(_: object) -> list[tuple[str, str]]:
+        return []
+
+    async def require_select(*_: object) -> None:
+        raise SourceNotReady("user 'u' lacks SELECT on shop.*: grant it")
+
+    monkeypatch.setattr(module, "read_names", read_names)
+    monkeypatch.setattr(module, "require_select", require_select)
+    with pytest.raises(SourceNotReady, match=r"^ROLLBACK: .* not known: user 'u' lacks SELECT on .*: grant it$"):
+        await Story().park(replace(DOUBT, tables=frozenset()))
 
 
 async def test_a_statement_parks_only_what_it_may_have_changed(server: list[str]) -> None:
@@ -266,3 +295,15 @@ async def test_a_table_that_is_filled_is_published_and_in_doubt_until_the_end() 
     assert story.health.degraded == "shop.t is filling"
     assert story.parking.end(NAME) == [StateRecord(doubt_key(*NAME), None)]
     assert (story.parked, story.health.degraded) == ([], "")
+
+
+async def test_the_doubt_about_a_table_that_is_not_captured_any_more_ends_with_its_load() -> None:
+    story = Story()
+    await story.park(replace(DOUBT, tables=frozenset([NAME, OTHER])))
+    captures_one = settings(source={"include": ["shop.t"]})
+    story.parking = Parking(captures_one, UnreadBaseline(), story.health)  # type: ignore[arg-type]
+    events = story.parking.excluded(story.states)
+    assert events[-1] == StateRecord(doubt_key(*OTHER), None)
+    assert story.parked == [NAME]
+    assert [each.name for each in story.states.unfinished()] == [NAME]
+    assert story.health.degraded == "shop.t is parked"

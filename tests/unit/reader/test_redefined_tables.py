@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from databus.runtime import Health
-from databus.table_states import Backfill, BackfillProgress, TableDoubt, decode_states
+from databus.table_states import Backfill, BackfillProgress, TableDoubt, backfill_key, decode_states, encode
 from databus_changes.tables import Rename
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking
@@ -105,6 +105,26 @@ def test_a_request_that_has_not_begun_follows_as_it_is() -> None:
     found = story.follower()
     assert (found.name, found.where, found.wanted) == (U, "id > 5", "pause")
     assert not story.states.progress(found).starts_over
+
+
+def test_a_cancel_that_comes_too_late_for_the_old_name_reaches_the_new_one() -> None:
+    """The client has seen the request as it was before the statement."""
+    story = Story(LOAD, **{"1": BEGUN})
+    story.rename((T, TMP))
+    story.before.append(story.follower().id)
+    story.rename((TMP, U))
+    last = story.follower()
+    assert not story.states.is_cancelled(last)
+    story.states.request(backfill_key(LOAD.id), encode(replace(LOAD, wanted="cancel")))
+    assert story.states.is_cancelled(last)
+
+
+def test_a_cancel_under_a_name_that_another_table_has_taken_is_only_for_that_table() -> None:
+    story = Story(LOAD, **{"1": BEGUN})
+    story.rename(*SWAP)
+    story.states.request(backfill_key(LOAD.id), encode(replace(LOAD, wanted="cancel")))
+    assert story.states.is_cancelled(story.kafka.backfills[LOAD.id])
+    assert not story.states.is_cancelled(story.follower())
 
 
 def test_a_table_that_is_renamed_to_a_name_that_is_not_captured_is_neither_in_doubt_nor_loaded() -> None:

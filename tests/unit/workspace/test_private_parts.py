@@ -84,6 +84,7 @@ async def test_aiokafka_has_the_private_parts_that_kafka_client_and_kafka_errors
     )
     for client in (producer.client, consumer._client, admin._client):
         assert client.cluster.brokers() == set(), BROKERS
+    assert inspect.iscoroutinefunction(admin._send_request), "kafka_rights.py sends a request of its own"
     assert inspect.iscoroutinefunction(producer.client.close), "kafka_client.py disconnects a producer that can't stop"
     await producer.client.close()
     await producer.stop()

@@ -29,10 +29,11 @@ DatabusError
 │   ├── ProgressCorrupt         the progress record in Kafka was deleted or cannot be read
 │   ├── SchemaHistoryCorrupt    the schema history in Kafka is missing or cannot be read
 │   ├── TableStatesCorrupt      the records of backfills and tables in doubt cannot be read
-│   ├── SchemaRefused           the schema registry rejects a schema
+│   ├── SchemaRefused           the schema registry rejects the schema of a table
 │   ├── DumpUnusable            a dump cannot be used, for instance because it failed or is damaged
-│   ├── TopicRefused            Kafka refuses to create a topic
-│   │   └── TopicNameRefused      it does not accept the name of the topic
+│   ├── TopicRefused            Kafka refuses a topic
+│   │   ├── TopicNameRefused      it does not accept the name of the topic
+│   │   └── WriteDenied           the topic exists, and the account may not write to it
 │   ├── ChangesLost             Kafka no longer has changes that are needed
 │   └── Fenced                  another process has taken over our transactional id
 └── PoisonError               this record cannot be processed, others can
@@ -230,7 +231,7 @@ class TableStatesCorrupt(FatalError):
 
 
 class SchemaRefused(FatalError):
-    """The schema registry rejects a schema or our credentials, or its URL is wrong."""
+    """The schema registry rejects a schema, or does not permit us to write its subject."""
 
 
 class DumpUnusable(FatalError):
@@ -238,11 +239,18 @@ class DumpUnusable(FatalError):
 
 
 class TopicRefused(FatalError):
-    """Kafka refuses to create a topic, for instance because the account lacks the right or a policy forbids it."""
+    """Kafka refuses to create a topic, for instance because the account lacks the right or a policy forbids it.
+
+    Or it refuses to accept records of it.
+    """
 
 
 class TopicNameRefused(TopicRefused):
     """Kafka does not accept the name of a topic: it is too long, or too similar to that of an existing topic."""
+
+
+class WriteDenied(TopicRefused):
+    """The account lacks the right WRITE on an existing topic."""
 
 
 class ChangesLost(FatalError):

@@ -58,7 +58,7 @@ class LogEvent(StrEnum):
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."
     TRANSACTION_SKIPPED = "transaction_skipped", "An operator has skipped a transaction: its rows become dead letters."
     NEW_START = "new_start", "Changes may be missing; reading starts anew, and all tables are loaded again."
-    TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped or renamed."
+    TABLE_HEALED = "table_healed", "A table that was in doubt is loaded again, or was dropped, renamed or excluded."
     CHILD_CHANGED = "child_changed", "Foreign keys have changed rows without logging them; the table is loaded again."
     TABLE_READ_AGAIN = "table_read_again", "A statement's effect is unclear, or a table is unknown; its schema is read."
     PREPARED = "prepared", "An XA transaction with captured rows is prepared for more than a minute (once each)."
@@ -70,6 +70,7 @@ class LogEvent(StrEnum):
     TRANSACTION_LEFT_OPEN = "transaction_left_open", "A Kafka transaction is still open; the next publisher aborts it."
     DEAD_LETTER = "dead_letter", "A record went to the dead-letter topic (logged once per table and generation)."
     TOPIC_REFUSED = "topic_refused", "A table has no topic, because of the names of other topics; its records wait."
+    DROP_NOT_PUBLISHED = "drop_not_published", "A database was dropped; Kafka refuses the topic of one of its tables."
     RECORD_LIMIT_LOWERED = "record_limit_lowered", "Kafka refused a batch; smaller ones are sent to this topic."
     PARTITIONS_MISSING = "partitions_missing", "A topic has fewer partitions than `publisher.partitions`."
 

@@ -8,22 +8,25 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
+import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from redis.asyncio import Redis
 
 from databus import kafka_client, names
+from databus.dead_letters import parked_id
 from databus.errors import FatalError, ProgressCorrupt
 from databus.kafka_compacted import read_latest
 from databus.kafka_history import read_history_records
 from databus.kafka_progress import read_progress
-from databus.kafka_topics import ensure_compacted, partitions_of
+from databus.kafka_topics import ensure_compacted, partition_counts, partitions_of
 from databus.leases import DURATION, LeaderLease, Role, open_lease
 from databus.progress import Progress, encode_progress
 from databus.settings import Election, Settings
 from databus.switch import stored_host
+from databus.table_states import read_doubt
 
 _PAUSE_SECONDS = 0.2
 
@@ -81,37 +84,40 @@ async def reset(settings: Settings, redis: Redis, start: Progress | None = None)
 
     It is one Kafka transaction, if `delivery` is `exactly_once`.
 
-    Only its progress, its schema history, its table states and its keys in Redis are reset; records and dead letters
-    stay. Transaction ordinals continue if the old progress can be read. Raises FatalError if a reader or publisher is
-    active.
+    Only its progress, its schema history, its table states with the dead letters of parked tables, and its keys in
+    Redis are reset; records and other dead letters stay. Transaction ordinals continue if the old progress can be read.
+    Raises FatalError if a reader or publisher is active.
     """
     async with services_stopped(settings, redis):
         async with kafka_client.admin(settings.kafka) as admin:
             await ensure_state_topics(admin, settings)
+            has_letters = names.dead_letter_topic(settings.name) in await partition_counts(admin)
         exactly_once = settings.publisher.delivery == "exactly_once"
         identity = names.transactional_id(settings.name) if exactly_once else None
-        async with kafka_client.producer(settings.kafka, identity) as producer:
-            if exactly_once:
-                async with producer.transaction():
-                    await _write_reset(settings, producer, start or Progress())
-            else:
-                await _write_reset(settings, producer, start or Progress())
+        async with (
+            kafka_client.producer(settings.kafka, identity) as producer,
+            producer.transaction() if exactly_once else nullcontext(),
+        ):
+            await _write_reset(settings, producer, start or Progress(), has_letters=has_letters)
         keys = (names.generation_key, names.stream_key, names.host_key, names.switch_key)
         await redis.delete(*(key(settings.name) for key in keys))
 
 
-async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Progress) -> None:
-    """Delete the schema history and the table states, then write a progress without a position."""
+async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Progress, *, has_letters: bool) -> None:
+    """Delete the schema history, and the table states with their dead letters; then write a progress without position.
+
+    `has_letters`: whether the topic of dead letters exists; it is not created.
+    """
     try:
         published = await read_progress(settings) or Progress()
     except ProgressCorrupt:
         published = Progress()
-    deletions = [
-        await producer.send(topic, None, key, partition=0)
-        for topic in (names.schema_topic(settings.name), names.table_states_topic(settings.name))
-        for key in (await read_latest(settings.kafka, topic))[0]
-    ]
-    await asyncio.gather(*deletions)
+    history, states = names.schema_topic(settings.name), names.table_states_topic(settings.name)
+    deleted = [(topic, key) for topic in (history, states) for key in (await read_latest(settings.kafka, topic))[0]]
+    if has_letters:
+        letters = names.dead_letter_topic(settings.name)
+        deleted += [(letters, letter) for topic, key in deleted if topic == states and (letter := _letter_of(key))]
+    await asyncio.gather(*[await producer.send(topic, None, key, partition=0) for topic, key in deleted])
     begin = Progress(
         transaction=published.transaction,
         server=start.server,
@@ -121,6 +127,15 @@ async def _write_reset(settings: Settings, producer: AIOKafkaProducer, start: Pr
     )
     record = encode_progress(begin)
     await producer.send_and_wait(names.progress_topic(settings.name), record, settings.name.encode(), partition=0)
+
+
+def _letter_of(state: bytes) -> bytes | None:
+    """Return the key of the dead letter of a table in doubt, given the key of its state; None for any other state."""
+    try:
+        found = read_doubt(state, None)
+    except msgspec.DecodeError:  # a reset is also for states that are damaged
+        return None
+    return parked_id(*found[:2]) if found else None
 
 
 @asynccontextmanager

@@ -51,6 +51,8 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: whether a table without a usable key may be loaded although it is larger than `backfill.keyless_limit`
     any_size: bool = False
     cause: Cause = "request"
+    #: id of the request that it replaces, because the table was renamed; empty: none
+    replaces: str = ""
     #: time of the request, in µs since the epoch
     requested_us: int = 0
     #: time before which it does not begin, in µs since the epoch
@@ -155,6 +157,14 @@ class TableStates:
     def state(self, backfill: str) -> BackfillState:
         """Return the state of a backfill."""
         return self.progress_of(backfill).state
+
+    def is_cancelled(self, backfill: Backfill) -> bool:
+        """Return whether a client has cancelled a backfill, or too late the one that it replaces."""
+        while backfill.wanted != "cancel":
+            if (replaced := self.backfills.get(backfill.replaces)) is None:
+                return False
+            backfill = replaced
+        return True
 
     def unfinished(self) -> list[Backfill]:
         """List the backfills that have not ended, the oldest request first."""

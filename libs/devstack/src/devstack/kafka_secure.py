@@ -28,11 +28,16 @@ listener.name.login.oauthbearer.sasl.server.callback.handler.class=\
 {modules}.oauthbearer.OAuthBearerValidatorCallbackHandler
 listener.name.login.oauthbearer.sasl.oauthbearer.jwks.endpoint.url={keys}
 listener.name.login.oauthbearer.sasl.oauthbearer.expected.audience=kafka
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 """
 
 
 class SecureKafka(Kafka):
     """A broker with two more listeners, over TLS: LOGIN, for each SASL mechanism of Databus, and MTLS, for mutual TLS.
+
+    Accounts may do everything, except with a resource that has ACLs: then only what these allow.
 
     Its folder has `ca.pem`, `client.pem` (certificate and key), the public keys that verify OAUTHBEARER's tokens
     (`jwks.json`, at first without keys), and for each of the two listeners the section `kafka` of a configuration:

@@ -5,9 +5,13 @@ Commits happen only between source transactions.
 
 import asyncio
 import time
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from databus import metrics
-from databus.errors import GenerationLost, RuleMismatch, TopicNameRefused, TopicRefused
+from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
 from databus.events import (
     Begin,
     Commit,
@@ -38,36 +42,44 @@ from databus.settings.topic_claims import TopicClaims
 from databus_messages.encoder import EventEncoder
 from databus_messages.formats.base import MessageSource
 from databus_messages.outputs import plan_outputs
+from databus_publisher.change_topics import ChangeTopics
 from databus_publisher.dead_letters import DeadLetters
 from databus_publisher.producer import Producer
 from databus_publisher.schema_history import SchemaHistoryWriter
 from databus_publisher.sender import Sender
-from databus_publisher.table_states import TableStateWriter
+from databus_publisher.table_states import TableStateWriter, Unpublishable
 from databus_publisher.topics import Topics
 
 log = get_logger(__name__)
 
 #: After this many bytes of entries, commit at the next end of a source transaction, even if more events are waiting.
 COMMIT_BYTES = 8 * 2**20
+TableEvent: TypeAlias = RowsEvent | QueryEvent | OversizedRow | SnapshotEvent | SnapshotTruncate
 
 
 class Publication:
     """Publishes the events of one generation. Raises InvalidSettings for rules that are wrong."""
 
     def __init__(
-        self, settings: Settings, producer: Producer, topics: Topics, progress: Progress, claims: TopicClaims
+        self,
+        settings: Settings,
+        producer: Producer,
+        topics: Topics,
+        progress: Progress,
+        claims: TopicClaims,
+        parked: Iterable[tuple[str, str]] = (),
     ) -> None:
+        """`parked` has schema and name of the tables that are parked as of the progress."""
         self._settings = settings
         self._claims = claims
         self._plans = plan_outputs(settings.publisher.rules)
         self._producer = producer
         self._topics = topics
+        self._change_topics = ChangeTopics(settings.publisher, producer, topics, claims)
         self._history = SchemaHistoryWriter(producer, settings.name)
         dead_letters = DeadLetters(producer, topics)
-        self._states = TableStateWriter(producer, settings.name, dead_letters)
+        self._states = TableStateWriter(producer, settings.name, dead_letters, parked)
         self._sender = Sender(settings.publisher, producer, topics, dead_letters)
-        #: number of partitions by topic, kept for a generation: a key stays in its partition if partitions are added
-        self._partition_counts: dict[str, int] = {}
         #: a placeholder without outputs until `Start` arrives
         self._encoder = EventEncoder((), (), MessageSource(settings.name, "mysql", "", 0), {})
         self._tracker = ProgressTracker(progress)
@@ -103,7 +115,10 @@ class Publication:
             match event:
                 case RowsEvent():
                     if event.table in self._encoder.routes and not self._states.reported:  # the fast path
-                        await self._sender.send(self._encoder.rows(event))
+                        try:
+                            await self._sender.send(self._encoder.rows(event))
+                        except SchemaRefused as refused:
+                            await self._park(event, refused)
                     else:
                         await self._publish(event)
                 case Begin():
@@ -126,29 +141,51 @@ class Publication:
                 case QueryEvent() | OversizedRow() | SnapshotTruncate():
                     await self._publish(event)
                 case _:
-                    await self._prepare(event)
-                    await self._sender.send(self._encoder.messages(event))
+                    await self._sender.send(self._encoder.messages(await self._prepare(event)))
         await self._producer.limit_memory()
 
-    async def _publish(self, event: RowsEvent | QueryEvent | OversizedRow | SnapshotEvent | SnapshotTruncate) -> None:
+    async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
-        DDL on a parked table is published if that is possible.
+        DDL on a parked table is published if that is possible; if not, this is known already.
         """
         table = self._encoder.table(event.table)
-        if not isinstance(event, QueryEvent) and (table.schema, table.name) in self._states.reported:
+        name, is_ddl = (table.schema, table.name), isinstance(event, QueryEvent)
+        if not is_ddl and name in self._states.reported:
             return
         try:
-            await self._open_topics(event)
+            await self._change_topics.open(self._encoder.unknown_topics(event))
             await self._sender.send(self._encoder.messages(event))
-        except (RuleMismatch, TopicRefused) as error:
-            if self._settings.doubt.on_doubt == "stop" or (begin := self._begin) is None:
-                raise
-            offset = begin.end if isinstance(event, SnapshotEvent | SnapshotTruncate) else event.start
-            await self._states.report(table, error, begin.file, offset)
+        except (RuleMismatch, TopicRefused, SchemaRefused) as error:
+            if not (is_ddl and name in self._states.parked):
+                await self._park(event, error)
 
-    async def _prepare(self, event: Event) -> None:
-        """Do the work that precedes the messages of a rare event."""
+    async def _park(self, event: TableEvent, error: Unpublishable) -> None:
+        """Park the table of an event because of this error. Raises it if the settings say so."""
+        if self._settings.doubt.on_doubt == "stop" or (begin := self._begin) is None:
+            raise error
+        offset = begin.end if isinstance(event, SnapshotEvent | SnapshotTruncate) else event.start
+        await self._states.report(self._encoder.table(event.table), error, begin.file, offset)
+
+    async def _without_refused(self, event: DatabaseEvent) -> DatabaseEvent:
+        """Open the topics of DDL on a database. Leave out the dropped tables whose topics Kafka refuses.
+
+        They are gone, so there is nothing to park.
+        """
+        await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=())))
+        dropped: list[str] = []
+        for fingerprint in event.dropped:
+            try:
+                await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=(fingerprint,))))
+            except TopicRefused as refused:
+                name = self._encoder.table(fingerprint).full_name
+                log.warning(LogEvent.DROP_NOT_PUBLISHED, f"DROP of {name} is not published: {refused}", table=name)
+            else:
+                dropped.append(fingerprint)
+        return replace(event, dropped=tuple(dropped))
+
+    async def _prepare(self, event: Event) -> Event:
+        """Do the work that precedes the messages of a rare event. Return what is published of it."""
         match event:
             case Start():
                 await self._start(event)
@@ -162,7 +199,7 @@ class Publication:
             case StateRecord():
                 await self._states.write(event)
             case DatabaseEvent():
-                await self._open_topics(event)
+                return await self._without_refused(event)
             case Prepared():
                 self._tracker.prepare(event)
             case Decided():
@@ -173,6 +210,7 @@ class Publication:
                 if self.committable:  # at once: the reader exits when this entry is trimmed
                     await self.commit()
                 self.ended = True
+        return event
 
     async def commit(self) -> None:
         """Commit all complete source transactions sent so far, with their progress."""
@@ -191,7 +229,8 @@ class Publication:
         source = MessageSource(settings.name, event.flavor, login.host, login.port)
         rules, salt = settings.publisher.rules, settings.publisher.salt.get_secret_value().encode()
         last = self.committed.transaction
-        self._encoder = EventEncoder(rules, self._plans, source, self._partition_counts, salt, self._claims, last)
+        counts = self._change_topics.partition_counts
+        self._encoder = EventEncoder(rules, self._plans, source, counts, salt, self._claims, last)
         if topics := self._encoder.own_topics:
             for topic in topics:
                 await self._topics.ensure(topic, partitions=1)
@@ -208,34 +247,9 @@ class Publication:
         self._tracker.start(event)
         await self.commit()
 
-    async def _open_topics(
-        self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent | SnapshotEvent | SnapshotTruncate
-    ) -> None:
-        """Create the topics of an event if they are missing, and look up their partitions and limits."""
-        wanted = self._settings.publisher.partitions
-        for topic in self._encoder.unknown_topics(event):
-            if not await self._ensure(topic):
-                self._partition_counts[topic] = wanted or 1
-                continue
-            existing = await self._producer.partitions(topic)
-            if wanted and existing < wanted:
-                text = f"{topic} has {existing} partitions, fewer than publisher.partitions={wanted}"
-                log.warning(LogEvent.PARTITIONS_MISSING, text, topic=topic, partitions=existing)
-            self._producer.set_limit(topic, await self._topics.limit(topic))
-            self._partition_counts[topic] = min(existing, wanted or existing)
-
     async def _claim_topics(self, table: Table) -> None:
         """Claim a new table's topics. A table that does not get them waits, also after a restart."""
         if not table.columns or not self._settings.source.captures(table.schema, table.name):
             return
         if any(found.refusal for found in self._claims.claim(table.schema, table.name)):
             await self._history.write_waiting(table.schema, table.name)
-
-    async def _ensure(self, topic: str) -> bool:
-        """Create a topic for changes if it is missing. Return False if no table and no database can have it."""
-        if self._claims.is_usable(topic):
-            try:
-                await self._topics.ensure(topic)
-            except TopicNameRefused as refused:
-                self._claims.refuse(topic, str(refused))
-        return self._claims.is_usable(topic)

@@ -15,6 +15,7 @@ from databus.errors import GenerationLost, RecordTooLarge
 from databus.events import decode_events
 from databus.kafka_history import read_history
 from databus.kafka_progress import read_progress
+from databus.kafka_table_states import read_states
 from databus.leases import open_lease
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger, position_fields
@@ -67,7 +68,9 @@ async def _serve(
         progress = Progress()
     claims = await _claim_topics(settings)
     while True:
-        publication = Publication(settings, producer, topics, progress, claims)
+        states, _ = await read_states(settings)
+        parked = [table for table, doubt in states.doubts.items() if doubt.state == "parked"]
+        publication = Publication(settings, producer, topics, progress, claims, parked)
         await _open(pipe, producer, progress)
         health.up()
         with bound(generation=pipe.generation):

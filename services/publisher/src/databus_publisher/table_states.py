@@ -7,10 +7,12 @@ belongs to an earlier state of the table.
 """
 
 import time
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from databus import names
 from databus.dead_letters import parked_id, parked_letter
-from databus.errors import RuleMismatch, TopicRefused
+from databus.errors import RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
 from databus.events import StateRecord, Table
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -23,16 +25,23 @@ from databus_publisher.producer import Producer
 
 log = get_logger(__name__)
 
+#: why nothing of a table can be published
+Unpublishable: TypeAlias = RuleMismatch | TopicRefused | SchemaRefused
+
 
 class TableStateWriter:
     """Writes the states of tables, and keeps one dead letter for each table in doubt."""
 
-    def __init__(self, producer: Producer, pipeline: str, dead_letters: DeadLetters) -> None:
+    def __init__(
+        self, producer: Producer, pipeline: str, dead_letters: DeadLetters, parked: Iterable[tuple[str, str]]
+    ) -> None:
         self._producer = producer
         self._dead_letters = dead_letters
         self._partition = Partition(names.table_states_topic(pipeline), 0)
         producer.set_limit(self._partition.topic, UNLIMITED)
-        #: (schema, name) of tables that were reported, until the reader has taken them over
+        #: (schema, name) of the tables that are parked
+        self.parked = set(parked)
+        #: those of them that were reported, until the reader has taken them over
         self.reported: set[tuple[str, str]] = set()
 
     async def write(self, event: StateRecord) -> None:
@@ -42,37 +51,38 @@ class TableStateWriter:
             is_reported = (schema, table) in self.reported
             if doubt is not None and doubt.state == "parked":
                 self.reported.discard((schema, table))
+                self.parked.add((schema, table))
                 if not is_reported:
                     await self._dead_letters.write(parked_letter(schema, table, doubt))
             elif is_reported:  # the reader did not know of the report when it sent this: the doubt goes on
                 return
-            elif doubt is None:
-                await self._dead_letters.delete(parked_id(schema, table))
+            else:
+                self.parked.discard((schema, table))
+                if doubt is None:
+                    await self._dead_letters.delete(parked_id(schema, table))
         await self._write(event.key, event.value)
 
-    async def report(self, table: Table, error: RuleMismatch | TopicRefused, file: str, offset: int) -> None:
+    async def report(self, table: Table, error: Unpublishable, file: str, offset: int) -> None:
         """Park a table because of an error at this position, unless it is reported already."""
         name = table.schema, table.name
         if name in self.reported:
             return
-        if isinstance(error, TopicRefused):
-            reason, advice = "topic_refused", "create the topic, or let Kafka accept it (rights, policy, settings)"
-        else:
-            reason, advice = "rule_mismatch", "mend the rule and start the publisher again, or alter the table"
+        reason, text = _described(error)
         now = time.time_ns() // 1000
         doubt = TableDoubt(
             state="parked",
             reason=reason,
-            text=f"{error}; {advice}",
+            text=text,
             file=file,
             offset=offset,
             since_us=now,
             reported=True,
         )
-        text = f"{table.full_name} is parked: {doubt.text}; the reader decides when it is loaded again (doubt.heal)"
-        log.error(LogEvent.TABLE_PARKED, text, table=table.full_name, position=f"{file}:{offset}")
+        parked = f"{table.full_name} is parked: {text}; the reader decides when it is loaded again (doubt.heal)"
+        log.error(LogEvent.TABLE_PARKED, parked, table=table.full_name, position=f"{file}:{offset}")
         await self._dead_letters.write(parked_letter(*name, doubt))
         await self._write(doubt_key(*name), encode(doubt))
+        self.parked.add(name)
         self.reported.add(name)
 
     async def _write(self, key: bytes, value: bytes | None) -> None:
@@ -80,3 +90,16 @@ class TableStateWriter:
             # Once the state is written, a new generation does not send again what precedes it.
             await self._producer.flush()
         await self._producer.send(self._partition, Record(key, value))
+
+
+def _described(error: Unpublishable) -> tuple[str, str]:
+    """Return the reason of a doubt, and what happened and what to do."""
+    match error:
+        case RuleMismatch():
+            return "rule_mismatch", f"{error}; mend the rule and start the publisher again, or alter the table"
+        case WriteDenied():
+            return "write_denied", str(error)
+        case TopicRefused():
+            return "topic_refused", f"{error}; create the topic, or let Kafka accept it (rights, policy, settings)"
+        case SchemaRefused():
+            return "schema_refused", str(error)

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from aiokafka.admin import AIOKafkaAdminClient
 
 from databus import kafka_client, names
-from databus.errors import FatalError, RecordTooLarge, TopicRefused
+from databus.errors import FatalError, RecordTooLarge, TopicRefused, WriteDenied
+from databus.kafka_rights import may_write
 from databus.kafka_topics import create_topic, max_batch_bytes, partition_counts
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -43,11 +44,14 @@ class Topics:
         """Create a topic for changes, or a format's own topic, unless it exists; an existing topic is not altered.
 
         `partitions` defaults to `publisher.partitions`, or else to 1. An account without CREATE rights can still write
-        to existing topics. Raises TopicRefused.
+        to existing topics. Raises TopicRefused, also if it may not write to the topic: the first record would fail, and
+        with it the Kafka transaction.
         """
         if not await self._exists(topic):
             publisher = self._settings.publisher
             await self._create(topic, partitions or publisher.partitions or 1, publisher.topic_settings)
+        if not await may_write(self._admin, topic):
+            raise WriteDenied(f"Kafka denies the account WRITE on topic {topic}; grant it")
 
     async def limit(self, topic: str) -> Limit:
         """Look up the limit of an existing topic."""

@@ -2,8 +2,8 @@
 
 import time
 
-from databus.errors import GenerationLost, SourceUnavailable
-from databus.events import End, Start, Table
+from databus.errors import FatalError, GenerationLost, SourceUnavailable
+from databus.events import End, Start, Table, full_name
 from databus.kafka_table_states import read_states
 from databus.log_events import LogEvent
 from databus.logs import get_logger, position_fields
@@ -37,6 +37,9 @@ from databus_reader.source.switching import Switching
 
 log = get_logger(__name__)
 
+#: how many tables in doubt an error names
+_SHOWN = 20
+
 
 async def read_generation(
     settings: Settings,
@@ -53,7 +56,8 @@ async def read_generation(
 ) -> None:
     """Send the binlog from the connection's position on; with `until_idle`, up to the binlog's end.
 
-    Raises GenerationLost, SourceUnavailable if the host closes the connection, and UnknownTable.
+    Raises GenerationLost, SourceUnavailable if the host closes the connection, and UnknownTable; with `until_idle`,
+    FatalError if tables are in doubt at the end.
     """
     session, server, start = connection.session, connection.session.server, connection.position
     if not names_columns(server):
@@ -66,6 +70,7 @@ async def read_generation(
         found, read_to = await read_states(settings)
         await entries.write(await add_backfills(settings, session, found, progress))
         states = BackfillStates(found)
+        await entries.write(parking.excluded(states))
         await entries.write(await new_start.park(session, states, start))
         time_us = progress.time_us or time.time_ns() // 1000
         await entries.write(
@@ -121,6 +126,7 @@ async def read_generation(
                 raise GenerationLost("backfills have been added: the next generation waits for them")
         if until_idle:
             await _send_end(translator, entries)
+            await _require_no_doubt(settings)
             return
     raise SourceUnavailable(f"database {connection.host}: it closed the connection", connection.host)
 
@@ -131,6 +137,16 @@ async def _send_end(translator: Translator, entries: EntryWriter) -> None:
     await entries.write([heartbeat, End()] if heartbeat else [End()])
     await entries.flush()
     await entries.wait_until_published()
+
+
+async def _require_no_doubt(settings: Settings) -> None:
+    """Raise FatalError if tables are in doubt, also if the publisher has just reported them."""
+    states, _ = await read_states(settings)
+    if tables := [full_name(*table) for table in sorted(states.doubts)]:
+        named = ", ".join(tables[:_SHOWN]) + (", …" if len(tables) > _SHOWN else "")
+        raise FatalError(
+            f"everything in the binlog is published, except of tables in doubt: {named} (see `databus pipeline show`)"
+        )
 
 
 async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from databus import metrics
-from databus.errors import GenerationLost, UnknownTable
+from databus.errors import GenerationLost, SourceNotReady, UnknownTable
 from databus.events import Event, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -23,6 +23,7 @@ from databus.settings import Settings
 from databus.skips import Skip
 from databus.source_connection import connect_source
 from databus.table_states import Backfill, TableDoubt, TableStates
+from databus_changes.captured import require_select
 from databus_changes.catalog import read_names
 from databus_changes.doubts import CONCERN_ALL, Doubt, Reason
 from databus_changes.narrowing import narrowed
@@ -131,10 +132,7 @@ class Parking:
         reported, self._reported = self._reported, []
         events: list[Event] = []
         for doubt in reported:
-            found = await self._tables_of(doubt)
-            if found is None:
-                raise doubt.error
-            for table in sorted(found):
+            for table in sorted(await self._tables_of(doubt)):
                 if self.captures(table) and not self._is_parked(table):
                     reason, position = doubt.reason.name.lower(), (doubt.file, doubt.offset)
                     events += self._park_table(table, reason, doubt.text, position, cause=doubt.advice)
@@ -142,10 +140,7 @@ class Parking:
 
     def dropped(self, table: TableName) -> list[Event]:
         """End the doubt about a table that was dropped, and its backfills."""
-        records = self._states.give_up(table, "the table was dropped")
-        if records:
-            self._look()
-        return [*records, *self.end(table)]
+        return self._forget(table, "the table was dropped")
 
     def renamed(self, renames: Sequence[Rename]) -> list[Event]:
         """Let doubts and backfills follow the tables that one statement renames."""
@@ -159,6 +154,12 @@ class Parking:
     def columns_removed(self, table: TableName, columns: Collection[str]) -> list[Event]:
         """Start backfills over whose key has one of these columns: it may have been added again, with other values."""
         return [*start_over(self._states, table, columns)]
+
+    def excluded(self, states: BackfillStates) -> list[Event]:
+        """End the doubts about tables that are not captured any more, and their backfills, as `park_all` does."""
+        self._states, self._look = states, lambda: None
+        why = "it is not captured any more"
+        return [event for table in [*states.doubts] if not self.captures(table) for event in self._forget(table, why)]
 
     def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
         """Park tables in a new generation, before `begin_generation`. Return the events that record it.
@@ -189,7 +190,7 @@ class Parking:
                 place = doubt.file, doubt.offset
                 events += self._park_table(name, doubt.reason, doubt.text, place, heals=heals, repeated=cause)
             if not heals:
-                events += self.end(name)
+                events += self.end(name, "there is no such table any more")
         return events
 
     def fill(self, table: TableName, backfill: str) -> list[Event]:
@@ -197,11 +198,12 @@ class Parking:
         doubt = self._states.doubts.get(table)
         return [] if doubt is None else self._set(table, replace(doubt, state="filling", backfill=backfill))
 
-    def end(self, table: TableName) -> list[Event]:
-        """End the doubt about a table, if there is one: it is loaded again, or was dropped."""
+    def end(self, table: TableName, why: str = "it is loaded again") -> list[Event]:
+        """End the doubt about a table, if there is one."""
         if table not in self._states.doubts:
             return []
-        log.info(LogEvent.TABLE_HEALED, f"{full_name(*table)} is no longer in doubt", table=full_name(*table))
+        text = f"{full_name(*table)} is no longer in doubt: {why}"
+        log.info(LogEvent.TABLE_HEALED, text, table=full_name(*table))
         return self._set(table, None)
 
     def park_incomplete(self, backfill: Backfill, place: Place) -> list[Event]:
@@ -211,15 +213,22 @@ class Parking:
 
     # ---------------------------------------------------------------------------------------------------------------
 
+    def _forget(self, table: TableName, why: str) -> list[Event]:
+        """End the doubt about a table that is gone, and its backfills."""
+        records = self._states.give_up(table, why)
+        if records:
+            self._look()
+        return [*records, *self.end(table, why)]
+
     def _is_parked(self, table: TableName) -> bool:
         """Return whether a further doubt about a table changes nothing: it is parked, and its load has not failed."""
         failed = self._settings.doubt.heal == "auto" and not self._states.will_be_loaded(table)
         return self.leaves_out(table) and not failed
 
-    async def _tables_of(self, doubt: Doubt) -> Iterable[TableName] | None:
+    async def _tables_of(self, doubt: Doubt) -> Iterable[TableName]:
         """Return the tables in doubt: all, if the server does not show which ones a statement has changed.
 
-        None if the account sees no captured table.
+        Raises SourceNotReady if none is captured as far as the account sees, and it may not see all.
         """
         if doubt.targets:
             async with connect_source(self._settings.source, self._host) as session:
@@ -229,7 +238,18 @@ class Parking:
         if doubt.tables:
             return doubt.tables
         listed = {*await self._captured(), *doubt.targets}
-        return listed if any(self._settings.source.captures(*each) for each in listed) else None
+        if not any(self._settings.source.captures(*each) for each in listed):
+            await self._require_select(doubt)
+        return listed
+
+    async def _require_select(self, doubt: Doubt) -> None:
+        """Raise SourceNotReady if the account may not read captured tables. A server hides such tables from it."""
+        try:
+            async with connect_source(self._settings.source, self._host) as session:
+                await require_select(session, self._settings.source, [], self._host)
+        except SourceNotReady as error:
+            text = f"{doubt.text}: which captured tables this concerns is not known: {error}"
+            raise SourceNotReady(text) from error
 
     async def _captured(self) -> list[TableName]:
         async with connect_source(self._settings.source, self._host) as session:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import fastavro
 import pytest
 
-from databus.errors import PoisonError, RegistryUnavailable, SchemaRefused
+from databus.errors import InvalidSettings, PoisonError, RegistryUnavailable, SchemaRefused
 from databus.events import Action, Column, Row, Table
 from databus_messages.formats.base import DdlStatement, Record, TransactionEnd
 from databus_messages.formats.debezium.avro import DebeziumAvro
@@ -325,11 +325,11 @@ def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
             r"incompatible with subject s-value: incomp",
         ),
         (422, b'{"error_code":42201,"message":"Invalid schema"}', SchemaRefused, r"\(422\): Invalid schema \(42201\)"),
-        (401, b"", SchemaRefused, "set schema_registry_user"),
+        (401, b"", InvalidSettings, r"to log in \(401\): set schema_registry_user"),
         (404, b"<html>", SchemaRefused, r"\(404\): Not Found; check schema_registry_url"),
         (500, b'{"error_code":50003,"message":"forward"}', RegistryUnavailable, r"answers 500: forward \(50003\)"),
         (429, b"", RegistryUnavailable, "answers 429"),
-        (200, b"<html>", SchemaRefused, "is not a schema registry"),
+        (200, b"<html>", InvalidSettings, "is not a schema registry"),
         (429, b'{"error_code":1,"message":"\xff"}', RegistryUnavailable, "answers 429: Too Many Requests"),
     ],
 )
@@ -341,13 +341,22 @@ def test_an_error_of_the_registry_is_either_a_refusal_or_retryable(
     with pytest.raises(error, match=message):
         client.register("s-value", "string")
     if status in {401, 429, 500} or body == b"<html>":
-        with pytest.raises(error, match=r"is not a schema registry|" + message):
+        with pytest.raises((error, InvalidSettings), match=r"is not a schema registry|" + message):
             client.check()
     else:  # an error document is accepted: a registry that is too old for GET /schemas/types returns one
         client.check()
     registry.problem = None
     client.check()
     assert client.register("s-value", "string") == 1000
+
+
+def test_a_right_on_one_subject_may_be_missing(registry: FakeRegistry) -> None:
+    registry.problem = 403, b'{"error_code":40301,"message":"denied"}'
+    client = SchemaRegistry(registry.url)
+    with pytest.raises(SchemaRefused, match=r"to write subject s-value \(403\): set schema_registry_user"):
+        client.register("s-value", "string")
+    with pytest.raises(InvalidSettings, match=r"to read \(403\): set schema_registry_user"):
+        client.check()
 
 
 def test_an_unreachable_registry_is_retryable() -> None:
@@ -365,7 +374,7 @@ def test_a_response_that_cannot_be_inflated_is_retryable(registry: FakeRegistry)
 
 
 def test_check_detects_a_wrong_url(registry: FakeRegistry) -> None:
-    with pytest.raises(SchemaRefused, match=r"/api is not a schema registry \(.*\); check schema_registry_url"):
+    with pytest.raises(InvalidSettings, match=r"/api is not a schema registry \(.*\); check schema_registry_url"):
         SchemaRegistry(f"{registry.url}/api").check()
 
 

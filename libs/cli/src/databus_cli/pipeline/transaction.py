@@ -77,7 +77,7 @@ async def find(
     name = str(wanted).removeprefix("gtid:")
     if await _is_published(session, progress.position or Position(), wanted):
         raise InvalidSettings(f"--transaction: {name} was published already")
-    server_id = settings.second_server_id  # with the other id, the server would disconnect the reader
+    server_id = settings.skip_server_id  # with its own ids, the server would disconnect the reader
     start = (await verify(settings, host, session, progress, server_id=server_id)).position
     stream = await session.dump(
         start, server_id=server_id, wanted=settings.source.captures, follow=False, row_limit=settings.reader.row_limit

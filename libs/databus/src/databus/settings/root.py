@@ -57,6 +57,11 @@ class Settings(BaseSettings):
         """The id of the reader's second connection for binlogs: a server ends an older one with the same id."""
         return 2**31 + zlib.crc32(b"second of %d" % self.server_id) % 2**31
 
+    @property
+    def skip_server_id(self) -> int:
+        """The id with which `databus pipeline skip` reads binlogs, beside both connections of the reader."""
+        return 2**31 + zlib.crc32(b"skip of %d" % self.server_id) % 2**31
+
     @classmethod
     def settings_customise_sources(
         cls,

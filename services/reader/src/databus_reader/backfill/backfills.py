@@ -58,6 +58,8 @@ class Backfills:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         #: doubts that the publisher has reported, until they are taken over
         self._reports = {table: doubt for table, doubt in states.doubts.items() if doubt.reported}
+        #: tables that the publisher has reported in this generation, or just before
+        self._reported: set[TableName] = set(self._reports)
         self.look()
 
     async def __aenter__(self) -> Self:
@@ -80,8 +82,13 @@ class Backfills:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is a backfill that runs, or will run."""
-        return any(each.wanted != "pause" for each in self._states.unfinished())
+        """Whether there is a report to take over, or a backfill that runs or will run.
+
+        A load that waits because its table was reported does not count: the one before has failed for the same cause.
+        """
+        now = time.time_ns() // 1000
+        waiting = [each for each in self._states.unfinished() if each.wanted != "pause"]
+        return bool(self._reports) or any(each.begin_us <= now or each.name not in self._reported for each in waiting)
 
     def request(self, key: bytes, value: bytes | None) -> None:
         """Take over a request that a client has written."""
@@ -91,6 +98,7 @@ class Backfills:
     def report(self, table: TableName, doubt: TableDoubt) -> None:
         """Take over, at the next boundary, a doubt that the publisher has reported."""
         self._reports[table] = doubt
+        self._reported.add(table)
         self.look()
 
     def look(self) -> None:
@@ -212,7 +220,7 @@ class Backfills:
         for loader in list(self._loaders.values()):
             if self._states.progress(loader.backfill).is_final:  # the table was parked again
                 self._stop(loader.backfill)
-        cancelled = [each for each in self._states.unfinished() if each.wanted == "cancel"]
+        cancelled = [each for each in self._states.unfinished() if self._states.is_cancelled(each)]
         for backfill in cancelled:
             self._stop(backfill)
         return cancelled

@@ -33,7 +33,8 @@ def follow_renames(
         if new_name := moved.get(backfill.name):
             why = f"the table was renamed to {full_name(*new_name)}"
             if captures(*new_name):
-                followers[backfill.id], found = states.follow(backfill, new_name)
+                ends = backfill.name not in taken
+                followers[backfill.id], found = states.follow(backfill, new_name, replaces=ends)
                 why += f", which backfill {followers[backfill.id]} loads"
                 records += found
             else:

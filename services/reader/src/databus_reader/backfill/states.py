@@ -44,6 +44,10 @@ class BackfillStates:
         """Return how far a backfill has come."""
         return self._states.progress_of(backfill.id)
 
+    def is_cancelled(self, backfill: Backfill) -> bool:
+        """Return whether a client has cancelled a backfill, or too late the one that it replaces."""
+        return self._states.is_cancelled(backfill)
+
     def change(self, backfill: Backfill, progress: BackfillProgress) -> StateRecord:
         """Set how far a backfill has come. Return the record to write with what was reached."""
         progress = replace(progress, updated_us=_now())
@@ -72,10 +76,14 @@ class BackfillStates:
         progress = self.progress(backfill)
         return [self.change(backfill, _from_start(progress))] if _has_begun(progress) else []
 
-    def follow(self, backfill: Backfill, table: tuple[str, str]) -> tuple[str, list[StateRecord]]:
-        """Request a backfill again for a table that was renamed. Return its id, and the records to write."""
+    def follow(self, backfill: Backfill, table: tuple[str, str], *, replaces: bool) -> tuple[str, list[StateRecord]]:
+        """Request a backfill again for a table that was renamed. Return its id, and the records to write.
+
+        `replaces`: whether the backfill under the old name ends.
+        """
         [new] = new_backfills([table])
         new = replace(backfill, id=new.id, schema=new.schema, table=new.table, requested_us=new.requested_us)
+        new = replace(new, replaces=backfill.id if replaces else "")
         self._states.backfills[new.id] = new
         records = [StateRecord(backfill_key(new.id), encode(new))]
         progress = self.progress(backfill)
@@ -93,7 +101,7 @@ class BackfillStates:
             each.name == table
             and each.clean
             and not each.output
-            and each.wanted != "cancel"
+            and not self.is_cancelled(each)
             and self.progress(each).state == "waiting"
             for each in self.unfinished()
         )

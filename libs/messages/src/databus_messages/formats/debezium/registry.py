@@ -6,7 +6,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from databus.errors import RegistryUnavailable, SchemaRefused
+from databus.errors import InvalidSettings, RegistryUnavailable, SchemaRefused
 
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 Body = TypeVar("Body")
@@ -25,7 +25,7 @@ class SchemaRegistry:
     def register(self, subject: str, schema: Any) -> int:
         """Register an Avro schema under a subject and return its id.
 
-        Raises RegistryUnavailable if a retry may succeed, else SchemaRefused.
+        Raises RegistryUnavailable if a retry may succeed, SchemaRefused for this subject, else InvalidSettings.
         """
         text = _json(schema)
         schema_id = self._ids.get((subject, text))
@@ -34,21 +34,25 @@ class SchemaRegistry:
         return schema_id
 
     def check(self) -> None:
-        """Check that the registry answers and accepts our credentials. Raises RegistryUnavailable or SchemaRefused.
+        """Check that the registry answers and accepts our credentials. Raises RegistryUnavailable or InvalidSettings.
 
         Any other error document of Confluent's API is accepted: a registry too old for this request returns one.
         """
         close = {"Connection": "close"}
-        response = self._send("read", self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        response = self._send(self._http.build_request("GET", f"{self._url}/schemas/types", headers=close))
+        if response.status_code == httpx.codes.FORBIDDEN:
+            raise InvalidSettings(self._denied("read", response))
         if not _problem(response):
             self._decode(response, list[str])
 
     def _post(self, subject: str, schema: bytes) -> int:
         url = f"{self._url}/subjects/{quote(subject, safe='')}/versions"
         request = self._http.build_request("POST", url, content=_json({"schema": schema.decode()}))
-        response = self._send(f"write subject {subject}", request)
+        response = self._send(request)
         if response.is_success:
             return self._decode(response, _Registered).id
+        if response.status_code == httpx.codes.FORBIDDEN:
+            raise SchemaRefused(self._denied(f"write subject {subject}", response))
         if response.status_code == httpx.codes.CONFLICT:
             raise SchemaRefused(
                 f"schema registry {self._url}: a table's new schema is incompatible with subject {subject}: "
@@ -59,17 +63,14 @@ class SchemaRegistry:
             "check schema_registry_url"
         )
 
-    def _send(self, action: str, request: httpx.Request) -> httpx.Response:
-        """Send a request. Raises RegistryUnavailable, or SchemaRefused if our credentials are rejected."""
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request. Raises RegistryUnavailable, or InvalidSettings if our credentials are rejected."""
         try:
             response = self._http.send(request)
         except httpx.RequestError as error:  # also a body that cannot be inflated
             raise RegistryUnavailable(f"schema registry {self._url} cannot be reached: {error}") from error
-        if response.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-            raise SchemaRefused(
-                f"schema registry {self._url} does not permit us to {action} ({response.status_code}): "
-                "set schema_registry_user and schema_registry_password"
-            )
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            raise InvalidSettings(self._denied("log in", response))
         if response.is_server_error or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             raise RegistryUnavailable(
                 f"schema registry {self._url} answers {response.status_code}: {_reason(response)}"
@@ -77,11 +78,19 @@ class SchemaRegistry:
         return response
 
     def _decode(self, response: httpx.Response, kind: type[Body]) -> Body:
-        """Decode a response's body. Raises SchemaRefused if it does not come from a schema registry."""
+        """Decode a response's body. Raises InvalidSettings if it does not come from a schema registry."""
         try:
             return msgspec.json.decode(response.content, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise SchemaRefused(f"{self._url} is not a schema registry ({error}); check schema_registry_url") from error
+            raise InvalidSettings(
+                f"{self._url} is not a schema registry ({error}); check schema_registry_url"
+            ) from error
+
+    def _denied(self, action: str, response: httpx.Response) -> str:
+        return (
+            f"schema registry {self._url} does not permit us to {action} ({response.status_code}): "
+            "set schema_registry_user and schema_registry_password"
+        )
 
 
 class _Registered(msgspec.Struct):
