@@ -39,6 +39,11 @@ RULES = {
     "verdict": "The reader remembers the verdict; otherwise it would never get past the transaction.",
     "offset of verdict": "A verdict is for an offset in a log: the GTID of half a transaction is used again.",
     "half": "Half a transaction does not count its GTID as executed.",
+    # tables that cannot be published
+    "report": "The report is in the Kafka transaction that would have contained the change.",
+    "left out": "What the reader has sent of a reported table is left out until it has taken the doubt over.",
+    "end of report": "Only a record that parks the table ends the report: the others were sent without knowing of it.",
+    "mark": "A reader takes over the reports that it finds in the states, too: the one before may have died.",
     # requests
     "interrupt": "Pausing and cancelling drop the chunks.",
     "cancel parks": "Cancelling a backfill that has sent its TRUNCATE parks the table: it is incomplete.",

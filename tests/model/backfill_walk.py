@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection
 from random import Random
 
 from model.backfill_consumer import Consumer
-from model.backfill_pipe import Kafka, Publisher, Request, Stage
+from model.backfill_pipe import Mode, Request, Stage
+from model.backfill_publisher import Kafka, Publisher
 from model.backfill_reader import Reader
 from model.backfill_rules import RULES, UNNEEDED
 from model.backfill_source import KEYED, KEYLESS, TABLES, Source
@@ -35,7 +36,7 @@ class Walk:
         self._share = random.choice((0, 0, 0.1, 0.5))
         for table in self._tables:
             self._send(table, Stage.RUNNING)
-        self._publishers = [Publisher(self._kafka)] * 2
+        self._publishers = [Publisher(self._kafka, rules)] * 2
         self._readers = [Reader(self._kafka, self._source, self._draw((0, 1)), rules) for _ in range(2)]
         #: steps, and how often they are taken
         self._steps = {step: weight * random.choice((0.3, 1, 1, 3)) for step, weight in self._work().items()}
@@ -50,6 +51,7 @@ class Walk:
             self._backfill: 16,
             self._publish: 5,
             self._obey: 2,
+            self._follow: 2,
         }
 
     def _events(self) -> dict[Callable[[], None], float]:
@@ -58,6 +60,7 @@ class Walk:
             self._change_request: 1,
             self._start_reader: 0.3,
             self._fail_over: 0.4,
+            self._refuse: 1,
             self._start_publisher: 0.3,
         }
 
@@ -68,9 +71,11 @@ class Walk:
         self._finish()
 
     def _finish(self) -> None:
-        """Backfill all tables once more, with one reader, and verify that they are complete and equal to the source."""
+        """Load the tables, with one reader, and verify that they are complete and equal to the source."""
+        self._kafka.refused.clear()
         for table in TABLES:
-            self._send(table, Stage.RUNNING)
+            if not self._heals(table) or self._random.random() < 0.5:
+                self._send(table, Stage.RUNNING)
         for publisher in self._publishers:
             publisher.renew()
         reader = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
@@ -83,6 +88,7 @@ class Walk:
             else:
                 self._source.catch_up()
             if reader.attached():
+                reader.follow()
                 reader.obey()
                 for table in TABLES:
                     reader.read()
@@ -98,10 +104,14 @@ class Walk:
 
     def _finished(self) -> bool:
         states, requests = self._kafka.consumer.states, self._kafka.requests
-        done = all(
-            states[table].stage is Stage.DONE and states[table].request == requests[table].number for table in TABLES
-        )
-        return done and self._kafka.consumer.equal()
+        begun = all(states[table].request == request.number for table, request in requests.items())
+        return begun and all(states[table].stage is Stage.DONE for table in TABLES) and self._kafka.consumer.equal()
+
+    def _heals(self, table: str) -> bool:
+        """Whether a table will be loaded without a further request, because of a doubt."""
+        state, request = self._kafka.consumer.states[table], self._kafka.requests.get(table)
+        begun = request is None or request.number == state.request
+        return begun and state.mode is Mode.PARKED and state.stage in (Stage.NONE, Stage.DONE)
 
     def _commit(self) -> None:
         self._source.commit()
@@ -147,6 +157,11 @@ class Walk:
         if reader.attached():
             reader.obey()
 
+    def _follow(self) -> None:
+        reader = self._reader()
+        if reader.attached():
+            reader.follow()
+
     def _fail_over(self) -> None:
         self._reader().detach(self._draw((0, 1)))
 
@@ -161,7 +176,11 @@ class Walk:
         self._readers[self._place()] = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
 
     def _start_publisher(self) -> None:
-        self._publishers[self._place()] = Publisher(self._kafka)
+        self._publishers[self._place()] = Publisher(self._kafka, self._rules)
+
+    def _refuse(self) -> None:
+        """Let Kafka refuse a table from now on, or accept it again."""
+        self._kafka.refused ^= {self._draw(self._tables)}
 
     def _request(self) -> None:
         self._send(self._draw(self._tables), self._draw((Stage.RUNNING, Stage.RUNNING, Stage.PAUSED)))
