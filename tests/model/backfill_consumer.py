@@ -1,6 +1,6 @@
 """A consumer of everything that is committed; it compares itself with the source after every group."""
 
-from model.backfill_pipe import Emptied, Group, Mode, Moved, Read, Stage, State
+from model.backfill_pipe import Emptied, Group, Mode, Moved, Read, Skipped, Stage, State
 from model.backfill_source import KEYED, KEYLESS, TABLES, Change, Rows, Source, apply, no_rows
 from model.world import Violated
 
@@ -19,6 +19,8 @@ class Consumer:
         self._truth = no_rows()
         #: requests for tables that are done or cancelled
         self._ended: set[tuple[str, int]] = set()
+        #: requests to skip a transaction that were carried out
+        self.skipped: set[int] = set()
         for number in range(1, start + 1):
             self._advance(number)
         self._complete = set(complete)
@@ -31,16 +33,24 @@ class Consumer:
             raise Violated(f"ordinal {group.ordinal} follows {self.ordinal}: {group}")
         self.ordinal = group.ordinal
         before = dict(self.states)
+        skipped: Skipped | None = None
+        letters: list[Change] = []
         for event in group.events:
-            if isinstance(event, Change):
+            if isinstance(event, Skipped):
+                skipped = event
+            elif isinstance(event, Change) and skipped and event.kind == "row":
+                letters.append(event)
+            elif isinstance(event, Change):
                 self._change(event, group)
             elif isinstance(event, Emptied):
                 self.rows[event.table] = {}
                 self._lose(event.table)
             elif isinstance(event, Read):
                 self._read(event, before[event.table], group)
-            else:
+            elif isinstance(event, Moved):
                 self._move(event)
+        if skipped:
+            self._skip(skipped, letters, before, group)
         if group.number:
             if self.executed >> group.number & 1:
                 raise Violated(f"published again: {group}")
@@ -77,6 +87,18 @@ class Consumer:
         if row.key <= state.last:
             raise Violated(f"read twice: {row} after {state}")
         self.rows[row.table][row.key] = row.value
+
+    def _skip(self, skipped: Skipped, letters: list[Change], before: dict[str, State], group: Group) -> None:
+        """Verify the dead letters of a transaction: all of its rows, without those of tables in doubt."""
+        if skipped.skip.request in self.skipped:
+            raise Violated(f"skipped twice because of one request: {group}")
+        self.skipped.add(skipped.skip.request)
+        moved = [event for event in group.events if isinstance(event, Moved)]
+        reported = {event.table for event in moved if event.state.reported}
+        out = reported | {table for table, state in before.items() if state.mode is Mode.PARKED}
+        rows = [change for change in skipped.transaction.logged if change.kind == "row" and not change.doubt]
+        if [row for row in rows if row.table not in out] != [row for row in letters if row.table not in reported]:
+            raise Violated(f"dead letters {letters} instead of {rows}: {group}")
 
     def _move(self, event: Moved) -> None:
         table, state = event

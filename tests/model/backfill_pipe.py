@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from model.backfill_source import Change
+from model.backfill_source import Change, Transaction
 
 
 class Mode(Enum):
@@ -73,7 +73,28 @@ class Moved(NamedTuple):
     state: State
 
 
-Event = Change | Emptied | Read | Moved
+class Skip(NamedTuple):
+    """What a client wants to be skipped: the transaction with this number."""
+
+    number: int
+    #: number of the request
+    request: int
+
+
+class Skipped(NamedTuple):
+    """The rows in this group, all of a transaction, are dead letters."""
+
+    skip: Skip
+    transaction: Transaction
+
+
+class SkipEnded(NamedTuple):
+    """A transaction is skipped: the request is deleted."""
+
+    number: int
+
+
+Event = Change | Emptied | Read | Moved | Skipped | SkipEnded
 
 
 class Group(NamedTuple):

@@ -5,7 +5,9 @@ commits some of its generation's groups, in order and each as a whole; the rest 
 """
 
 from model.backfill_consumer import Consumer
-from model.backfill_pipe import Event, Group, Mode, Moved, Request
+from model.backfill_pipe import Emptied, Event, Group, Mode, Moved, Read, Request, Skip, SkipEnded
+from model.backfill_source import Change
+from model.world import Violated
 
 
 class Generation:
@@ -24,18 +26,32 @@ class Kafka:
         self.requests: dict[str, Request] = {}
         #: tables that cannot be published now, for instance because their topics cannot be created
         self.refused: set[str] = set()
-        #: tables that the publisher has reported, in order, as the topic of table states shows them
-        self.reports: list[str] = []
-        self.epoch = 0
+        #: number of a transaction → request to skip it
+        self.skips: dict[int, Skip] = {}
+        #: records of the topic of table states, in order: reports of tables, requests to skip, and their ends
+        self.topic: list[str | Skip | SkipEnded] = []
+        self.skip_requests = self.epoch = 0
         #: lost: no publisher has opened one
         self.generation = Generation(0, 0)
         self.generation.lost = True
 
+    def skip(self, number: int) -> None:
+        """Request that a transaction is skipped."""
+        self.skip_requests += 1
+        self.skips[number] = Skip(number, self.skip_requests)
+        self.topic.append(self.skips[number])
+
     def commit(self, group: Group) -> None:
         before = dict(self.consumer.states)
         self.consumer.take(group)
-        reported = [event.table for event in group.events if isinstance(event, Moved) and event.state.reported]
-        self.reports += [table for table in reported if not before[table].reported]
+        for event in group.events:
+            if isinstance(event, Moved) and event.state.reported and not before[event.table].reported:
+                self.topic.append(event.table)
+            elif isinstance(event, SkipEnded):
+                self.skips.pop(event.number, None)
+                self.topic.append(event)
+        if any(skip.request in self.consumer.skipped for skip in self.skips.values()):
+            raise Violated(f"a request to skip that has been carried out is still there: {self.skips} after {group}")
 
 
 class Publisher:
@@ -75,6 +91,8 @@ class Publisher:
         for event in group.events:
             if isinstance(event, Moved):
                 events.append(self._move(event))
+            elif not isinstance(event, Change | Emptied | Read):
+                events.append(event)
             elif event.table in self._reported and "left out" in self._rules:
                 continue
             elif event.table in self._kafka.refused:

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from model.backfill_loads import Loads
-from model.backfill_pipe import Event, Mode, State
+from model.backfill_parking import Parking
+from model.backfill_pipe import Event, Skip, SkipEnded, Skipped
 from model.backfill_publisher import Generation, Kafka
 from model.backfill_source import KEYLESS, TABLES, Change, Fate, Source, Transaction
 from model.backfill_stream import Stream
@@ -24,11 +25,16 @@ class Reader:
         self._stream = Stream(kafka)
         self._loads = Loads(self._stream, source.hosts, rules)
         self._loads.requests = dict(kafka.requests)
+        self._parking = Parking(self._stream, self._loads, rules)
+        #: number of a transaction → request to skip it
+        self._skips = dict(kafka.skips)
+        #: the transaction at which the reader has stopped
+        self.stopped: Transaction | None = None
         #: host and offset in its log → verdict on the transaction there
         self._verdicts: dict[tuple[int, int], Verdict] = {}
         #: tables that the publisher has reported, until they are taken over
         self._reports: list[str] = []
-        #: number of reports that were read
+        #: number of records of the topic of table states that were read
         self._followed = 0
         self._offset = 0
         self.detach(host)
@@ -57,8 +63,15 @@ class Reader:
 
     def follow(self) -> None:
         """Read the topic of table states, and take over what the publisher has reported."""
-        self._reports += self._kafka.reports[self._followed :]
-        self._followed = len(self._kafka.reports)
+        for record in self._kafka.topic[self._followed :]:
+            match record:
+                case str():
+                    self._reports.append(record)
+                case Skip():
+                    self._skips[record.number] = record
+                case SkipEnded():
+                    self._skips.pop(record.number, None)
+        self._followed = len(self._kafka.topic)
         self._take_over()
 
     def obey(self) -> None:
@@ -85,18 +98,19 @@ class Reader:
         self._offset = 0
         if "states" in self._rules:
             self._stream.states = dict(self._kafka.consumer.states)
+            self._skips = dict(self._kafka.skips)
         if "generation" in self._rules:
             for table in TABLES:
                 self._loads.drop(table)
         found = [table for table, state in self._stream.states.items() if state.reported]
         self._reports = found if "mark" in self._rules else []
-        self._followed = len(self._kafka.reports)
+        self._followed = len(self._kafka.topic)
 
     def _take_over(self) -> None:
         """Park the tables that the publisher has reported: from now on, this is the reader's doubt."""
         for table in self._reports:
             events: list[Event] = []
-            self._park(table, events)
+            self._parking.park(table, events)
             self._stream.append(events)
         self._reports = []
 
@@ -110,32 +124,60 @@ class Reader:
         return None
 
     def _pass(self, transaction: Transaction) -> None:
-        """Publish a transaction; if it is in doubt, park its tables, in a generation that has not seen its rows."""
-        key = (self._host, self._offset) if "offset of verdict" in self._rules else (0, transaction.number)
-        verdict = self._verdicts.get(key)
-        if verdict is None and transaction.fate is not Fate.COMMITTED and "abort" in self._rules:
-            if "verdict" in self._rules:
-                self._verdicts[key] = Verdict(list({change.table: None for change in transaction.logged}))
+        """Publish or skip a transaction; leave one in doubt out, in a generation that has not seen its rows."""
+        skip = self._skips.get(transaction.number)
+        self.stopped = transaction if transaction.stops and not skip else None
+        place = (self._host, self._offset) if "offset of verdict" in self._rules else (0, transaction.number)
+        verdict = self._verdicts.get(place)
+        aborts = transaction.fate is not Fate.COMMITTED and not (skip or verdict) and "abort" in self._rules
+        if aborts and not self.stopped and "verdict" in self._rules:
+            self._verdicts[place] = Verdict(list({change.table: None for change in transaction.logged}))
+        if aborts or self.stopped:
             self.detach(self._host)
             return
         self._offset += 1
         events: list[Event] = []
-        if verdict:
+        if skip:
+            self._skip(skip, transaction, events)
+        elif verdict:
             for table in verdict.tables:
-                self._doubt(table, events)
+                self._parking.doubt(table, events)
         else:
             for change in transaction.logged:
                 self._publish(change, events)
         counts = transaction.fate is not Fate.HALF or "half" not in self._rules
         self._stream.append(events, transaction.number if counts else 0)
+        if skip and "skip ends" not in self._rules:
+            self._stream.append([SkipEnded(skip.number)])
+
+    def _skip(self, skip: Skip, transaction: Transaction, events: list[Event]) -> None:
+        """Let the publisher make dead letters of a transaction's rows; park its tables at its end."""
+        events.append(Skipped(skip, transaction))
+        doubts = [change.table for change in transaction.logged if change.doubt]
+        if transaction.fate is not Fate.COMMITTED:
+            doubts = [change.table for change in transaction.logged] or [*TABLES]
+        rows: list[str] = []
+        for change in transaction.logged:
+            is_row = change.kind == "row"
+            if is_row and not change.doubt and not self._parking.leaves_out(change.table):
+                rows.append(change.table)
+            if not change.doubt and ("letters" if is_row else "skip DDL") in self._rules:
+                self._publish(change, events)
+        parked = (rows if "skip parks" in self._rules else []) + (doubts if "skip doubts" in self._rules else [])
+        for table in parked:
+            self._parking.doubt(table, events)
+        if "skip once" in self._rules:
+            del self._skips[skip.number]
+        if "skip ends" in self._rules:
+            events.append(SkipEnded(skip.number))
 
     def _publish(self, change: Change, events: list[Event]) -> None:
         table = change.table
         if change.doubt:
             if "park" in self._rules:
-                self._doubt(table, events)
+                self._parking.doubt(table, events)
             return
-        if self._stream.states[table].mode is Mode.PARKED and "parked" in self._rules:
+        if self._parking.leaves_out(table):
             return
         events.append(change)
         if change.kind == "row":
@@ -150,18 +192,3 @@ class Reader:
             self._loads.drop(change.table)
         if change.kind == "key change" and "key change" in self._rules and not state.stage.ended:
             self._stream.move(change.table, state._replace(last=-1), events)
-
-    def _doubt(self, table: str, events: list[Event]) -> None:
-        """Park a table in doubt, unless it is parked."""
-        if self._stream.states[table].mode is not Mode.PARKED:
-            self._park(table, events)
-
-    def _park(self, table: str, events: list[Event]) -> None:
-        state = self._stream.states[table]
-        if "park drops" in self._rules:
-            self._loads.drop(table)
-        if state.stage.ended:
-            state = State(request=state.request if "once" in self._rules else 0)
-        elif "start over" in self._rules:
-            state = state._replace(last=-1)
-        self._stream.move(table, state._replace(mode=Mode.PARKED, reported=False), events)

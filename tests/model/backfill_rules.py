@@ -44,6 +44,13 @@ RULES = {
     "left out": "What the reader has sent of a reported table is left out until it has taken the doubt over.",
     "end of report": "Only a record that parks the table ends the report: the others were sent without knowing of it.",
     "mark": "A reader takes over the reports that it finds in the states, too: the one before may have died.",
+    # transactions that are skipped
+    "letters": "The rows of a transaction that is skipped become dead letters.",
+    "skip parks": "Their tables are parked at its end, and loaded again.",
+    "skip doubts": "So are the tables of doubts in it: all tables, if a doubt does not show which.",
+    "skip DDL": "DDL in it takes effect, and is published.",
+    "skip ends": "The request is deleted in the Kafka transaction that contains the progress behind the transaction.",
+    "skip once": "The reader forgets it at the transaction's end: the GTID of half a transaction is used again.",
     # requests
     "interrupt": "Pausing and cancelling drop the chunks.",
     "cancel parks": "Cancelling a backfill that has sent its TRUNCATE parks the table: it is incomplete.",

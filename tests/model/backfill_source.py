@@ -41,6 +41,8 @@ class Fate(Enum):
     ROLLED_BACK = "rolled back"
     #: the server crashed while it wrote the transaction; the GTID is used again
     HALF = "half"
+    #: a statement that cannot be read: the log does not show which tables it changed
+    UNREADABLE = "unreadable"
 
 
 class Transaction(NamedTuple):
@@ -50,6 +52,8 @@ class Transaction(NamedTuple):
     logged: tuple[Change, ...]
     #: what it changed in truth
     effect: tuple[Change, ...]
+    #: whether the reader stops at it, until a client wants to skip it
+    stops: bool = False
 
     @property
     def bit(self) -> int:
@@ -124,6 +128,8 @@ class Source:
         self._random, self._tables = random, tables
         #: shares of transactions that are in doubt, of changes that are, and of DDL
         self._doubts, self._doubtful, self._ddl = (random.choice((0, rate)) for rate in (0.1, 0.05, 0.15))
+        #: share of the doubts at which the reader stops
+        self._stops = random.choice((0, 0, 0.5, 1))
         self.hosts = (Host(), Host())
         #: number → transaction; numbers count from 1
         self.transactions: dict[int, Transaction] = {}
@@ -139,7 +145,11 @@ class Source:
     def commit(self) -> None:
         """Commit a transaction, or log one that leaves a doubt."""
         doubt = self._random.random() < self._doubts
-        fate = self._random.choice((Fate.HALF, Fate.ROLLED_BACK)) if doubt else Fate.COMMITTED
+        # The reader starts by GTID, so a second stop at the same GTID would take it back to the first one.
+        log = self.hosts[0].log
+        stops = self._stops if not log or log[-1].fate is not Fate.HALF else 0
+        fates = (Fate.HALF, Fate.ROLLED_BACK, *([Fate.UNREADABLE] if stops else []))
+        fate = self._random.choice(fates) if doubt else Fate.COMMITTED
         number = len(self.transactions) + 1
         rows = {table: dict(rows) for table, rows in self._rows.items()}
         changes = tuple(self._draw(rows) for _ in range(self._random.choice((1, 1, 2, 3))))
@@ -149,7 +159,11 @@ class Source:
             effect = () if fate is Fate.HALF else changes[: self._random.randint(0, len(changes))]
         if not changes:
             return
-        transaction = Transaction(number, fate, changes, effect)
+        if fate is Fate.UNREADABLE:
+            changes = ()
+        in_doubt = fate is not Fate.COMMITTED or any(change.doubt for change in changes)
+        is_stop = fate is Fate.UNREADABLE or (in_doubt and self._random.random() < stops)
+        transaction = Transaction(number, fate, changes, effect, is_stop)
         self.hosts[0].add(transaction)
         if fate is not Fate.HALF:
             self.transactions[number] = transaction
@@ -208,7 +222,7 @@ class Source:
 
 def _conflict(one: Transaction, other: Transaction) -> bool:
     """Whether all hosts commit the two in the same order."""
-    return any(_touches(mine, yours) for mine in one.logged for yours in other.logged)
+    return any(_touches(mine, yours) for mine in one.logged + one.effect for yours in other.logged + other.effect)
 
 
 def _touches(mine: Change, yours: Change) -> bool:

@@ -62,6 +62,7 @@ class Walk:
             self._fail_over: 0.4,
             self._refuse: 1,
             self._start_publisher: 0.3,
+            self._skip: 1,
         }
 
     def run(self, steps: int) -> None:
@@ -88,6 +89,8 @@ class Walk:
             else:
                 self._source.catch_up()
             if reader.attached():
+                if reader.stopped:
+                    self._kafka.skip(reader.stopped.number)
                 reader.follow()
                 reader.obey()
                 for table in TABLES:
@@ -181,6 +184,12 @@ class Walk:
     def _refuse(self) -> None:
         """Let Kafka refuse a table from now on, or accept it again."""
         self._kafka.refused ^= {self._draw(self._tables)}
+
+    def _skip(self) -> None:
+        """Skip the transaction at which a reader has stopped, or another one."""
+        reader, log = self._reader(), self._draw(self._source.hosts).log
+        if reader.stopped or (log and self._random.random() < 0.1):
+            self._kafka.skip((reader.stopped or self._draw(log)).number)
 
     def _request(self) -> None:
         self._send(self._draw(self._tables), self._draw((Stage.RUNNING, Stage.RUNNING, Stage.PAUSED)))
