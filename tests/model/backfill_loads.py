@@ -1,8 +1,9 @@
 """The backfills of a reader: which of them run, and how their chunks are spliced into the stream."""
 
+from model.backfill_changes import KEYLESS, TABLES, Change
 from model.backfill_chunks import Chunk
 from model.backfill_pipe import Emptied, Event, Mode, Read, Request, Stage, State
-from model.backfill_source import KEYLESS, TABLES, Change, Host
+from model.backfill_source import Host
 from model.backfill_stream import Stream
 
 
@@ -53,12 +54,14 @@ class Loads:
 
     def select(self, table: str, host: int, limit: int, *, stream_host: int) -> None:
         """SELECT up to `limit` rows for a chunk, on any host; a table without key on the stream's."""
+        asked = self._hosts[stream_host if table == KEYLESS else host]
         for chunk in self._chunks[table]:
-            if chunk.rows is None and table == KEYLESS:
-                passed = self._stream.executed if "ahead" in self._rules else chunk.start
-                chunk.select_all(self._hosts[stream_host], passed)
-            elif chunk.rows is None:
-                chunk.select(self._hosts[host], limit, self._rules)
+            if chunk.rows is not None or table not in asked.rows:
+                continue
+            if table == KEYLESS:
+                chunk.select_all(asked, self._stream.executed if "ahead" in self._rules else chunk.start)
+            else:
+                chunk.select(asked, limit, self._rules)
 
     def find_end(self, table: str, *, stream_host: int) -> None:
         """Read H for a chunk that was read."""
@@ -92,6 +95,8 @@ class Loads:
 
     def _run(self, table: str) -> bool:
         """Return whether a backfill of the table runs. If one is wanted, begin it."""
+        if table not in self._stream.tables:
+            return False
         state, clean = self._wanted(table)
         if state.stage is not Stage.RUNNING:
             return False

@@ -1,8 +1,14 @@
 """Which tables of the stream are parked, in the model of backfills."""
 
+from collections.abc import Sequence
+
+from model.backfill_changes import UNCAPTURED
 from model.backfill_loads import Loads
-from model.backfill_pipe import Event, Mode, State
+from model.backfill_pipe import Event, Mode, Stage, State
 from model.backfill_stream import Stream
+
+#: old and new names
+Renames = Sequence[tuple[str, str]]
 
 
 class Parking:
@@ -20,6 +26,14 @@ class Parking:
         if self._stream.states[table].mode is not Mode.PARKED:
             self.park(table, events)
 
+    def is_published(self, rename: tuple[str, str], renames: Renames) -> bool:
+        """Return whether consumers learn of one of several renames.
+
+        For a parked table they may not. At least they learn that there is no table of the old name any more.
+        """
+        old, _ = rename
+        return not self.leaves_out(old) or old not in {new for _, new in renames}
+
     def park(self, table: str, events: list[Event]) -> None:
         """Park a table, and let a backfill load it from the first row."""
         state = self._stream.states[table]
@@ -30,3 +44,38 @@ class Parking:
         elif "start over" in self._rules:
             state = state._replace(last=-1)
         self._stream.move(table, state._replace(mode=Mode.PARKED, reported=False), events)
+
+    def gone(self, table: str, events: list[Event]) -> None:
+        """End the doubt about a table that was dropped, and its backfill."""
+        if "gone" in self._rules:
+            self._stream.move(table, State(request=self._stream.states[table].request), events)
+
+    def renamed(self, renames: Renames, events: list[Event]) -> None:
+        """Let doubts and backfills follow the tables that one statement renames."""
+        before = dict(self._stream.states)
+        taken = {new for _, new in renames}
+        for old, _ in renames:
+            if old in taken:
+                self._stream.move(old, self._stay(before[old]), events)
+            else:
+                self.gone(old, events)
+        for old, new in renames:
+            if new != UNCAPTURED:
+                self._stream.move(new, self._follow(before[old], self._stream.states[new]), events)
+
+    def _stay(self, state: State) -> State:
+        """Return the state of a name that another table takes."""
+        if state.stage is Stage.DONE:
+            state = state._replace(stage=Stage.NONE)
+        elif not state.stage.ended and "taken by another" in self._rules:
+            state = state._replace(last=-1)
+        return state if "doubt of the name" in self._rules else state._replace(mode=Mode.LIVE)
+
+    def _follow(self, old: State, new: State) -> State:
+        """Return the state of a table's new name, whose state is `new`."""
+        if old.mode is not Mode.LIVE and "rename in doubt" in self._rules:
+            ended = Stage.CANCELLED if old.stage is Stage.CANCELLED else Stage.NONE
+            new = new._replace(mode=Mode.PARKED, stage=ended if new.stage.ended else new.stage)
+        if not old.stage.ended and "rename while filling" in self._rules:
+            new = new._replace(stage=Stage.RUNNING, last=-1, heal=True)
+        return new

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import NamedTuple
 
-from model.backfill_source import Change, Transaction
+from model.backfill_changes import Change, Transaction
 
 
 class Mode(Enum):

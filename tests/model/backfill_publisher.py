@@ -4,9 +4,9 @@ A generation starts at what is committed. One reader claims it, and appends grou
 commits some of its generation's groups, in order and each as a whole; the rest is lost with the generation.
 """
 
+from model.backfill_changes import Change
 from model.backfill_consumer import Consumer
 from model.backfill_pipe import Emptied, Event, Group, Mode, Moved, Read, Request, Skip, SkipEnded
-from model.backfill_source import Change
 from model.world import Violated
 
 

@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from model.backfill_changes import KEYLESS, TABLES, UNCAPTURED, Change, Fate, Transaction
 from model.backfill_loads import Loads
 from model.backfill_parking import Parking
 from model.backfill_pipe import Event, Skip, SkipEnded, Skipped
 from model.backfill_publisher import Generation, Kafka
-from model.backfill_source import KEYLESS, TABLES, Change, Fate, Source, Transaction
+from model.backfill_source import Source
 from model.backfill_stream import Stream
 
 
@@ -96,6 +97,7 @@ class Reader:
         generation.claimed = True
         self._stream.begin(generation)
         self._offset = 0
+        self._stream.tables = set(self._kafka.consumer.tables)
         if "states" in self._rules:
             self._stream.states = dict(self._kafka.consumer.states)
             self._skips = dict(self._kafka.skips)
@@ -155,7 +157,7 @@ class Reader:
         events.append(Skipped(skip, transaction))
         doubts = [change.table for change in transaction.logged if change.doubt]
         if transaction.fate is not Fate.COMMITTED:
-            doubts = [change.table for change in transaction.logged] or [*TABLES]
+            doubts = [change.table for change in transaction.logged] or [*self._stream.tables]
         rows: list[str] = []
         for change in transaction.logged:
             is_row = change.kind == "row"
@@ -173,6 +175,9 @@ class Reader:
 
     def _publish(self, change: Change, events: list[Event]) -> None:
         table = change.table
+        if change.kind in ("create", "drop", "rename"):
+            self._name(change, events)
+            return
         if change.doubt:
             if "park" in self._rules:
                 self._parking.doubt(table, events)
@@ -192,3 +197,25 @@ class Reader:
             self._loads.drop(change.table)
         if change.kind == "key change" and "key change" in self._rules and not state.stage.ended:
             self._stream.move(change.table, state._replace(last=-1), events)
+
+    def _name(self, change: Change, events: list[Event]) -> None:
+        """Create, drop or rename tables. That they are gone is published, even if they are parked."""
+        moved = [rename for rename in change.renames if self._parking.is_published(rename, change.renames)]
+        events.append(change._replace(renames=tuple(moved)))
+        if "DDL" in self._rules:
+            for table in change.names - {KEYLESS, UNCAPTURED}:
+                self._loads.drop(table)
+        tables = self._stream.tables
+        if change.kind == "create":
+            tables.add(change.table)
+            return
+        if "statement" not in self._rules:
+            self._stream.append(events[:])
+            events.clear()
+        if change.kind == "drop":
+            tables.remove(change.table)
+            self._parking.gone(change.table, events)
+        else:
+            tables -= {old for old, _ in change.renames}
+            tables |= {new for _, new in change.renames} - {UNCAPTURED}
+            self._parking.renamed(change.renames, events)

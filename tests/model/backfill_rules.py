@@ -19,6 +19,13 @@ RULES = {
     "key change": "DDL that changes the key starts the backfill over.",
     "one group": "The rows of a chunk and the new state are in one group.",
     "ordinal": "A chunk is a transaction of its own, with the next ordinal.",
+    # names that move
+    "rename in doubt": "A doubt follows a table to its new name, if that is captured.",
+    "rename while filling": "So does a backfill that has not ended. It starts from the first row.",
+    "doubt of the name": "If another table takes the old name in the same statement, the doubt stays with it, too.",
+    "taken by another": "A backfill that has begun then starts over.",
+    "gone": "If a table is dropped, or gets a name that is not captured, its doubt and its backfill end.",
+    "statement": "All of this is in the transaction of the statement.",
     # generations
     "generation": "A new generation drops all chunks.",
     "states": "A reader takes the states from Kafka after its claim, whatever it remembers.",

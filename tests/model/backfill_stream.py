@@ -10,6 +10,8 @@ class Stream:
     def __init__(self, kafka: Kafka) -> None:
         self.generation = kafka.generation
         self.states = dict(kafka.consumer.states)
+        #: the tables that exist there
+        self.tables = set(kafka.consumer.tables)
         #: the transactions that the stream has passed
         self.executed = 0
         self.ordinal = 0

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Collection
 from random import Random
 
+from model.backfill_changes import KEYED, KEYLESS, KEYS, TABLES
 from model.backfill_consumer import Consumer
 from model.backfill_pipe import Mode, Request, Stage
 from model.backfill_publisher import Kafka, Publisher
 from model.backfill_reader import Reader
 from model.backfill_rules import RULES, UNNEEDED
-from model.backfill_source import KEYED, KEYLESS, TABLES, Source
+from model.backfill_source import Source
 from model.world import Violated
 
 #: limit of rounds for everything to be published and backfilled after the faults have stopped
@@ -24,18 +25,25 @@ class Walk:
         self._random = random = Random(seed)
         self._draw = random.choice
         self._rules = rules
+        #: whether tables are created, dropped and renamed; then none is refused
+        self._renames = random.random() < 0.25
         #: tables that change and are backfilled before the faults stop
-        self._tables = random.choice((TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,)))
+        alone: tuple[tuple[str, ...], ...] = (TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,))
+        self._tables = random.choice((KEYED, KEYED, TABLES, KEYED[:1]) if self._renames else alone)
         self._source = Source(random, self._tables)
-        for _ in range(random.randint(0, 6)):
+        for _ in range(random.randint(0, 10)):
             self._source.commit()
-        complete = frozenset(table for table in TABLES if random.random() < 0.5)
-        start = random.randint(0, len(self._source.transactions))
-        self._kafka = Kafka(Consumer(self._source, start=start, complete=complete))
+        start = len(self._source.transactions)
+        self._source.names = self._draw((0.1, 0.3)) if self._renames else 0
+        for _ in range(random.randint(0, 4)):
+            self._source.commit()
+        loaded = {table: self._draw((KEYS, -1) if table == KEYLESS else (KEYS, KEYS, -1, -1, 3)) for table in TABLES}
+        self._kafka = Kafka(Consumer(self._source, start=start, loaded=loaded))
         #: share of the second reader and the second publisher in the steps
         self._share = random.choice((0, 0, 0.1, 0.5))
         for table in self._tables:
-            self._send(table, Stage.RUNNING)
+            if loaded[table] == 3 or random.random() < 0.7:
+                self._send(table, Stage.RUNNING)
         self._publishers = [Publisher(self._kafka, rules)] * 2
         self._readers = [Reader(self._kafka, self._source, self._draw((0, 1)), rules) for _ in range(2)]
         #: steps, and how often they are taken
@@ -60,7 +68,7 @@ class Walk:
             self._change_request: 1,
             self._start_reader: 0.3,
             self._fail_over: 0.4,
-            self._refuse: 1,
+            self._refuse: 0 if self._renames else 1,
             self._start_publisher: 0.3,
             self._skip: 1,
         }
@@ -106,9 +114,10 @@ class Walk:
         raise Violated(f"not finished: {self._kafka.consumer.states}")
 
     def _finished(self) -> bool:
-        states, requests = self._kafka.consumer.states, self._kafka.requests
-        begun = all(states[table].request == request.number for table, request in requests.items())
-        return begun and all(states[table].stage is Stage.DONE for table in TABLES) and self._kafka.consumer.equal()
+        consumer, requests = self._kafka.consumer, self._kafka.requests
+        states = consumer.states
+        begun = all(states[table].request == requests[table].number for table in requests if table in consumer.tables)
+        return begun and all(state.stage.ended for state in states.values()) and consumer.equal()
 
     def _heals(self, table: str) -> bool:
         """Whether a table will be loaded without a further request, because of a doubt."""
