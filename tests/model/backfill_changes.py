@@ -10,12 +10,16 @@ KEYLESS = "c"
 TABLES = (*KEYED, KEYLESS)
 #: a name that is not captured: a table that gets it is gone
 UNCAPTURED = "x"
+#: kinds of changes of names
+NAMES = ("create", "drop", "rename")
 #: keys of a table: 0 to KEYS - 1
 KEYS = 6
 #: what ALTER TABLE adds to all values of a table
 COLUMN = 1000
 
 Rows = dict[int, int]
+#: old and new name of each table that one statement renames, all at once
+Renames = tuple[tuple[str, str], ...]
 
 
 class Change(NamedTuple):
@@ -30,8 +34,7 @@ class Change(NamedTuple):
     value: int = 0
     #: whether the reader cannot know for sure what it changes
     doubt: bool = False
-    #: old and new name of each table that is renamed, all at once
-    renames: tuple[tuple[str, str], ...] = ()
+    renames: Renames = ()
 
     @property
     def names(self) -> set[str]:

@@ -95,6 +95,8 @@ class Consumer:
             self._rename(change)
         elif change.kind in ("create", "drop"):
             self._forget(change.table)
+            if change.kind == "create" and self.states[change.table].mode is Mode.PARKED:
+                self._complete.discard(change.table)
         elif self.states[change.table].mode is Mode.PARKED:
             raise Violated(f"a parked table's change is published: {change} in {group}")
         else:
@@ -163,8 +165,10 @@ class Consumer:
 
     def _compare(self, table: str, group: Group) -> None:
         state = self.states[table]
-        if table not in self._truth and not (state.mode is Mode.LIVE and state.stage.ended):
-            raise Violated(f"{table} does not exist any more, but is {state} after {group}")
+        if table not in self._truth and not state.reported:
+            if state.mode is not Mode.LIVE or not state.stage.ended:
+                raise Violated(f"{table} does not exist any more, but is {state} after {group}")
+            self._complete.add(table)
         if state.mode is Mode.PARKED:
             return
         here, there = self.rows[table], self._truth.get(table, {})

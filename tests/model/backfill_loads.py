@@ -78,6 +78,12 @@ class Loads:
                 del chunks[index : None if "successor" in self._rules else index + 1]
                 return
 
+    def requested(self, table: str) -> int:
+        """Return the number of the newest request for a table, if it is still to be begun; else 0."""
+        request = self.requests.get(table)
+        waits = request and request.number > self._stream.states[table].request and request.desired is Stage.RUNNING
+        return request.number if request and waits else 0
+
     def drop(self, table: str) -> None:
         """Drop a table's chunks."""
         self._chunks[table].clear()

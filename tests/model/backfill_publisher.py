@@ -4,7 +4,7 @@ A generation starts at what is committed. One reader claims it, and appends grou
 commits some of its generation's groups, in order and each as a whole; the rest is lost with the generation.
 """
 
-from model.backfill_changes import Change
+from model.backfill_changes import NAMES, UNCAPTURED, Change, Renames
 from model.backfill_consumer import Consumer
 from model.backfill_pipe import Emptied, Event, Group, Mode, Moved, Read, Request, Skip, SkipEnded
 from model.world import Violated
@@ -88,9 +88,13 @@ class Publisher:
     def _publish(self, group: Group) -> Group:
         """Return a group as it is committed: with reports instead of what cannot be published."""
         events, self._late = self._late, []
+        followers: list[str] = []
         for event in group.events:
             if isinstance(event, Moved):
                 events.append(self._move(event))
+            elif isinstance(event, Change) and event.kind in NAMES:
+                events.append(event._replace(renames=self._published(event.renames)))
+                followers += self._follow(event.renames)
             elif not isinstance(event, Change | Emptied | Read):
                 events.append(event)
             elif event.table in self._reported and "left out" in self._rules:
@@ -99,7 +103,22 @@ class Publisher:
                 self._report(event.table, events)
             else:
                 events.append(event)
+        for table in followers:
+            self._report(table, events)
         return group._replace(events=events)
+
+    def _published(self, renames: Renames) -> Renames:
+        """Return the renames of one statement that consumers learn of, as `Parking.is_published` does."""
+        taken = {new for _, new in renames}
+        return tuple(rename for rename in renames if rename[0] not in self._reported & taken)
+
+    def _follow(self, renames: Renames) -> list[str]:
+        """End the reports about names that are free now. Return the new names of reported tables."""
+        if "report follows" not in self._rules:
+            return []
+        followers = [new for old, new in renames if old in self._reported and new != UNCAPTURED]
+        self._reported -= {old for old, _ in renames} - {new for _, new in renames}
+        return followers
 
     def _move(self, event: Moved) -> Moved:
         """Return a record of the reader as it is written: only one that parks a table ends a report."""

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
-from model.backfill_changes import KEYLESS, TABLES, UNCAPTURED, Change, Fate, Transaction
+from model.backfill_changes import TABLES, Fate, Transaction
 from model.backfill_loads import Loads
 from model.backfill_parking import Parking
-from model.backfill_pipe import Event, Skip, SkipEnded, Skipped
+from model.backfill_pipe import Event, Skip, SkipEnded
 from model.backfill_publisher import Generation, Kafka
 from model.backfill_source import Source
 from model.backfill_stream import Stream
+from model.backfill_translation import Translation
 
 
 class Verdict(NamedTuple):
@@ -27,6 +28,7 @@ class Reader:
         self._loads = Loads(self._stream, source.hosts, rules)
         self._loads.requests = dict(kafka.requests)
         self._parking = Parking(self._stream, self._loads, rules)
+        self._translation = Translation(self._stream, self._loads, self._parking, rules)
         #: number of a transaction → request to skip it
         self._skips = dict(kafka.skips)
         #: the transaction at which the reader has stopped
@@ -107,13 +109,12 @@ class Reader:
         found = [table for table, state in self._stream.states.items() if state.reported]
         self._reports = found if "mark" in self._rules else []
         self._followed = len(self._kafka.topic)
+        self._parking.begin_generation()
 
     def _take_over(self) -> None:
         """Park the tables that the publisher has reported: from now on, this is the reader's doubt."""
         for table in self._reports:
-            events: list[Event] = []
-            self._parking.park(table, events)
-            self._stream.append(events)
+            self._parking.take_over(table, shown=self._hosts[self._host].rows.keys())
         self._reports = []
 
     def _next(self) -> Transaction | None:
@@ -140,82 +141,16 @@ class Reader:
         self._offset += 1
         events: list[Event] = []
         if skip:
-            self._skip(skip, transaction, events)
+            self._translation.skip(skip, transaction, events)
+            if "skip once" in self._rules:
+                del self._skips[skip.number]
         elif verdict:
             for table in verdict.tables:
                 self._parking.doubt(table, events)
         else:
             for change in transaction.logged:
-                self._publish(change, events)
+                self._translation.publish(change, events)
         counts = transaction.fate is not Fate.HALF or "half" not in self._rules
         self._stream.append(events, transaction.number if counts else 0)
         if skip and "skip ends" not in self._rules:
             self._stream.append([SkipEnded(skip.number)])
-
-    def _skip(self, skip: Skip, transaction: Transaction, events: list[Event]) -> None:
-        """Let the publisher make dead letters of a transaction's rows; park its tables at its end."""
-        events.append(Skipped(skip, transaction))
-        doubts = [change.table for change in transaction.logged if change.doubt]
-        if transaction.fate is not Fate.COMMITTED:
-            doubts = [change.table for change in transaction.logged] or [*self._stream.tables]
-        rows: list[str] = []
-        for change in transaction.logged:
-            is_row = change.kind == "row"
-            if is_row and not change.doubt and not self._parking.leaves_out(change.table):
-                rows.append(change.table)
-            if not change.doubt and ("letters" if is_row else "skip DDL") in self._rules:
-                self._publish(change, events)
-        parked = (rows if "skip parks" in self._rules else []) + (doubts if "skip doubts" in self._rules else [])
-        for table in parked:
-            self._parking.doubt(table, events)
-        if "skip once" in self._rules:
-            del self._skips[skip.number]
-        if "skip ends" in self._rules:
-            events.append(SkipEnded(skip.number))
-
-    def _publish(self, change: Change, events: list[Event]) -> None:
-        table = change.table
-        if change.kind in ("create", "drop", "rename"):
-            self._name(change, events)
-            return
-        if change.doubt:
-            if "park" in self._rules:
-                self._parking.doubt(table, events)
-            return
-        if self._parking.leaves_out(table):
-            return
-        events.append(change)
-        if change.kind == "row":
-            self._loads.collect(change)
-        else:
-            self._define(change, events)
-
-    def _define(self, change: Change, events: list[Event]) -> None:
-        """Handle DDL on a table. A table without key is spliced in where its view was taken, so DDL does not matter."""
-        state = self._stream.states[change.table]
-        if "DDL" in self._rules and change.table != KEYLESS:
-            self._loads.drop(change.table)
-        if change.kind == "key change" and "key change" in self._rules and not state.stage.ended:
-            self._stream.move(change.table, state._replace(last=-1), events)
-
-    def _name(self, change: Change, events: list[Event]) -> None:
-        """Create, drop or rename tables. That they are gone is published, even if they are parked."""
-        moved = [rename for rename in change.renames if self._parking.is_published(rename, change.renames)]
-        events.append(change._replace(renames=tuple(moved)))
-        if "DDL" in self._rules:
-            for table in change.names - {KEYLESS, UNCAPTURED}:
-                self._loads.drop(table)
-        tables = self._stream.tables
-        if change.kind == "create":
-            tables.add(change.table)
-            return
-        if "statement" not in self._rules:
-            self._stream.append(events[:])
-            events.clear()
-        if change.kind == "drop":
-            tables.remove(change.table)
-            self._parking.gone(change.table, events)
-        else:
-            tables -= {old for old, _ in change.renames}
-            tables |= {new for _, new in change.renames} - {UNCAPTURED}
-            self._parking.renamed(change.renames, events)

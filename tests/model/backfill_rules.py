@@ -51,6 +51,8 @@ RULES = {
     "left out": "What the reader has sent of a reported table is left out until it has taken the doubt over.",
     "end of report": "Only a record that parks the table ends the report: the others were sent without knowing of it.",
     "mark": "A reader takes over the reports that it finds in the states, too: the one before may have died.",
+    "report follows": "If a reported table is renamed, the report follows it, in the transaction of the statement.",
+    "place": "What tables there are is judged at the stream's position, not by what the server shows now.",
     # transactions that are skipped
     "letters": "The rows of a transaction that is skipped become dead letters.",
     "skip parks": "Their tables are parked at its end, and loaded again.",
@@ -69,4 +71,5 @@ RULES = {
 #: name → rule that changes what is published, but not what is true
 UNNEEDED = {
     "after image": "The key of an after image is collected: a row that was inserted in the window is not sent twice.",
+    "later names": "A report about a name that its table has lost since is taken over for the new name, too.",
 }

@@ -25,16 +25,16 @@ class Walk:
         self._random = random = Random(seed)
         self._draw = random.choice
         self._rules = rules
-        #: whether tables are created, dropped and renamed; then none is refused
-        self._renames = random.random() < 0.25
+        #: whether tables are created, dropped and renamed
+        renames = random.random() < 0.25
         #: tables that change and are backfilled before the faults stop
         alone: tuple[tuple[str, ...], ...] = (TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,))
-        self._tables = random.choice((KEYED, KEYED, TABLES, KEYED[:1]) if self._renames else alone)
+        self._tables = random.choice((KEYED, KEYED, TABLES, KEYED[:1]) if renames else alone)
         self._source = Source(random, self._tables)
         for _ in range(random.randint(0, 10)):
             self._source.commit()
         start = len(self._source.transactions)
-        self._source.names = self._draw((0.1, 0.3)) if self._renames else 0
+        self._source.names = self._draw((0.1, 0.3)) if renames else 0
         for _ in range(random.randint(0, 4)):
             self._source.commit()
         loaded = {table: self._draw((KEYS, -1) if table == KEYLESS else (KEYS, KEYS, -1, -1, 3)) for table in TABLES}
@@ -68,7 +68,7 @@ class Walk:
             self._change_request: 1,
             self._start_reader: 0.3,
             self._fail_over: 0.4,
-            self._refuse: 0 if self._renames else 1,
+            self._refuse: 1,
             self._start_publisher: 0.3,
             self._skip: 1,
         }
@@ -197,7 +197,7 @@ class Walk:
     def _skip(self) -> None:
         """Skip the transaction at which a reader has stopped, or another one."""
         reader, log = self._reader(), self._draw(self._source.hosts).log
-        if reader.stopped or (log and self._random.random() < 0.1):
+        if reader.stopped or (log and self._random.random() < 0.3):
             self._kafka.skip((reader.stopped or self._draw(log)).number)
 
     def _request(self) -> None:
