@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from model.backfill_source import KEYLESS, KEYS, Change, Host, Rows
+from model.backfill_changes import KEYLESS, KEYS, Change, Rows
+from model.backfill_source import Host
 
 #: limit of collected keys
 _COLLECTED = 3

@@ -1,16 +1,9 @@
-"""What passes from reader to Kafka, and the pipe between them, reduced to what `model.world` shows that it guarantees.
-
-A generation starts at what is committed. One reader claims it, and appends groups of events. The newest publisher
-commits some of its generation's groups, in order and each as a whole; the rest is lost with the generation.
-"""
+"""What passes from reader to Kafka in the model of backfills."""
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from model.backfill_source import Change
-
-if TYPE_CHECKING:
-    from model.backfill_consumer import Consumer
+from model.backfill_changes import Change, Transaction
 
 
 class Mode(Enum):
@@ -45,6 +38,8 @@ class State(NamedTuple):
     request: int = 0
     #: whether the reader itself began the backfill, to heal a parked table
     heal: bool = False
+    #: whether the publisher parked the table, and the reader has not taken the doubt over yet
+    reported: bool = False
 
 
 class Request(NamedTuple):
@@ -78,7 +73,28 @@ class Moved(NamedTuple):
     state: State
 
 
-Event = Change | Emptied | Read | Moved
+class Skip(NamedTuple):
+    """What a client wants to be skipped: the transaction with this number."""
+
+    number: int
+    #: number of the request
+    request: int
+
+
+class Skipped(NamedTuple):
+    """The rows in this group, all of a transaction, are dead letters."""
+
+    skip: Skip
+    transaction: Transaction
+
+
+class SkipEnded(NamedTuple):
+    """A transaction is skipped: the request is deleted."""
+
+    number: int
+
+
+Event = Change | Emptied | Read | Moved | Skipped | SkipEnded
 
 
 class Group(NamedTuple):
@@ -88,50 +104,3 @@ class Group(NamedTuple):
     #: the source's transaction after which the stream is, or 0 if it moves no further
     number: int
     events: list[Event]
-
-
-class Generation:
-    def __init__(self, executed: int, ordinal: int) -> None:
-        self.executed = executed
-        self.ordinal = ordinal
-        self.groups: list[Group] = []
-        self.claimed = self.lost = False
-
-
-class Kafka:
-    """Requests, and what is committed (see `Consumer`). Fences all publishers but the newest."""
-
-    def __init__(self, consumer: "Consumer") -> None:
-        self.consumer = consumer
-        self.requests: dict[str, Request] = {}
-        self.epoch = 0
-        #: lost: no publisher has opened one
-        self.generation = Generation(0, 0)
-        self.generation.lost = True
-
-
-class Publisher:
-    """Fences its predecessors, and opens a generation."""
-
-    def __init__(self, kafka: Kafka) -> None:
-        self._kafka = kafka
-        kafka.epoch += 1
-        self._epoch = kafka.epoch
-        self._open()
-
-    def commit(self, groups: int) -> None:
-        """Commit this number of groups. They may have left Redis before the generation was lost."""
-        if self._epoch == self._kafka.epoch:
-            for group in self._generation.groups[:groups]:
-                self._kafka.consumer.take(group)
-            del self._generation.groups[:groups]
-
-    def renew(self) -> None:
-        """Open a generation if the last one is lost."""
-        if self._epoch == self._kafka.epoch and self._generation.lost:
-            self._open()
-
-    def _open(self) -> None:
-        self._kafka.generation.lost = True
-        consumer = self._kafka.consumer
-        self._generation = self._kafka.generation = Generation(consumer.executed, consumer.ordinal)

@@ -1,10 +1,15 @@
-"""The reader of the model of backfills: it passes on a host's log, and splices backfills into it."""
+"""The reader of the model of backfills: it passes on a host's log, and parks tables in doubt."""
 
 from typing import NamedTuple
 
-from model.backfill_chunks import Chunk
-from model.backfill_pipe import Emptied, Event, Generation, Group, Kafka, Mode, Moved, Read, Stage, State
-from model.backfill_source import KEYLESS, TABLES, Change, Fate, Source, Transaction
+from model.backfill_changes import TABLES, Fate, Transaction
+from model.backfill_loads import Loads
+from model.backfill_parking import Parking
+from model.backfill_pipe import Event, Skip, SkipEnded
+from model.backfill_publisher import Generation, Kafka
+from model.backfill_source import Source
+from model.backfill_stream import Stream
+from model.backfill_translation import Translation
 
 
 class Verdict(NamedTuple):
@@ -19,18 +24,27 @@ class Reader:
     def __init__(self, kafka: Kafka, source: Source, host: int, rules: frozenset[str]) -> None:
         """Start on this host's log, and ask for a generation."""
         self._kafka, self._hosts, self._host, self._rules = kafka, source.hosts, host, rules
-        self._generation = kafka.generation
-        self._states = dict(kafka.consumer.states)
-        self._requests = dict(kafka.requests)
+        self._stream = Stream(kafka)
+        self._loads = Loads(self._stream, source.hosts, rules)
+        self._loads.requests = dict(kafka.requests)
+        self._parking = Parking(self._stream, self._loads, rules)
+        self._translation = Translation(self._stream, self._loads, self._parking, rules)
+        #: number of a transaction → request to skip it
+        self._skips = dict(kafka.skips)
+        #: the transaction at which the reader has stopped
+        self.stopped: Transaction | None = None
         #: host and offset in its log → verdict on the transaction there
         self._verdicts: dict[tuple[int, int], Verdict] = {}
-        self._chunks: dict[str, list[Chunk]] = {table: [] for table in TABLES}
-        self._executed = self._ordinal = self._offset = 0
+        #: tables that the publisher has reported, until they are taken over
+        self._reports: list[str] = []
+        #: number of records of the topic of table states that were read
+        self._followed = 0
+        self._offset = 0
         self.detach(host)
 
     def attached(self) -> bool:
         """Whether there is a generation to append to; if not, try to claim one."""
-        if not self._generation.lost:
+        if not self._stream.generation.lost:
             return True
         generation = self._kafka.generation
         if not generation.claimed and not generation.lost:
@@ -39,206 +53,104 @@ class Reader:
 
     def detach(self, host: int) -> None:
         """Ask for another generation, to read this host's log in it."""
-        self._generation.lost = True
+        self._stream.generation.lost = True
         self._host = host
 
     def read(self) -> None:
         """Splice one chunk that belongs here, or pass on the log's next transaction."""
-        for chunks in self._chunks.values():
-            if chunks and chunks[0].ready(self._executed, self._rules):
-                self._splice(chunks.pop(0))
-                return
+        if self._loads.splice():
+            return
         transaction = self._next()
         if transaction:
             self._pass(transaction)
 
+    def follow(self) -> None:
+        """Read the topic of table states, and take over what the publisher has reported."""
+        for record in self._kafka.topic[self._followed :]:
+            match record:
+                case str():
+                    self._reports.append(record)
+                case Skip():
+                    self._skips[record.number] = record
+                case SkipEnded():
+                    self._skips.pop(record.number, None)
+        self._followed = len(self._kafka.topic)
+        self._take_over()
+
     def obey(self) -> None:
         """Read the clients' requests; pause, resume or cancel running backfills."""
-        self._requests = dict(self._kafka.requests)
-        for table, request in self._requests.items():
-            state = self._states[table]
-            if state.stage.ended or (state.heal and "own heal" in self._rules):
-                continue
-            if request.number > state.request and "superseded" in self._rules:
-                self._interrupt(table, Stage.CANCELLED)
-            elif request.number == state.request and request.desired is not state.stage:
-                self._interrupt(table, request.desired)
+        self._take_over()
+        self._loads.obey(self._kafka.requests)
 
     def open(self, table: str) -> None:
-        """Open a window at S, the stream's position, for the table's first chunk, or behind a chunk that was read."""
-        chunks = self._chunks[table]
-        if chunks and (len(chunks) > 1 or chunks[0].rows is None or chunks[0].final):
-            return
-        if not chunks and not self._run(table):
-            return
-        after = chunks[0].last if chunks else self._states[table].last
-        chunk = Chunk(table, after, self._executed, self._offset)
-        if "end after view" not in self._rules:
-            chunk.end = self._hosts[self._host].logged
-        chunks.append(chunk)
+        """Open a window of a table's backfill here, if it needs one."""
+        self._take_over()
+        self._loads.open(table, self._host, self._offset)
 
     def select(self, table: str, host: int, limit: int) -> None:
-        """SELECT up to `limit` rows for a chunk, on any host; a table without key on the stream's."""
-        for chunk in self._chunks[table]:
-            if chunk.rows is None and table == KEYLESS:
-                chunk.select_all(self._hosts[self._host], self._executed if "ahead" in self._rules else chunk.start)
-            elif chunk.rows is None:
-                chunk.select(self._hosts[host], limit, self._rules)
+        """SELECT up to `limit` rows for a chunk."""
+        self._loads.select(table, host, limit, stream_host=self._host)
 
     def find_end(self, table: str) -> None:
         """Read H for a chunk that was read."""
-        for chunk in self._chunks[table]:
-            if chunk.host and chunk.end is None:
-                host = chunk.host if "end of the view's host" in self._rules else self._hosts[self._host]
-                chunk.end = host.logged
+        self._loads.find_end(table, stream_host=self._host)
 
     def _claim(self, generation: Generation) -> None:
         generation.claimed = True
-        self._generation = generation
-        self._executed, self._ordinal, self._offset = generation.executed, generation.ordinal, 0
+        self._stream.begin(generation)
+        self._offset = 0
+        self._stream.tables = set(self._kafka.consumer.tables)
         if "states" in self._rules:
-            self._states = dict(self._kafka.consumer.states)
+            self._stream.states = dict(self._kafka.consumer.states)
+            self._skips = dict(self._kafka.skips)
         if "generation" in self._rules:
-            for chunks in self._chunks.values():
-                chunks.clear()
+            for table in TABLES:
+                self._loads.drop(table)
+        found = [table for table, state in self._stream.states.items() if state.reported]
+        self._reports = found if "mark" in self._rules else []
+        self._followed = len(self._kafka.topic)
+        self._parking.begin_generation()
+
+    def _take_over(self) -> None:
+        """Park the tables that the publisher has reported: from now on, this is the reader's doubt."""
+        for table in self._reports:
+            self._parking.take_over(table, shown=self._hosts[self._host].rows.keys())
+        self._reports = []
 
     def _next(self) -> Transaction | None:
         log = self._hosts[self._host].log
         while self._offset < len(log):
             transaction = log[self._offset]
-            if not self._executed & transaction.bit:
+            if not self._stream.executed & transaction.bit:
                 return transaction
             self._offset += 1
         return None
 
     def _pass(self, transaction: Transaction) -> None:
-        """Publish a transaction; if it is in doubt, park its tables, in a generation that has not seen its rows."""
-        key = (self._host, self._offset) if "offset of verdict" in self._rules else (0, transaction.number)
-        verdict = self._verdicts.get(key)
-        if verdict is None and transaction.fate is not Fate.COMMITTED and "abort" in self._rules:
-            if "verdict" in self._rules:
-                self._verdicts[key] = Verdict(list({change.table: None for change in transaction.logged}))
+        """Publish or skip a transaction; leave one in doubt out, in a generation that has not seen its rows."""
+        skip = self._skips.get(transaction.number)
+        self.stopped = transaction if transaction.stops and not skip else None
+        place = (self._host, self._offset) if "offset of verdict" in self._rules else (0, transaction.number)
+        verdict = self._verdicts.get(place)
+        aborts = transaction.fate is not Fate.COMMITTED and not (skip or verdict) and "abort" in self._rules
+        if aborts and not self.stopped and "verdict" in self._rules:
+            self._verdicts[place] = Verdict(list({change.table: None for change in transaction.logged}))
+        if aborts or self.stopped:
             self.detach(self._host)
             return
         self._offset += 1
         events: list[Event] = []
-        if verdict:
+        if skip:
+            self._translation.skip(skip, transaction, events)
+            if "skip once" in self._rules:
+                del self._skips[skip.number]
+        elif verdict:
             for table in verdict.tables:
-                self._park(table, events)
+                self._parking.doubt(table, events)
         else:
             for change in transaction.logged:
-                self._publish(change, events)
+                self._translation.publish(change, events)
         counts = transaction.fate is not Fate.HALF or "half" not in self._rules
-        self._append(events, transaction.number if counts else 0)
-
-    def _publish(self, change: Change, events: list[Event]) -> None:
-        table = change.table
-        if change.doubt:
-            if "park" in self._rules:
-                self._park(table, events)
-            return
-        if self._states[table].mode is Mode.PARKED and "parked" in self._rules:
-            return
-        events.append(change)
-        if change.kind == "row":
-            self._collect(change)
-        else:
-            self._define(change, events)
-
-    def _collect(self, change: Change) -> None:
-        chunks = self._chunks[change.table]
-        for index, chunk in enumerate(chunks):
-            if chunk.collect(change, self._rules):
-                del chunks[index : None if "successor" in self._rules else index + 1]
-                return
-
-    def _define(self, change: Change, events: list[Event]) -> None:
-        """Handle DDL on a table. A table without key is spliced in where its view was taken, so DDL does not matter."""
-        state = self._states[change.table]
-        if "DDL" in self._rules and change.table != KEYLESS:
-            self._chunks[change.table].clear()
-        if change.kind == "key change" and "key change" in self._rules and not state.stage.ended:
-            self._move(change.table, state._replace(last=-1), events)
-
-    def _park(self, table: str, events: list[Event]) -> None:
-        state = self._states[table]
-        if state.mode is Mode.PARKED:
-            return
-        if "park drops" in self._rules:
-            self._chunks[table].clear()
-        if state.stage.ended:
-            state = State(request=state.request if "once" in self._rules else 0)
-        elif "start over" in self._rules:
-            state = state._replace(last=-1)
-        self._move(table, state._replace(mode=Mode.PARKED), events)
-
-    def _interrupt(self, table: str, stage: Stage) -> None:
-        """Pause, resume or cancel a backfill."""
-        if "interrupt" in self._rules:
-            self._chunks[table].clear()
-        state = self._states[table]._replace(stage=stage)
-        if stage is Stage.CANCELLED and state.mode is Mode.FILLING:
-            state = state._replace(mode=Mode.PARKED if "cancel parks" in self._rules else Mode.LIVE)
-        events: list[Event] = []
-        self._move(table, state, events)
-        self._append(events)
-
-    def _run(self, table: str) -> bool:
-        """Return whether a backfill of the table runs. If one is wanted, begin it."""
-        state, clean = self._wanted(table)
-        if state.stage is not Stage.RUNNING:
-            return False
-        parked = state.mode is Mode.PARKED
-        clean = (clean or (parked and "TRUNCATE of parked" in self._rules)) and table != KEYLESS
-        if clean:
-            state = state._replace(mode=Mode.FILLING)
-        elif parked and table != KEYLESS:
-            state = state._replace(mode=Mode.LIVE)
-        if state != self._states[table]:
-            events: list[Event] = [Emptied(table)] if clean and "TRUNCATE at S" in self._rules else []
-            if "TRUNCATE with state" not in self._rules:
-                self._append(events)
-                events = []
-            self._move(table, state, events)
-            self._append(events)
-        return True
-
-    def _wanted(self, table: str) -> tuple[State, bool]:
-        """Return the state of the table with the backfill that should run now, and whether a client wants TRUNCATE."""
-        state, request = self._states[table], self._requests.get(table)
-        if not state.stage.ended:
-            return state, False
-        if request and request.number > state.request and request.desired is Stage.RUNNING:
-            return State(state.mode, Stage.RUNNING, request=request.number), request.clean
-        if state.mode is Mode.PARKED and state.stage is not Stage.CANCELLED:
-            return State(state.mode, Stage.RUNNING, request=state.request, heal=True), True
-        return state, False
-
-    def _splice(self, chunk: Chunk) -> None:
-        table, state = chunk.table, self._states[chunk.table]
-        empties = "TRUNCATE without key" if table == KEYLESS else "TRUNCATE at S"
-        events: list[Event] = []
-        if table == KEYLESS and empties in self._rules:
-            events.append(Emptied(table))
-        if table != KEYLESS and empties not in self._rules and state.mode is Mode.FILLING and chunk.after == -1:
-            events.append(Emptied(table))
-        events += [Read(table, key, value) for key, value in chunk.kept().items()]
-        if "one group" not in self._rules:
-            self._append(events)
-            events = []
-        if chunk.final:
-            state = state._replace(mode=Mode.LIVE, stage=Stage.DONE)
-        self._move(table, state._replace(last=chunk.last), events)
-        if "ordinal" not in self._rules:
-            self._ordinal -= 1
-        self._append(events)
-
-    def _move(self, table: str, state: State, events: list[Event]) -> None:
-        self._states[table] = state
-        events.append(Moved(table, state))
-
-    def _append(self, events: list[Event], number: int = 0) -> None:
-        self._ordinal += 1
-        if number:
-            self._executed |= 1 << number
-        self._generation.groups.append(Group(self._ordinal, number, events))
+        self._stream.append(events, transaction.number if counts else 0)
+        if skip and "skip ends" not in self._rules:
+            self._stream.append([SkipEnded(skip.number)])

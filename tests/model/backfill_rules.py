@@ -19,6 +19,13 @@ RULES = {
     "key change": "DDL that changes the key starts the backfill over.",
     "one group": "The rows of a chunk and the new state are in one group.",
     "ordinal": "A chunk is a transaction of its own, with the next ordinal.",
+    # names that move
+    "rename in doubt": "A doubt follows a table to its new name, if that is captured.",
+    "rename while filling": "So does a backfill that has not ended. It starts from the first row.",
+    "doubt of the name": "If another table takes the old name in the same statement, the doubt stays with it, too.",
+    "taken by another": "A backfill that has begun then starts over.",
+    "gone": "If a table is dropped, or gets a name that is not captured, its doubt and its backfill end.",
+    "statement": "All of this is in the transaction of the statement.",
     # generations
     "generation": "A new generation drops all chunks.",
     "states": "A reader takes the states from Kafka after its claim, whatever it remembers.",
@@ -39,6 +46,20 @@ RULES = {
     "verdict": "The reader remembers the verdict; otherwise it would never get past the transaction.",
     "offset of verdict": "A verdict is for an offset in a log: the GTID of half a transaction is used again.",
     "half": "Half a transaction does not count its GTID as executed.",
+    # tables that cannot be published
+    "report": "The report is in the Kafka transaction that would have contained the change.",
+    "left out": "What the reader has sent of a reported table is left out until it has taken the doubt over.",
+    "end of report": "Only a record that parks the table ends the report: the others were sent without knowing of it.",
+    "mark": "A reader takes over the reports that it finds in the states, too: the one before may have died.",
+    "report follows": "If a reported table is renamed, the report follows it, in the transaction of the statement.",
+    "place": "What tables there are is judged at the stream's position, not by what the server shows now.",
+    # transactions that are skipped
+    "letters": "The rows of a transaction that is skipped become dead letters.",
+    "skip parks": "Their tables are parked at its end, and loaded again.",
+    "skip doubts": "So are the tables of doubts in it: all tables, if a doubt does not show which.",
+    "skip DDL": "DDL in it takes effect, and is published.",
+    "skip ends": "The request is deleted in the Kafka transaction that contains the progress behind the transaction.",
+    "skip once": "The reader forgets it at the transaction's end: the GTID of half a transaction is used again.",
     # requests
     "interrupt": "Pausing and cancelling drop the chunks.",
     "cancel parks": "Cancelling a backfill that has sent its TRUNCATE parks the table: it is incomplete.",
@@ -50,4 +71,5 @@ RULES = {
 #: name → rule that changes what is published, but not what is true
 UNNEEDED = {
     "after image": "The key of an after image is collected: a row that was inserted in the window is not sent twice.",
+    "later names": "A report about a name that its table has lost since is taken over for the new name, too.",
 }

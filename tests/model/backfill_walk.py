@@ -3,11 +3,13 @@
 from collections.abc import Callable, Collection
 from random import Random
 
+from model.backfill_changes import KEYED, KEYLESS, KEYS, TABLES
 from model.backfill_consumer import Consumer
-from model.backfill_pipe import Kafka, Publisher, Request, Stage
+from model.backfill_pipe import Mode, Request, Stage
+from model.backfill_publisher import Kafka, Publisher
 from model.backfill_reader import Reader
 from model.backfill_rules import RULES, UNNEEDED
-from model.backfill_source import KEYED, KEYLESS, TABLES, Source
+from model.backfill_source import Source
 from model.world import Violated
 
 #: limit of rounds for everything to be published and backfilled after the faults have stopped
@@ -23,19 +25,26 @@ class Walk:
         self._random = random = Random(seed)
         self._draw = random.choice
         self._rules = rules
+        #: whether tables are created, dropped and renamed
+        renames = random.random() < 0.25
         #: tables that change and are backfilled before the faults stop
-        self._tables = random.choice((TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,)))
+        alone: tuple[tuple[str, ...], ...] = (TABLES, KEYED[:1], KEYED[:1], (KEYED[0], KEYLESS), (KEYLESS,))
+        self._tables = random.choice((KEYED, KEYED, TABLES, KEYED[:1]) if renames else alone)
         self._source = Source(random, self._tables)
-        for _ in range(random.randint(0, 6)):
+        for _ in range(random.randint(0, 10)):
             self._source.commit()
-        complete = frozenset(table for table in TABLES if random.random() < 0.5)
-        start = random.randint(0, len(self._source.transactions))
-        self._kafka = Kafka(Consumer(self._source, start=start, complete=complete))
+        start = len(self._source.transactions)
+        self._source.names = self._draw((0.1, 0.3)) if renames else 0
+        for _ in range(random.randint(0, 4)):
+            self._source.commit()
+        loaded = {table: self._draw((KEYS, -1) if table == KEYLESS else (KEYS, KEYS, -1, -1, 3)) for table in TABLES}
+        self._kafka = Kafka(Consumer(self._source, start=start, loaded=loaded))
         #: share of the second reader and the second publisher in the steps
         self._share = random.choice((0, 0, 0.1, 0.5))
         for table in self._tables:
-            self._send(table, Stage.RUNNING)
-        self._publishers = [Publisher(self._kafka)] * 2
+            if loaded[table] == 3 or random.random() < 0.7:
+                self._send(table, Stage.RUNNING)
+        self._publishers = [Publisher(self._kafka, rules)] * 2
         self._readers = [Reader(self._kafka, self._source, self._draw((0, 1)), rules) for _ in range(2)]
         #: steps, and how often they are taken
         self._steps = {step: weight * random.choice((0.3, 1, 1, 3)) for step, weight in self._work().items()}
@@ -50,6 +59,7 @@ class Walk:
             self._backfill: 16,
             self._publish: 5,
             self._obey: 2,
+            self._follow: 2,
         }
 
     def _events(self) -> dict[Callable[[], None], float]:
@@ -58,7 +68,9 @@ class Walk:
             self._change_request: 1,
             self._start_reader: 0.3,
             self._fail_over: 0.4,
+            self._refuse: 1,
             self._start_publisher: 0.3,
+            self._skip: 1,
         }
 
     def run(self, steps: int) -> None:
@@ -68,9 +80,11 @@ class Walk:
         self._finish()
 
     def _finish(self) -> None:
-        """Backfill all tables once more, with one reader, and verify that they are complete and equal to the source."""
+        """Load the tables, with one reader, and verify that they are complete and equal to the source."""
+        self._kafka.refused.clear()
         for table in TABLES:
-            self._send(table, Stage.RUNNING)
+            if not self._heals(table) or self._random.random() < 0.5:
+                self._send(table, Stage.RUNNING)
         for publisher in self._publishers:
             publisher.renew()
         reader = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
@@ -83,6 +97,9 @@ class Walk:
             else:
                 self._source.catch_up()
             if reader.attached():
+                if reader.stopped:
+                    self._kafka.skip(reader.stopped.number)
+                reader.follow()
                 reader.obey()
                 for table in TABLES:
                     reader.read()
@@ -97,11 +114,16 @@ class Walk:
         raise Violated(f"not finished: {self._kafka.consumer.states}")
 
     def _finished(self) -> bool:
-        states, requests = self._kafka.consumer.states, self._kafka.requests
-        done = all(
-            states[table].stage is Stage.DONE and states[table].request == requests[table].number for table in TABLES
-        )
-        return done and self._kafka.consumer.equal()
+        consumer, requests = self._kafka.consumer, self._kafka.requests
+        states = consumer.states
+        begun = all(states[table].request == requests[table].number for table in requests if table in consumer.tables)
+        return begun and all(state.stage.ended for state in states.values()) and consumer.equal()
+
+    def _heals(self, table: str) -> bool:
+        """Whether a table will be loaded without a further request, because of a doubt."""
+        state, request = self._kafka.consumer.states[table], self._kafka.requests.get(table)
+        begun = request is None or request.number == state.request
+        return begun and state.mode is Mode.PARKED and state.stage in (Stage.NONE, Stage.DONE)
 
     def _commit(self) -> None:
         self._source.commit()
@@ -147,6 +169,11 @@ class Walk:
         if reader.attached():
             reader.obey()
 
+    def _follow(self) -> None:
+        reader = self._reader()
+        if reader.attached():
+            reader.follow()
+
     def _fail_over(self) -> None:
         self._reader().detach(self._draw((0, 1)))
 
@@ -161,7 +188,17 @@ class Walk:
         self._readers[self._place()] = Reader(self._kafka, self._source, self._draw((0, 1)), self._rules)
 
     def _start_publisher(self) -> None:
-        self._publishers[self._place()] = Publisher(self._kafka)
+        self._publishers[self._place()] = Publisher(self._kafka, self._rules)
+
+    def _refuse(self) -> None:
+        """Let Kafka refuse a table from now on, or accept it again."""
+        self._kafka.refused ^= {self._draw(self._tables)}
+
+    def _skip(self) -> None:
+        """Skip the transaction at which a reader has stopped, or another one."""
+        reader, log = self._reader(), self._draw(self._source.hosts).log
+        if reader.stopped or (log and self._random.random() < 0.3):
+            self._kafka.skip((reader.stopped or self._draw(log)).number)
 
     def _request(self) -> None:
         self._send(self._draw(self._tables), self._draw((Stage.RUNNING, Stage.RUNNING, Stage.PAUSED)))
