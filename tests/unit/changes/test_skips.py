@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from databus.errors import FatalError, Refusal, SourceRefused, UnknownTable
+from databus.errors import FatalError, GenerationLost, Refusal, SourceRefused, UnknownTable
 from databus.events import Skipped, StateRecord
 from databus.progress import PreparedTransaction, Progress
 from databus.runtime import Health
@@ -103,8 +103,11 @@ async def test_only_the_named_transaction_is_skipped(make, log, skipping):
     t, u, translation = log.table(), log.table("u"), make(parking=skipping.parking)
     skipping.skip(log.gtid())
     events = doubtful(log, t, u)
-    with pytest.raises(FatalError, match=f"run `databus pipeline skip --transaction {log.uuid}:2`; to start over"):
+    with pytest.raises(GenerationLost, match="the next generation stops before the transaction"):
         await translation.of(*events, table_maps=[t, u])
+    skipping.parking.begin_generation("db1", "server", BackfillStates(skipping.kafka), lambda: None)
+    with pytest.raises(FatalError, match=f"run `databus pipeline skip --transaction {log.uuid}:2`; to start over"):
+        await make(parking=skipping.parking).of(*events[:1])
     assert skipping.parked == []
 
 
