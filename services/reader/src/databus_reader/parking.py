@@ -32,6 +32,7 @@ from databus_changes.tables import Rename, TableName
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.redefined_tables import follow_renames, start_over
 from databus_reader.backfill.states import BackfillStates
+from databus_reader.backfill.whole_loads import WholeLoads
 from databus_reader.baseline import Baseline
 
 log = get_logger(__name__)
@@ -66,6 +67,8 @@ class Parking:
         self._renamed: dict[TableName, TableName] = {}
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
+        #: which loads took too long
+        self.whole_loads = WholeLoads(settings)
 
     def begin_generation(self, host: str, server: str, states: BackfillStates, look: Callable[[], None]) -> None:
         """Continue with the states in Kafka. `server` is the host's identity.
