@@ -308,3 +308,12 @@ async def test_an_xa_transaction_without_captured_rows_deletes_the_request(make,
     translated = await make(parking=skipping.parking, flavor="mariadb").of(*events)
     assert kinds(translated) == ["Begin", "Skipped", "StateRecord", "Commit"]
     assert skipping.parked == []
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE t ENGINE=BLACKHOLE, RENAME TO u", "RENAME TABLE audit TO u"])
+async def test_a_statement_that_renames_its_table_parks_the_new_name(make, log, skipping, statement):
+    listed = {T: log.known(), U: log.known("u")}
+    first = log.gtid()
+    skipping.skip(first)
+    await make(parking=skipping.parking, listed=listed).of(first, log.query(statement))
+    assert skipping.parked == [U]
