@@ -12,6 +12,7 @@ import pytest
 
 from common.connections import Execute, connected
 from databus.table_states import TableDoubt, decode_states, doubt_key, encode
+from databus_changes import backfill_checks
 from databus_cli.__main__ import main
 from devstack import Server
 from integration.backfills import Requests, make_requests
@@ -172,6 +173,25 @@ async def test_a_text_that_is_not_one_expression_is_no_condition(
     assert error.startswith("databus: table SCHEMA.items: the condition is refused: ")
     assert await requests.records() == {}
     await execute("INSERT INTO items VALUES (1, 'a')")  # the table still exists
+
+
+async def test_a_condition_that_waits_for_a_lock_is_refused_in_time(
+    monkeypatch: pytest.MonkeyPatch, start: Start, source: Server, schema: str
+) -> None:
+    monkeypatch.setattr(backfill_checks, "_CHECK_SECONDS", 1)
+    async with connected(source) as lock:
+        await lock(f"LOCK TABLES {schema}.orders WRITE")
+        code, _, (error,) = await start("SCHEMA.items", "--where", f"id > (SELECT MAX(id) FROM {schema}.orders)")
+    assert code == 1
+    assert error.startswith(
+        "databus: table SCHEMA.items: the condition is refused: the server has not checked it within 1 s"
+    )
+
+
+@pytest.mark.parametrize("source", ["mysql"], indirect=True)
+async def test_a_condition_is_not_evaluated_when_it_is_checked(start: Start, execute: Execute, schema: str) -> None:
+    await execute("INSERT INTO items VALUES (1, 'a')")
+    assert (await start("SCHEMA.items", "--where", f"(SELECT SLEEP(1000) FROM {schema}.items) = 0"))[0] == 0
 
 
 async def test_a_table_without_a_usable_key_is_refused_only_if_it_is_large(

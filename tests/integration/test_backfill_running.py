@@ -177,6 +177,25 @@ async def test_a_table_without_key_is_loaded_exactly_once_if_it_is_small_or_any_
     assert [row for row in rows if row[0] == b"3"] == [[b"3", b"new"]] * inserted
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+async def test_a_table_without_key_that_takes_longer_than_a_transaction_may_is_not_loaded_again_and_again(
+    make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume
+) -> None:
+    await execute("CREATE TABLE t (v LONGTEXT)")
+    await execute("INSERT INTO t SELECT REPEAT('v', 200000) FROM seq_1_to_20")
+    await execute("CREATE TABLE u (id INT PRIMARY KEY)")
+    pipeline = make_pipeline(source, schema, publisher={"transaction_timeout": "4s"})
+    consumer = await changes(f"{pipeline.name}.{schema}.u")
+    await begin(pipeline)
+    a_row_a_second = "v IS NOT NULL AND SLEEP(1) = 0"
+    assert await command(pipeline, "start", f"{schema}.t", "--where", a_row_a_second, "--wait") == 1
+    [(_, progress)] = await backfills(pipeline)
+    assert progress.state == "failed"
+    assert "raise it and the brokers' transaction.max.timeout.ms, or add a primary key" in progress.error
+    await execute("INSERT INTO u VALUES (1)")
+    assert [each["Rows"] for each in await consumer.until(1)] == [[[b"1"]]]
+
+
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)
 async def test_t27_a_table_is_captured_later_and_loaded_again_and_another_is_not_disturbed(
     make_pipeline: MakePipeline, source: Server, schema: str, execute: Execute, changes: Consume

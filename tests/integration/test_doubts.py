@@ -59,6 +59,15 @@ TABLES = dict.fromkeys([*DOUBTS, "unlogged_rows_4", "rollback_2", "other"], "") 
 
 
 @pytest.fixture
+async def aside(schema: str, execute: Execute) -> AsyncIterator[str]:
+    """Another schema, which is not captured."""
+    name = f"{schema}_aside"
+    await execute(f"CREATE DATABASE {name}")
+    yield name
+    await execute(f"DROP DATABASE {name}")
+
+
+@pytest.fixture
 async def unnamed(source: Server) -> AsyncIterator[None]:
     """The binlog does not name columns."""
     async with connected(source) as execute:
@@ -167,6 +176,35 @@ async def test_the_doubt_follows_a_table_that_is_renamed(begin: Begin, schema: s
     assert await live.command("backfill", "start", f"{schema}.other", "--clean", "--wait") == 0
     await live.equals("other")
     await live.parked()
+
+
+#: how tools and people replace a table by another one, which is not captured
+ARRIVALS = {
+    "gh-ost": ["RENAME TABLE t TO _t_del", "RENAME TABLE _t_new TO t"],
+    "pt-online-schema-change": ["RENAME TABLE t TO _t_old, _t_new TO t"],
+    "moved aside": ["RENAME TABLE t TO u, _t_new TO t"],
+    "from another schema": [
+        "RENAME TABLE t TO _t_old, _t_new TO {aside}._t_new",
+        "ALTER TABLE {aside}._t_new COMMENT 'moved', RENAME {schema}.t",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statements", ARRIVALS.values(), ids=ARRIVALS)
+async def test_a_table_that_was_not_captured_under_its_old_name_is_loaded(
+    begin: Begin, schema: str, execute: Execute, aside: str, statements: list[str]
+) -> None:
+    live = await begin({"t": "", "u": ""}, source={"exclude": [f"{schema}._*", f"{aside}.*"]})
+    await execute("DROP TABLE u")
+    await execute("CREATE TABLE _t_new (id INT PRIMARY KEY, v VARCHAR(9), more INT)")
+    await execute("INSERT INTO _t_new VALUES (1, 'new', 1), (3, 'new', 3)")
+    for statement in statements:
+        await execute(statement.format(schema=schema, aside=aside))
+    await execute("INSERT INTO t VALUES (4, 'after', 4)")
+    await live.equals("t")
+    await live.parked()
+    healed = [each.table for each in (await live.states()).backfills.values() if each.cause == "heal"]
+    assert (healed, live.truncated) == (["t"], ["t"])
 
 
 @pytest.mark.parametrize("source", ["mysql"], indirect=True)

@@ -167,6 +167,31 @@ async def test_the_command_ends_no_connection_of_the_reader(
                 rows += sum(isinstance(event, Rows) for event in await anext(stream))
 
 
+@pytest.mark.parametrize("source", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("rows", [1, 3000], ids=["in the same chunk of events", "in an earlier chunk"])
+async def test_what_precedes_the_transaction_is_published_before_the_reader_stops(
+    make_pipeline: MakePipeline, source: Server, schema: str, changes: Consume, execute: Execute, rows: int
+) -> None:
+    for table in ("good", "bad"):
+        await execute(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(99))")
+    pipeline = make_pipeline(source, schema, doubt={"on_doubt": "stop"})
+    copy = Copy(await changes(f"{pipeline.name}.{schema}.good"))
+    await run_until_idle(pipeline)
+    await execute("INSERT INTO good VALUES (1, 'published')")
+    for statement in (
+        "START TRANSACTION",
+        "INSERT INTO bad (v) VALUES " + ", ".join([f"('{'left out':_<99}')"] * rows),
+        "SET SESSION binlog_row_image = MINIMAL",
+        "UPDATE bad SET v = 'changed' WHERE id = 1",
+        "COMMIT",
+    ):
+        await execute(statement)
+    for service in ("publisher", "reader"):
+        pipeline.spawn(service)
+    await stopped_at(pipeline)
+    await copy.equals(rows_of(source, f"{schema}.good"))
+
+
 def _healed(pipeline: Pipeline) -> Callable[[], Awaitable[Any]]:
     async def healed() -> bool:
         states, _ = await read_states(load(pipeline.config))

@@ -144,6 +144,30 @@ async def test_renames_are_recorded_in_the_same_transaction(make, log, aside, st
     assert (kinds(events)[0], kinds(events)[-1]) == ("Begin", "Commit")
 
 
+@pytest.mark.parametrize(
+    ("statement", "arrived"),
+    [
+        ("RENAME TABLE audit TO t", {T}),
+        ("RENAME TABLE t TO elsewhere.t, audit TO t", {T}),
+        ("RENAME TABLE t TO u, audit TO tmp, tmp TO t", {T}),
+        ("RENAME TABLE elsewhere.t TO t, audit TO u", {T, U}),
+        ("ALTER TABLE audit ADD a INT, RENAME club.member", {("club", "member")}),
+        ("RENAME TABLE t TO elsewhere.t, elsewhere.t TO u", set()),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", set()),
+        ("RENAME TABLE t TO audit", set()),
+        ("RENAME TABLE audit TO elsewhere.t", set()),
+    ],
+)
+async def test_a_table_that_was_not_captured_under_its_old_name_is_in_doubt(make, log, aside, statement, arrived):
+    """It is parked after doubts have moved with the renames: none moves to the table that had the name before."""
+    translation = make(parking=aside, listed={T: log.known(), U: log.known("u")})
+    events = await translation.of(log.gtid(), log.query(statement))
+    assert aside.reported == [Reason.UNSEEN_ROWS] * bool(arrived)
+    assert aside.parked == arrived
+    if arrived:
+        assert events.index(MOVED) < events.index(PARKED)
+
+
 async def test_a_rename_of_a_temporary_table_is_none(make, log, aside):
     translation = make(parking=aside)
     await translation.of(log.gtid(), log.query("CREATE TEMPORARY TABLE t (id INT)"))

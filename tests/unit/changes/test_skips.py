@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from databus.errors import FatalError, Refusal, SourceRefused, UnknownTable
+from databus.errors import FatalError, GenerationLost, Refusal, SourceRefused, UnknownTable
 from databus.events import Skipped, StateRecord
 from databus.progress import PreparedTransaction, Progress
 from databus.runtime import Health
@@ -103,8 +103,11 @@ async def test_only_the_named_transaction_is_skipped(make, log, skipping):
     t, u, translation = log.table(), log.table("u"), make(parking=skipping.parking)
     skipping.skip(log.gtid())
     events = doubtful(log, t, u)
-    with pytest.raises(FatalError, match=f"run `databus pipeline skip --transaction {log.uuid}:2`; to start over"):
+    with pytest.raises(GenerationLost, match="the next generation stops before the transaction"):
         await translation.of(*events, table_maps=[t, u])
+    skipping.parking.begin_generation("db1", "server", BackfillStates(skipping.kafka), lambda: None)
+    with pytest.raises(FatalError, match=f"run `databus pipeline skip --transaction {log.uuid}:2`; to start over"):
+        await make(parking=skipping.parking).of(*events[:1])
     assert skipping.parked == []
 
 
@@ -305,3 +308,12 @@ async def test_an_xa_transaction_without_captured_rows_deletes_the_request(make,
     translated = await make(parking=skipping.parking, flavor="mariadb").of(*events)
     assert kinds(translated) == ["Begin", "Skipped", "StateRecord", "Commit"]
     assert skipping.parked == []
+
+
+@pytest.mark.parametrize("statement", ["ALTER TABLE t ENGINE=BLACKHOLE, RENAME TO u", "RENAME TABLE audit TO u"])
+async def test_a_statement_that_renames_its_table_parks_the_new_name(make, log, skipping, statement):
+    listed = {T: log.known(), U: log.known("u")}
+    first = log.gtid()
+    skipping.skip(first)
+    await make(parking=skipping.parking, listed=listed).of(first, log.query(statement))
+    assert skipping.parked == [U]

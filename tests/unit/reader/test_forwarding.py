@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from databus.errors import FatalError
 from databus.runtime import Health
 from databus_binlog import events as binlog
 from databus_reader import forwarding as module
@@ -58,16 +59,25 @@ class Parts:
         self.windows: list[Window] = []
         self.flushed = 0
         self.rows = self.transactions = 0
+        self.error_at = 0
+        self.published: list[Any] = []
         self.own = self.prepared = self.reached = self
         self.place: tuple[str, int] | None = PLACE
 
     # the translator
     async def translate(self, events: Sequence[Any], tables: object) -> Iterable[Any]:
         self.calls.append(len(events))
+        self.translated: list[Any] = []
         for each in events:
             if isinstance(each, binlog.Xid):
+                if each.xid == self.error_at:
+                    raise FatalError("the reader stops")
                 self.place = None if each.xid % 2 else PLACE
-        return [getattr(each, "xid", "beat") for each in events]
+            self.translated.append(getattr(each, "xid", "beat"))
+        return self.translated
+
+    def rest(self) -> Iterable[Any]:
+        return self.translated
 
     def boundary(self) -> Any:
         assert self.place is not None
@@ -106,6 +116,9 @@ class Parts:
 
     async def flush(self) -> None:
         self.flushed += 1
+
+    async def wait_until_published(self) -> None:
+        self.published = list(self.sent)
 
     async def backlog(self) -> int:
         return 0
@@ -148,6 +161,17 @@ async def test_rows_are_inserted_only_between_two_transactions() -> None:
     parts = await run(story)
     assert parts.sent == [1, 3, 4, "chunk", 6]
     assert parts.observed == [6]
+
+
+async def test_what_precedes_an_error_is_published_before_it_is_raised() -> None:
+    parts, source = Parts(), Source()
+    parts.error_at = 4
+    of: Any = parts
+    forwarding = Forwarding(source, of, of, of, of, of, of, Health())  # type: ignore[arg-type]
+    source.add(event(2), event(4))
+    with pytest.raises(FatalError):
+        await forwarding.run(until_idle=False)
+    assert (parts.sent, parts.published) == ([2], [2])
 
 
 async def test_nothing_is_inserted_before_the_place_is_known() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from databus.errors import FatalError
+from databus.errors import FatalError, SourceUnavailable
 from databus.table_states import Backfill, BackfillProgress
 from databus_reader.backfill import loader as module
 from databus_reader.backfill.loader import Loader
@@ -67,7 +67,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     for name, fake in {
         "connect_source": connect, "connect_snapshot": connect, "start_view": start_view, "read_table": read_table,
         "start_current_view": start_current_view, "chunk_key": chunk_key, "ChunkReader": lambda *_: server,
-        "_RETRY_SECONDS": 0,
+        "_FIRST_PAUSE": 0,
     }.items():  # fmt: skip
         monkeypatch.setattr(module, name, fake)
     return server
@@ -202,3 +202,31 @@ async def test_another_server_behind_the_same_address_is_not_read(
     async with loading() as loader:
         assert (loader.windows, server.calls) == ([], [])
     assert "not the server whose binlog is read" in caplog.text
+
+
+async def test_a_view_that_waits_for_a_lock_is_opened_less_and_less_often(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream waits meanwhile, with the changes of all tables."""
+    now, pauses = 0.0, []
+
+    async def blocked(_: object) -> object:
+        nonlocal now
+        now += 5.0
+        raise SourceUnavailable("a lock was not granted in time")
+
+    async def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        pauses.append(seconds)
+
+    monkeypatch.setattr(module, "start_current_view", blocked)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=pause))
+    server.key = None
+    async with loading(BackfillProgress(state="waiting")) as loader:
+        for _ in range(5):
+            await opened(loader)
+            await close(loader)
+            await opened(loader)
+    assert pauses == [5.0, 15.0, 35.0, 60.0, 60.0]

@@ -175,6 +175,23 @@ async def test_the_settings_can_stop_the_reader_at_any_doubt() -> None:
             Story(on_doubt="stop").parking.report(doubt)
 
 
+async def test_the_reader_stops_before_a_transaction_of_which_a_part_was_sent() -> None:
+    """Otherwise what precedes it, in the same Kafka transaction, would not be published."""
+    story = Story(on_doubt="stop")
+    story.parking.open("", PLACE)
+    story.parking.begin(PLACE)
+    with pytest.raises(GenerationLost, match="the next generation stops before the transaction"):
+        story.parking.report(DOUBT)
+    story.begin("db2")  # where another transaction is at this place
+    story.parking.open("", PLACE)
+    story.begin("db1")
+    with pytest.raises(FatalError, match="fix it"):
+        story.parking.open("", PLACE)
+    story.parking.begin(PLACE)
+    with pytest.raises(FatalError, match="fix it"):  # and does not end one generation after the other
+        story.parking.report(DOUBT)
+
+
 async def test_an_unknown_table_is_looked_up_before_it_is_parked() -> None:
     story = Story()
     unknown = replace(DOUBT, reason=Reason.UNKNOWN_TABLE)

@@ -1,9 +1,10 @@
 """The states of backfills: the records that a change writes, and how long ended ones are kept."""
 
 import pytest
+from msgspec.structs import replace
 
 from databus.events import StateRecord
-from databus.table_states import Backfill, BackfillProgress, backfill_key, decode_states, progress_key
+from databus.table_states import Backfill, BackfillProgress, BackfillState, backfill_key, decode_states, progress_key
 from databus_reader.backfill import states as module
 from databus_reader.backfill.states import BackfillStates
 from unit.reader.backfilled import NAME, states
@@ -34,6 +35,20 @@ def test_a_table_in_doubt_gives_up_only_its_own_backfills() -> None:
     assert len(story.give_up(NAME, "doubt")) == 2
     assert [each.id for each in story.unfinished()] == ["2"]
     assert story.progress(backfill("1")).error == "doubt"
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_it_is_logged_that_no_row_is_marked_as_the_last_of_the_snapshot(
+    state: BackfillState, caplog: pytest.LogCaptureFixture
+) -> None:
+    t, u = (replace(backfill(id_, table), cause="snapshot") for id_, table in (("1", "t"), ("2", "u")))
+    story = BackfillStates(states(t, u, backfill("3")))
+    story.end(backfill("3"), state)
+    story.end(t, state)  # the last row of the other table may still be marked
+    assert caplog.messages == []
+    story.end(u, state)
+    [line] = caplog.messages
+    assert line.startswith("the snapshot has ended without shop.u, so no record has the marker `last` of Debezium")
 
 
 def test_healing_is_a_clean_backfill_from_a_time_on() -> None:

@@ -16,6 +16,7 @@ BinlogError
     ├── InvalidPosition          no dump can start at this position
     ├── EngineUnavailable        the chosen engine is not installed, or does not support an option
     ├── ServerRefused            any other error that the server returned
+    │   └── TimeLimitReached         a statement took longer than the session or the server allows
     ├── CorruptResult            the answer to a SELECT is truncated or inconsistent
     ├── CorruptEvent             wrong checksum, truncated or inconsistent bytes, a file that is no readable binlog
     ├── UnknownEvent             an event that this version or the chosen engine can't decode, and must not skip
@@ -99,6 +100,10 @@ class ServerRefused(Fatal):
     """The server answered with an error that has no class of its own."""
 
 
+class TimeLimitReached(ServerRefused):
+    """A statement took longer than max_execution_time or max_statement_time allow."""
+
+
 class CorruptResult(Fatal):
     """The answer to a SELECT is truncated or inconsistent."""
 
@@ -157,6 +162,7 @@ _PRIVILEGE = {1044, 1142, 1227}
 #: code → class, and what happened
 _ALWAYS: dict[int, tuple[type[BinlogError], str]] = {
     1205: (LockTimeout, "a lock was not granted in time"),
+    **dict.fromkeys((1969, 3024), (TimeLimitReached, "the statement took longer than it may")),
     1412: (TableChanged, "a table was changed by DDL after the read view was opened"),
     **dict.fromkeys((0, 2006, 2013, 2055, 4031), (Disconnected, "connection to the server lost")),
 }

@@ -2,7 +2,7 @@
 
 from databus.events import Table, full_name
 from databus.settings import Settings
-from databus_binlog.errors import MissingPrivilege, ServerRefused
+from databus_binlog.errors import MissingPrivilege, ServerRefused, TimeLimitReached
 from databus_binlog.position import release
 from databus_binlog.session import Session
 from databus_changes.backfill_tables import MAX_WHERE, BackfillRequest, Selection
@@ -11,6 +11,8 @@ from databus_changes.tables import TableName, quoted_name
 
 _SIZE = "SELECT data_length FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
+#: how long the check of one condition may take
+_CHECK_SECONDS = 5
 #: A text that is valid in both is one expression. The second has no `(` that a `)` of the text could close. So in the
 #: first, the text cannot leave the parentheses, by a `)` or by a comment: no `)` would be left to close them.
 _FORMS = ("({})", "CASE WHEN {} THEN 1 END")
@@ -36,9 +38,17 @@ async def source_faults(session: Session, settings: Settings, found: Selection, 
 
 
 async def _prepare(session: Session) -> None:
-    """Make conditions mean the same on every server, and MySQL read sizes of tables that are not a day old."""
+    """Make conditions mean the same on every server, and MySQL read sizes of tables that are not a day old.
+
+    Limit the time of a check: a condition may wait for a lock, and MariaDB evaluates what is constant in it.
+    """
     await session.query("SET SESSION sql_mode = ''")
-    if session.server.flavor == "mysql" and release(session.server.version) >= (8, 0):
+    version = release(session.server.version)
+    if session.server.flavor == "mariadb":
+        await session.query(f"SET SESSION max_statement_time = {_CHECK_SECONDS}")
+    elif version >= (5, 7, 8):
+        await session.query(f"SET SESSION max_execution_time = {_CHECK_SECONDS * 1000}")
+    if session.server.flavor == "mysql" and version >= (8, 0):
         await session.query("SET SESSION information_schema_stats_expiry = 0")
 
 
@@ -49,13 +59,18 @@ def _no_select(user: str, name: TableName) -> str:
 async def _refusal(session: Session, name: TableName, where: str) -> str:
     """Return why the server refuses a condition on a table; empty if it is an expression that it can evaluate.
 
-    PREPARE accepts no second statement after a `;`, which a query does, and does not evaluate anything.
+    PREPARE accepts no second statement after a `;`, which a query does. With LIMIT 0, MySQL evaluates nothing.
     """
     statement = f"SELECT 1 FROM {quoted_name(name)} WHERE "  # noqa: S608 - the name is quoted
     try:
         for form in _FORMS:
             await session.query("PREPARE databus_condition FROM %s", (statement + form.format(where),))
-        await session.query(f"EXPLAIN {statement}{_FORMS[0].format(where)}")
+        await session.query(f"EXPLAIN {statement}{_FORMS[0].format(where)} LIMIT 0")
+    except TimeLimitReached:
+        return (
+            f"the server has not checked it within {_CHECK_SECONDS} s: another session may lock a table that it reads, "
+            "or it takes long to evaluate; try again later, or simplify it"
+        )
     except (MissingPrivilege, ServerRefused) as error:
         return " ".join(str(error).split())
     return ""

@@ -32,6 +32,9 @@ class DdlEvents:
             for change in ddl.captured:
                 self._table_change(change, before[change.table], event, out)
             self._group.alter(ddl, out)
+            if ddl.arrived:  # reported after the renames: the doubt is about the new table
+                self._group.report(doubts.unseen_rows(event, ddl.arrived))
+                await self._group.park(out)
         for definition in definitions:
             if isinstance(definition, Table):
                 self._definitions.emit(definition, out)

@@ -45,6 +45,8 @@ class Reason(StrEnum):
     CREATE_FROM_QUERY = "CREATE TABLE statements that fill the table from a query"
     #: EXCHANGE, DROP or TRUNCATE PARTITION, IMPORT TABLESPACE and the like (see `ddl.unlogged`)
     UNLOGGED_ROWS = "changes of rows by ALTER TABLE statements"
+    #: RENAME of a table from a name that is not captured to one that is
+    UNSEEN_ROWS = "tables that were not captured under their old names"
     #: the text of a statement cannot be split into tokens
     UNREADABLE_STATEMENT = "statements that cannot be read as SQL"
     #: the binlog files do not describe the table of a statement, and there is no server to read the table from
@@ -268,6 +270,16 @@ def unlogged_rows(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
     names = ", ".join(full_name(*table) for table in tables)
     text = f"ALTER TABLE at {_position(event)} may have removed or replaced rows of {names}, which no server logs"
     return _doubt(Reason.UNLOGGED_ROWS, event, text, tables)
+
+
+def unseen_rows(event: BinlogEvent, tables: Iterable[TableName]) -> Doubt:
+    """A statement has given these names to tables that had names that are not captured."""
+    tables = sorted(tables)
+    names = ", ".join(full_name(*table) for table in tables)
+    where = f"RENAME at {_position(event)}"
+    text = f"the table that {where} names {names} was not captured before: its rows are not published"
+    advice = "to follow such a table without loading it, capture its old name, too (source.include, source.exclude)"
+    return _doubt(Reason.UNSEEN_ROWS, event, text, tables, advice=advice)
 
 
 def unreadable_statement(event: BinlogEvent) -> Doubt:

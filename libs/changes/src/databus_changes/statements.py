@@ -12,7 +12,7 @@ from databus_changes import doubts
 from databus_changes.ddl.statement import DatabaseChange, Statement, TableChange, parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_changes.doubts import OnDoubt
-from databus_changes.tables import CapturedTables, Rename, TableName
+from databus_changes.tables import CapturedTables, Rename, TableName, moves
 from databus_changes.tracker import TableTracker
 
 log = get_logger(__name__)
@@ -31,6 +31,8 @@ class Ddl:
     captured: tuple[TableChange, ...]
     #: the renames of tables, captured or not, one by one
     renames: tuple[Rename, ...]
+    #: the new names, captured, of tables that had a name that is not captured
+    arrived: frozenset[TableName]
     #: the change of a database that may have captured tables
     database: DatabaseChange | None
     #: whether the statement did what its text says; false if it failed half way, or some of its tables are temporary
@@ -85,11 +87,13 @@ class StatementReader:
             if changes:
                 self._require_logged_rows(statement, event)
             as_written = len(changes) == len(statement.changes)
+        renames = replace(statement, changes=tuple(changes)).renames
         return Ddl(
             statement=statement,
             tables=tuple(dict.fromkeys(change.table for change in changes)),
             captured=self._to_publish(statement, changes, event),
-            renames=tuple(replace(statement, changes=tuple(changes)).renames),
+            renames=tuple(renames),
+            arrived=self._arrived(renames),
             database=database if database and self._captured.captures_some(database.schema) else None,
             as_written=as_written and not event.error_code,
         )
@@ -131,6 +135,11 @@ class StatementReader:
         """Report a doubt if a statement may have removed rows of captured tables; the statement is still returned."""
         if tables := [table for table in statement.unlogged if self._captured.captures(*table)]:
             self._on_doubt(doubts.unlogged_rows(event, tables))
+
+    def _arrived(self, renames: Iterable[Rename]) -> frozenset[TableName]:
+        """Return the captured names of the tables that had names that are not captured."""
+        captures = self._captured.captures
+        return frozenset(new for old, new in moves(renames).items() if captures(*new) and not captures(*old))
 
     def _drops(self, database: DatabaseChange) -> list[TableChange]:
         """Return a DROP of each known table of a database if the statement drops them."""

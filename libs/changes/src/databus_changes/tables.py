@@ -1,11 +1,20 @@
 """Names of tables, and which tables are captured."""
 
+from collections.abc import Iterable
 from typing import Protocol, TypeAlias
 
 #: schema and name
 TableName: TypeAlias = tuple[str, str]
 #: a table's name before and after one step of a statement
 Rename: TypeAlias = tuple[TableName, TableName]
+
+
+def moves(renames: Iterable[Rename]) -> dict[TableName, TableName]:
+    """Return the new name of each table that one statement renames, by its name before the statement."""
+    names: dict[TableName, TableName] = {}  # new name → name before the statement
+    for old, new in renames:
+        names[new] = names.pop(old, old)
+    return {old: new for new, old in names.items() if old != new}
 
 
 def quoted_name(name: TableName) -> str:

@@ -87,6 +87,8 @@ class Translator:
         self._xa = XaTransactions(self.prepared, tracker, self.definitions, self._group, self.reached)
         self._statements = StatementReader(captured, tracker, self._group.report)
         self._ddl_events = DdlEvents(tracker, self.definitions, self._group)
+        #: what the last call of `translate` has translated
+        self._out: list[Event] = []
         #: number of row images translated since the reader last reset it; an updated row has two
         self.rows = 0
         #: number of Commits emitted since the reader last reset it
@@ -100,9 +102,10 @@ class Translator:
     async def translate(self, events: Iterable[BinlogEvent], tables: Mapping[str, TableMap]) -> Iterable[Event]:
         """Translate consecutive events. `tables` maps the fingerprint in a rows event to its table map.
 
-        Iterate over the result once, before the next call: it may be larger than the memory.
+        Iterate over the result once, before the next call: it may be larger than the memory. If an error is raised,
+        `rest` returns what precedes it.
         """
-        out: list[Event] = []
+        out = self._out = []
         for event in events:
             match event:
                 case binlog.Rows():
@@ -136,6 +139,10 @@ class Translator:
                 case binlog.Rotate() | binlog.Heartbeat():
                     self.reached.move(event)
         return self.prepared.spliced(out)
+
+    def rest(self) -> Iterable[Event]:
+        """Return what `translate` had translated when it raised an error."""
+        return self.prepared.spliced(self._out)
 
     # --- rows -----------------------------------------------------------------------------------------------------
 

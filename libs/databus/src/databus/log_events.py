@@ -53,6 +53,7 @@ class LogEvent(StrEnum):
     BACKFILL_DONE = "backfill_done", "All rows of a table are loaded."
     BACKFILL_FAILED = "backfill_failed", "A table cannot be loaded; the text says why."
     BACKFILL_STARTS_OVER = "backfill_starts_over", "A backfill begins again: a statement gave its table another key."
+    SNAPSHOT_INCOMPLETE = "snapshot_incomplete", "The snapshot has ended, and its last table is not loaded."
     BACKFILL_WAITS = "backfill_waits", "A backfill waits for the database, or for replicas that are behind."
     REQUESTS_NOT_READ = "requests_not_read", "Requests of backfills cannot be read from Kafka now; changes flow on."
     TABLE_PARKED = "table_parked", "A table is in doubt; its changes are left out until it is loaded again."

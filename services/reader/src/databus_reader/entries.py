@@ -75,6 +75,7 @@ class EntryWriter:
 
     async def _wait_for_backlog(self, limit: int, backlog: int) -> None:
         """Wait until the backlog, which is `backlog` bytes now, is at most `limit`."""
+        self._health.beat()  # loading a whole table, which is one step, may take long
         while backlog > limit:
             raise_if_cancelled()
             metrics.BACKLOG_BYTES.set(backlog)

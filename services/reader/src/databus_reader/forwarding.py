@@ -2,10 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from databus import metrics
+from databus.errors import FatalError
+from databus.events import Event
 from databus.pipe import ReaderEnd
 from databus.runtime import Health
 from databus_binlog import Event as BinlogEvent
@@ -25,6 +28,8 @@ _POSITION_SECONDS = 1.0
 _EVENTS = 1000
 #: The stream does not wait longer until a read view is open, for instance because of a lock: it would fall behind.
 _HOLD_SECONDS = 10.0
+#: how long an error that stops the reader waits for the publisher
+_PUBLISH_SECONDS = 30.0
 
 
 class Forwarding:
@@ -112,11 +117,27 @@ class Forwarding:
             await self._entries.flush()
 
     async def _translate(self, events: Sequence[BinlogEvent], tables: Mapping[str, TableMap]) -> None:
-        translated = iter(await self._translator.translate(events, tables))
-        while part := list(islice(translated, _EVENTS)):  # the rows of an XA transaction may be larger than the memory
+        try:
+            translated = await self._translator.translate(events, tables)
+        except FatalError:
+            await self._send(self._translator.rest())
+            await self._publish()
+            raise
+        await self._send(translated)
+
+    async def _send(self, translated: Iterable[Event]) -> None:
+        remaining = iter(translated)
+        while part := list(islice(remaining, _EVENTS)):  # the rows of an XA transaction may be larger than the memory
             self._backfills.observe(part)
             self._last_sent = time.monotonic()
             await self._entries.write(await self._cascades.follow(part))
+
+    async def _publish(self) -> None:
+        """Wait until everything that was sent is published, before the reader stops; not for a publisher that hangs."""
+        await self._entries.flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PUBLISH_SECONDS):
+                await self._entries.wait_until_published()
 
     async def _insert(self) -> None:
         """Insert what the backfills have, if this is a boundary. Stay here while they need it."""

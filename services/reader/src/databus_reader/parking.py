@@ -10,11 +10,12 @@ A transaction that an operator wants to skip is not left out: the publisher make
 import dataclasses
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NoReturn
 
 from msgspec.structs import replace
 
 from databus import metrics
-from databus.errors import GenerationLost, SourceNotReady, UnknownTable
+from databus.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
 from databus.events import Event, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -32,6 +33,7 @@ from databus_changes.tables import Rename, TableName
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.redefined_tables import follow_renames, start_over
 from databus_reader.backfill.states import BackfillStates
+from databus_reader.backfill.whole_loads import WholeLoads
 from databus_reader.baseline import Baseline
 
 log = get_logger(__name__)
@@ -56,12 +58,18 @@ class Parking:
         self._skip: Skip | None = None
         #: the open group
         self._group = ("", "", 0)
+        #: host and place of the open group's first event, and whether rows or DDL of it may have been sent
+        self._opened, self._has_begun = ("", "", 0), False
+        #: host and place of a group's first event → the error that stops the reader before it
+        self._stops: dict[tuple[str, str, int], FatalError] = {}
         #: host and place of a group → the doubt about its outcome
         self._verdicts: dict[tuple[str, str, int], Doubt] = {}
         #: name → new name of the tables that were renamed in this generation
         self._renamed: dict[TableName, TableName] = {}
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
+        #: which loads took too long
+        self.whole_loads = WholeLoads(settings)
 
     def begin_generation(self, host: str, server: str, states: BackfillStates, look: Callable[[], None]) -> None:
         """Continue with the states in Kafka. `server` is the host's identity.
@@ -76,8 +84,14 @@ class Parking:
     # --- called by the translation --------------------------------------------------------------------------------
 
     def open(self, gtid: str, place: Place) -> bool:
-        """Open a group. Return whether it is to be skipped: then its doubts wait for `end_skip`."""
+        """Open a group. Return whether it is to be skipped: then its doubts wait for `end_skip`.
+
+        Raises the error that stops the reader before this group.
+        """
+        self._opened, self._has_begun = (self._host, *place), False
         self._skip = self._states.skip_of(gtid, self._server, place)
+        if self._skip is None and (error := self._stops.get(self._opened)):
+            raise error
         return self._skip is not None
 
     async def end_skip(self) -> list[Event]:
@@ -93,7 +107,8 @@ class Parking:
     def report(self, doubt: Doubt) -> None:
         """Take note of a doubt.
 
-        Raises GenerationLost if rows that are in doubt may have been sent already: the next generation leaves them out.
+        Raises GenerationLost if a part of the group may have been sent already: the next generation leaves its rows
+        out, or stops before it.
         Raises the doubt's error if the reader has to stop, or may find the table in information_schema.
         """
         error = doubt.error
@@ -103,7 +118,7 @@ class Parking:
             self._reported.append(dataclasses.replace(doubt, reason=Reason.SKIPPED))
             return
         if self._settings.doubt.on_doubt == "stop" or doubt.reason in CONCERN_ALL:
-            raise error
+            self._stop(doubt)
         if doubt.whole_transaction:
             self._verdicts[self._group] = doubt
             raise GenerationLost(f"{doubt.text}: the next generation leaves the transaction out")
@@ -111,7 +126,7 @@ class Parking:
 
     def begin(self, place: Place) -> Doubt | None:
         """Begin the group at a place. Return the doubt about its outcome; then all its rows are left out."""
-        self._group = (self._host, *place)
+        self._group, self._has_begun = (self._host, *place), True
         if doubt := self._verdicts.get(self._group):
             self._reported.append(doubt)
         return doubt
@@ -219,6 +234,17 @@ class Parking:
         if records:
             self._look()
         return [*records, *self.end(table, why)]
+
+    def _stop(self, doubt: Doubt) -> NoReturn:
+        """Stop before the open group: what precedes it is published.
+
+        A Kafka transaction that contains a part of the group is never committed, with all that precedes the group in
+        it. So the next generation stops, before it sends anything of the group.
+        """
+        if self._has_begun and self._opened not in self._stops:
+            self._stops[self._opened] = doubt.error
+            raise GenerationLost(f"{doubt.text}: the next generation stops before the transaction")
+        raise doubt.error
 
     def _is_parked(self, table: TableName) -> bool:
         """Return whether a further doubt about a table changes nothing: it is parked, and its load has not failed."""

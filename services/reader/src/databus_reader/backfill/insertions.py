@@ -46,7 +46,7 @@ class Insertions:
             return "the table is not captured any more: check source.include and source.exclude"
         if self._parking.leaves_out(backfill.name) and (backfill.where or backfill.output):
             return "the table is in doubt: request it with clean, for all rows and all outputs"
-        return ""
+        return self._parking.whole_loads.refusal(backfill)
 
     def ended(self, backfill: Backfill, state: BackfillState, error: str = "") -> list[Event]:
         """Insert that a backfill was cancelled or has failed. A table that it has emptied is parked."""
@@ -95,7 +95,7 @@ class Insertions:
         """Insert all rows of a table, in parts of one transaction.
 
         The table is emptied first, unless only some rows are loaded: without a key, consumers cannot know which of the
-        rows they have already.
+        rows they have already. Raises GenerationLost if it takes too long for one transaction.
         """
         events: list[Event] = [self._begin()]
         if not backfill.where:
@@ -103,7 +103,7 @@ class Insertions:
         table = self._announced(whole.table, events)
         yield events
         held, is_first, count = _NO_ROWS, True, 0
-        async for batch in whole.batches:
+        async for batch in self._parking.whole_loads.within_time(backfill, whole.batches):
             if held.count:
                 yield [self._rows(table, backfill, held, first=is_first, last=False)]
                 is_first = False

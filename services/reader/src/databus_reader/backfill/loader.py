@@ -4,6 +4,7 @@ The next chunk is read while the stream has not yet reached the end of the windo
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -27,7 +28,8 @@ from databus_reader.backfill.window import Definition, Result, WholeTable, Windo
 
 log = get_logger(__name__)
 
-_RETRY_SECONDS = 1.0
+#: the pauses after an error
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _FACTS = """
 SELECT table_rows, data_length, engine, table_type FROM information_schema.tables
 WHERE table_schema = %s AND table_name = %s"""
@@ -72,6 +74,8 @@ class Loader:
         self.windows: list[Window] = []
         #: how often windows were given up since the last chunk that was not
         self._given_up = 0
+        #: when the last chunk was loaded, or the load began, on the monotonic clock
+        self._progressed = time.monotonic()
 
     def give_up_windows(self) -> None:
         """Give up what is being read: a statement changed the table, or too many rows changed."""
@@ -94,7 +98,7 @@ class Loader:
                 text = f"backfill of {self.backfill.full_name} waits: {error}"
                 log.warning(LogEvent.BACKFILL_WAITS, text, table=self.backfill.full_name)
             self.give_up_windows()
-            await asyncio.sleep(_RETRY_SECONDS)
+            await self._pause(_FIRST_PAUSE)
 
     def _require_same(self, *sessions: Session) -> None:
         """Raise SourceUnavailable unless these are sessions with the server that is read: another has other places."""
@@ -120,12 +124,17 @@ class Loader:
             await self._wait_after_given_up()
 
     async def _wait_after_given_up(self) -> None:
-        """Pause longer each time if windows are given up again and again."""
         self._given_up += 1
         if self._given_up % _MANY_GIVEN_UP == 0:
             text = f"backfill of {self.backfill.full_name}: {self._given_up} chunks were given up, because of DDL or of"
             log.warning(LogEvent.BACKFILL_WAITS, f"{text} too many changes", table=self.backfill.full_name)
-        await asyncio.sleep(min((self._given_up - 1) * 0.01, 1.0))
+        if self._given_up > 1:
+            await self._pause()
+
+    async def _pause(self, least: float = 0.0) -> None:
+        """Pause as long as nothing could be loaded, so longer each time: an attempt may hold up the stream."""
+        in_vain = time.monotonic() - self._progressed
+        await asyncio.sleep(min(max(least, in_vain), _LONGEST_PAUSE))
 
     async def _load_chunks(self, catalog: Session, rows: Session, definition: Definition, key: ChunkKey) -> None:
         reader = ChunkReader(definition.table, key, self.backfill.where, definition.row_bytes)
@@ -137,7 +146,7 @@ class Loader:
             window = await self._in_window(catalog, partial(self._read_chunk, rows, reader, after))
             if previous:
                 await self._closed(previous)
-                self._given_up = 0
+                self._given_up, self._progressed = 0, time.monotonic()
             if not isinstance(chunk := window.result, Chunk) or chunk.is_last:
                 await self._closed(window)
                 return

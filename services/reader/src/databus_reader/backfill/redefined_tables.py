@@ -12,7 +12,7 @@ from databus.events import StateRecord, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.table_states import Backfill
-from databus_changes.tables import Rename, TableName
+from databus_changes.tables import Rename, TableName, moves
 from databus_reader.backfill.states import BackfillStates
 
 log = get_logger(__name__)
@@ -22,10 +22,7 @@ def follow_renames(
     states: BackfillStates, renames: Iterable[Rename], captures: Callable[[str, str], bool]
 ) -> list[StateRecord]:
     """Apply the renames of one statement. Return the records to write."""
-    names: dict[TableName, TableName] = {}  # new name → name before the statement
-    for old, new in renames:
-        names[new] = names.pop(old, old)
-    moved = {old: new for new, old in names.items() if old != new}
+    moved = moves(renames)
     taken = set(moved.values())
     records: list[StateRecord] = []
     followers: dict[str, str] = {}

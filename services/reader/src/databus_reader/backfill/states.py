@@ -7,6 +7,8 @@ from msgspec.structs import replace
 
 from databus import metrics
 from databus.events import StateRecord
+from databus.log_events import LogEvent
+from databus.logs import get_logger
 from databus.skips import Skip
 from databus.table_states import (
     Backfill,
@@ -21,6 +23,8 @@ from databus.table_states import (
     progress_key,
 )
 from databus_changes.place import Place
+
+log = get_logger(__name__)
 
 #: how many ended backfills are kept, so that clients can see how they ended
 _KEPT = 100
@@ -59,6 +63,12 @@ class BackfillStates:
     def end(self, backfill: Backfill, state: BackfillState, error: str = "") -> list[StateRecord]:
         """End a backfill. Return the records to write, among them those that delete the oldest ended ones."""
         records = [self.change(backfill, replace(self.progress(backfill), state=state, error=error))]
+        if state != "done" and backfill.cause == "snapshot" and self.is_last_of_snapshot(backfill):
+            text = (
+                f"the snapshot has ended without {backfill.full_name}, so no record has the marker `last` of Debezium: "
+                f"do not wait for it; to load the table, run `databus backfill start {backfill.full_name}`"
+            )
+            log.warning(LogEvent.SNAPSHOT_INCOMPLETE, text, table=backfill.full_name)
         ended = sorted(key for key, progress in self._states.progress.items() if progress.is_final)
         for key in ended[:-_KEPT]:
             del self._states.progress[key]
