@@ -151,11 +151,13 @@ async def test_policy_stop_advises_what_helps(publish, event, error):
         await add(publication, event)
 
 
-async def test_rows_of_a_backfill_and_the_truncation_before_them_are_sent(publish):
+async def test_rows_of_a_backfill_and_the_truncation_before_them_are_committed_at_once(publish):
     publication, producer = publish("databus")
     backfill = SnapshotTruncate(TABLE.fingerprint), SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1)
-    await add(publication, *START, begin(1), *backfill, COMMIT)
-    assert [msgspec.json.decode(record.value)["Action"] for record in producer.records] == ["truncate", "insert"]
+    await add(publication, *START, begin(1), *backfill, COMMIT, begin(2), ROW, COMMIT)
+    actions = [msgspec.json.decode(record.value)["Action"] for record in producer.records]
+    assert actions == ["truncate", "insert", "insert"]
+    assert producer.commits[-1].transaction == 1
     assert publication.committable
 
 

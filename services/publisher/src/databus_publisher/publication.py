@@ -91,7 +91,8 @@ class Publication:
         self.ended = False
         #: bytes of entries since the last commit
         self._size = 0
-        #: whether rows of a backfill were sent since the last commit
+        #: Whether rows of a backfill were sent since the last commit. They are committed when their transaction ends:
+        #: the changes before them should not wait for the next chunk, too.
         self._has_chunk = False
 
     @property
@@ -135,10 +136,7 @@ class Publication:
                 case Heartbeat():
                     await self._sender.send(self._encoder.messages(event))
                     self._tracker.skip(event)
-                case SnapshotEvent():
-                    self._has_chunk = True
-                    await self._publish(event)
-                case QueryEvent() | OversizedRow() | SnapshotTruncate():
+                case QueryEvent() | OversizedRow() | SnapshotEvent() | SnapshotTruncate():
                     await self._publish(event)
                 case _:
                     await self._sender.send(self._encoder.messages(await self._prepare(event)))
@@ -149,6 +147,7 @@ class Publication:
 
         DDL on a parked table is published if that is possible; if not, this is known already.
         """
+        self._has_chunk = self._has_chunk or isinstance(event, SnapshotEvent)
         table = self._encoder.table(event.table)
         name, is_ddl = (table.schema, table.name), isinstance(event, QueryEvent)
         if not is_ddl and name in self._states.reported:
