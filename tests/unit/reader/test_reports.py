@@ -1,72 +1,70 @@
-"""The reader parks the tables that the publisher has reported, as they are named now."""
-
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+"""A generation begins with the tables that the publisher has reported in the one before: the reader parks them."""
 
 import pytest
 from msgspec.structs import replace
 
+from databus.events import Event, StateRecord
 from databus.runtime import Health
-from databus.table_states import TableDoubt, TableStates, doubt_key
-from databus_reader import parking as module
+from databus.table_states import Backfill, TableDoubt, TableStates, doubt_key, encode
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking
 from unit.reader.backfilled import NAME, settings
 
-OTHER, GONE = ("shop", "u"), ("shop", "gone")
+OTHER = ("shop", "u")
 REPORTED = TableDoubt(
     state="parked", reason="rule_mismatch", text="mend it", file="log.000001", offset=7, since_us=1, reported=True
 )
+RUNNING = Backfill(id="1", schema="shop", table="t")
 
 
 class Story:
-    """The reader's parking, on a server that has the tables t and u."""
+    """The reader's parking, in one generation after the other."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        @asynccontextmanager
-        async def connect_source(*_: object) -> AsyncIterator[None]:
-            yield
-
-        async def read_names(_: object) -> list[tuple[str, str]]:
-            return [NAME, OTHER]
-
-        for each in (connect_source, read_names):
-            monkeypatch.setattr(module, each.__name__, each)
-        self.states = BackfillStates(TableStates())
+    def __init__(self) -> None:
         self.parking = Parking(settings(), None, Health())  # type: ignore[arg-type]
-        self.parking.begin_generation("db1", "server", self.states, lambda: None)
+        self.states = BackfillStates(TableStates())
 
-    async def take_over(self, table: tuple[str, str], since: int = 1) -> list[bytes]:
-        """Take over a report. Return the keys of the records about doubts."""
-        events: list[Any] = await self.parking.take_over(table, replace(REPORTED, since_us=since))
-        return [each.key for each in events if each.key.startswith(b'["doubt"')]
+    def generation(self, *requested: Backfill, **doubts: TableDoubt) -> list[Event]:
+        """Begin a generation with the doubts about tables that are in Kafka. Return the first events."""
+        found = {("shop", table): doubt for table, doubt in doubts.items()}
+        self.states = BackfillStates(TableStates({each.id: each for each in requested}, doubts=found))
+        return self.parking.take_over(self.states)
 
     @property
-    def loads(self) -> list[tuple[str, str]]:
-        return [each.name for each in self.states.unfinished()]
+    def loads(self) -> list[Backfill]:
+        return self.states.unfinished()
 
 
 @pytest.fixture
-def story(monkeypatch: pytest.MonkeyPatch) -> Story:
-    return Story(monkeypatch)
+def story() -> Story:
+    return Story()
 
 
-async def test_a_table_that_was_renamed_meanwhile_is_parked_under_its_new_name(story: Story) -> None:
-    story.parking.renamed([(GONE, OTHER)])
-    assert await story.take_over(GONE) == [doubt_key(*each) for each in (GONE, GONE, OTHER)]
-    assert (sorted(story.states.doubts), story.loads) == ([OTHER], [OTHER])
+def test_a_reported_table_is_parked_and_loaded_again_and_its_backfill_that_runs_is_given_up(story: Story) -> None:
+    events = story.generation(RUNNING, t=REPORTED, u=replace(REPORTED, reported=False))
+    doubt = story.states.doubts[NAME]
+    assert (doubt.reason, doubt.offset, doubt.reported) == ("rule_mismatch", 7, False)
+    assert events[-1] == StateRecord(doubt_key(*NAME), encode(doubt))
+    assert [each.id for each in story.loads] == [doubt.backfill] != [RUNNING.id]
+    assert story.parking.reported == {NAME}
 
 
-async def test_a_table_that_is_gone_is_not_parked_but_the_publisher_gets_its_record(story: Story) -> None:
-    assert await story.take_over(GONE) == [doubt_key(*GONE)] * 2
-    assert (sorted(story.states.doubts), story.loads) == ([], [])
+def test_a_reported_table_that_is_renamed_later_is_in_doubt_under_its_new_name(story: Story) -> None:
+    story.generation(t=REPORTED)
+    story.parking.renamed([(NAME, OTHER)])
+    assert (sorted(story.states.doubts), [each.name for each in story.loads]) == ([OTHER], [OTHER])
 
 
-async def test_each_report_at_the_same_place_lengthens_the_pause(story: Story) -> None:
+def test_a_reported_table_that_is_dropped_later_is_not_in_doubt(story: Story) -> None:
+    story.generation(t=REPORTED)
+    story.parking.dropped(NAME)
+    assert (story.states.doubts, story.loads, story.parking.reported) == ({}, [], set())
+
+
+def test_each_report_at_the_same_place_lengthens_the_pause(story: Story) -> None:
     waits = []
     for since in (1, 2, 2, 3):
-        await story.take_over(NAME, since)
-        [load] = story.states.unfinished()
+        story.generation(t=replace(REPORTED, since_us=since))
+        [load] = story.loads
         waits.append(load.begin_us and round((load.begin_us - load.requested_us) / 1e6))
     assert waits == [0, 10, 10, 20]

@@ -131,8 +131,9 @@ class Publication:
                         await self._sender.send(messages)
                     self._sender.skips = False
                     self._tracker.commit(event)
-                    if self._size >= COMMIT_BYTES or self._has_chunk:
+                    if self._size >= COMMIT_BYTES or self._has_chunk or self._states.reported:
                         await self.commit()
+                    self._states.require_none_reported()
                 case Heartbeat():
                     await self._sender.send(self._encoder.messages(event))
                     self._tracker.skip(event)

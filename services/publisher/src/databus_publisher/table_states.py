@@ -1,9 +1,9 @@
 """Write the records of the topic of table states (`databus.table_states`). A parked table gets a dead letter, too.
 
 A table that cannot be published is *reported*: it is parked here, in the Kafka transaction that would have contained
-its change, and everything that the reader has sent of it meanwhile is left out. The reader follows the topic and takes
-the doubt over: it sends a record that parks the table, too, and loads it again later. What it sent before that record
-belongs to an earlier state of the table.
+its change. The generation ends with this transaction. So what the reader has sent meanwhile is not published, for
+instance that the table is renamed. In the next generation the reader finds the report, takes the doubt over, and loads
+the table again.
 """
 
 import time
@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from databus import names
 from databus.dead_letters import parked_id, parked_letter
-from databus.errors import RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
-from databus.events import StateRecord, Table
+from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused, WriteDenied
+from databus.events import StateRecord, Table, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.table_states import TableDoubt, doubt_key, encode, read_doubt
@@ -41,7 +41,7 @@ class TableStateWriter:
         producer.set_limit(self._partition.topic, UNLIMITED)
         #: (schema, name) of the tables that are parked
         self.parked = set(parked)
-        #: those of them that were reported, until the reader has taken them over
+        #: those of them that were reported in the open transaction
         self.reported: set[tuple[str, str]] = set()
 
     async def write(self, event: StateRecord) -> None:
@@ -54,7 +54,7 @@ class TableStateWriter:
                 self.parked.add((schema, table))
                 if not is_reported:
                     await self._dead_letters.write(parked_letter(schema, table, doubt))
-            elif is_reported:  # the reader did not know of the report when it sent this: the doubt goes on
+            elif is_reported:  # the reader does not know of the report: the doubt goes on
                 return
             else:
                 self.parked.discard((schema, table))
@@ -84,6 +84,12 @@ class TableStateWriter:
         await self._write(doubt_key(*name), encode(doubt))
         self.parked.add(name)
         self.reported.add(name)
+
+    def require_none_reported(self) -> None:
+        """Raise GenerationLost if tables are reported: the reader has to take them over at this position."""
+        if self.reported:
+            named = ", ".join(sorted(full_name(*table) for table in self.reported))
+            raise GenerationLost(f"the reader does not know yet that {named} cannot be published")
 
     async def _write(self, key: bytes, value: bytes | None) -> None:
         if not self._producer.transactional:

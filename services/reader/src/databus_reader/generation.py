@@ -70,7 +70,7 @@ async def read_generation(
         found, read_to = await read_states(settings)
         await entries.write(await add_backfills(settings, session, found, progress))
         states = BackfillStates(found)
-        await entries.write(parking.excluded(states))
+        await entries.write([*parking.excluded(states), *parking.take_over(states)])
         await entries.write(await new_start.park(session, states, start))
         time_us = progress.time_us or time.time_ns() // 1000
         await entries.write(
@@ -104,7 +104,9 @@ async def read_generation(
         translator.reached.time_us = time_us
         insertions = Insertions(translator, tracker, states, parking)
         tables = translator.definitions.emitted
-        backfills = Backfills(settings, pipe, connection.host, server.identity, states, insertions, tables)
+        backfills = Backfills(
+            settings, pipe, connection.host, server.identity, states, insertions, tables, parking.reported
+        )
         parking.begin_generation(connection.host, server.identity, states, backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)

@@ -64,8 +64,8 @@ class Parking:
         self._stops: dict[tuple[str, str, int], FatalError] = {}
         #: host and place of a group → the doubt about its outcome
         self._verdicts: dict[tuple[str, str, int], Doubt] = {}
-        #: name → new name of the tables that were renamed in this generation
-        self._renamed: dict[TableName, TableName] = {}
+        #: tables that the publisher has reported, until they are loaded
+        self.reported: set[TableName] = set()
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
         #: which loads took too long
@@ -78,7 +78,6 @@ class Parking:
         """
         self._host, self._server, self._states, self._look = host, server, states, look
         self._reported, self._skip = [], None
-        self._renamed.clear()
         self._show()
 
     # --- called by the translation --------------------------------------------------------------------------------
@@ -159,7 +158,6 @@ class Parking:
 
     def renamed(self, renames: Sequence[Rename]) -> list[Event]:
         """Let doubts and backfills follow the tables that one statement renames."""
-        self._renamed |= dict(renames)
         records = follow_renames(self._states, renames, self._settings.source.captures)
         if records:
             self._look()
@@ -176,6 +174,21 @@ class Parking:
         why = "it is not captured any more"
         return [event for table in [*states.doubts] if not self.captures(table) for event in self._forget(table, why)]
 
+    def take_over(self, states: BackfillStates) -> list[Event]:
+        """Park the tables that the publisher has reported, and load them again, as `park_all` does.
+
+        A report is the last thing in its generation. So at the start of the next one, the table still has this name.
+        """
+        self._states, self._look = states, lambda: None
+        events: list[Event] = []
+        for table, doubt in [*states.doubts.items()]:
+            if doubt.reported:
+                self.reported.add(table)
+                # The same load may fail at the same place again and again, and is a cause of its own each time.
+                cause = doubt.file, doubt.since_us
+                events += self._park_table(table, doubt.reason, doubt.text, (doubt.file, doubt.offset), repeated=cause)
+        return events
+
     def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
         """Park tables in a new generation, before `begin_generation`. Return the events that record it.
 
@@ -187,27 +200,6 @@ class Parking:
 
     # --- called by backfills --------------------------------------------------------------------------------------
 
-    async def take_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
-        """Park a table that the publisher has reported. Return the events, for which the publisher waits.
-
-        Meanwhile it may have been renamed, or dropped: then the table that has its rows is parked, and no other.
-        """
-        existing = set(await self._captured())
-        names = [table]
-        while (name := self._renamed.get(names[-1])) and name not in names:
-            names.append(name)
-        # The same load may fail at the same place again and again, and is a cause of its own each time.
-        cause = doubt.file, doubt.since_us
-        events: list[Event] = []
-        for name in names:
-            heals = name in existing and self.captures(name)
-            if heals or name == table:
-                place = doubt.file, doubt.offset
-                events += self._park_table(name, doubt.reason, doubt.text, place, heals=heals, repeated=cause)
-            if not heals:
-                events += self.end(name, "there is no such table any more")
-        return events
-
     def fill(self, table: TableName, backfill: str) -> list[Event]:
         """Publish the changes of a parked table from now on: it was emptied for consumers, and is being loaded."""
         doubt = self._states.doubts.get(table)
@@ -215,6 +207,7 @@ class Parking:
 
     def end(self, table: TableName, why: str = "it is loaded again") -> list[Event]:
         """End the doubt about a table, if there is one."""
+        self.reported.discard(table)
         if table not in self._states.doubts:
             return []
         text = f"{full_name(*table)} is no longer in doubt: {why}"

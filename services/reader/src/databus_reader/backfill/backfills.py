@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from typing import Self
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.pipe import ReaderEnd
 from databus.settings import Settings
-from databus.table_states import Backfill, TableDoubt
+from databus.table_states import Backfill
 from databus_binlog import Position
 from databus_changes.place import Place
 from databus_changes.snapshot.chunks import Chunk
@@ -39,8 +39,12 @@ class Backfills:
         states: BackfillStates,
         insertions: Insertions,
         tables: Mapping[str, Table],
+        reported: Collection[TableName],
     ) -> None:
-        """`server` is the identity of the server that is read. `tables` maps the fingerprints in events to tables."""
+        """`server` is the identity of the server that is read. `tables` maps the fingerprints in events to tables.
+
+        `reported` has the tables that the publisher has reported, until they are loaded.
+        """
         self._settings = settings
         self._host = host
         self._server = server
@@ -56,10 +60,7 @@ class Backfills:
         self._watching: asyncio.Task[None] | None = None
         #: id of a backfill → the timer for its begin
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        #: doubts that the publisher has reported, until they are taken over
-        self._reports = {table: doubt for table, doubt in states.doubts.items() if doubt.reported}
-        #: tables that the publisher has reported in this generation, or just before
-        self._reported: set[TableName] = set(self._reports)
+        self._reported = reported
         self.look()
 
     async def __aenter__(self) -> Self:
@@ -82,23 +83,17 @@ class Backfills:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there is a report to take over, or a backfill that runs or will run.
+        """Whether there is a backfill that runs, or will run.
 
         A load that waits because its table was reported does not count: the one before has failed for the same cause.
         """
         now = time.time_ns() // 1000
         waiting = [each for each in self._states.unfinished() if each.wanted != "pause"]
-        return bool(self._reports) or any(each.begin_us <= now or each.name not in self._reported for each in waiting)
+        return any(each.begin_us <= now or each.name not in self._reported for each in waiting)
 
     def request(self, key: bytes, value: bytes | None) -> None:
         """Take over a request that a client has written."""
         self._states.request(key, value)
-        self.look()
-
-    def report(self, table: TableName, doubt: TableDoubt) -> None:
-        """Take over, at the next boundary, a doubt that the publisher has reported."""
-        self._reports[table] = doubt
-        self._reported.add(table)
         self.look()
 
     def look(self) -> None:
@@ -147,8 +142,6 @@ class Backfills:
         for task in (*self._tasks.values(), self._watching):
             if task and task.done():
                 task.result()  # raises the error with which it ended
-        while self._reports:
-            yield await self._insertions.taken_over(*self._reports.popitem())
         for backfill in self._cancelled():
             yield self._insertions.ended(backfill, "cancelled")
         if records := self._paused():

@@ -7,10 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from databus.events import Event, SnapshotEvent, SnapshotTruncate, StateRecord, Table
-from databus.table_states import Backfill, BackfillState, TableDoubt
+from databus.table_states import Backfill, BackfillState
 from databus_binlog.row_batch import RowBatch
 from databus_changes.snapshot.chunks import Chunk
-from databus_changes.tables import TableName
 from databus_changes.tracker import TableTracker
 from databus_changes.translate import Translator
 from databus_reader.backfill.states import BackfillStates
@@ -34,11 +33,6 @@ class Insertions:
     def records(self, records: Iterable[StateRecord]) -> list[Event]:
         """Insert new states."""
         return [self._begin(), *records, self._translator.own.commit()]
-
-    async def taken_over(self, table: TableName, doubt: TableDoubt) -> list[Event]:
-        """Insert that a table is parked which the publisher has reported."""
-        events = await self._parking.take_over(table, doubt)
-        return [self._begin(), *events, self._translator.own.commit()]
 
     def refusal(self, backfill: Backfill) -> str:
         """Return why a backfill must not begin; empty if it may."""

@@ -1,4 +1,4 @@
-"""Follows the requests of backfills, and the doubts that the publisher reports, while a generation is read."""
+"""Follows the requests of backfills while a generation is read."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from databus.kafka_compacted import Follower, following
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.settings import Settings
-from databus.table_states import is_request, read_doubt
+from databus.table_states import is_request
 from databus_reader.backfill.backfills import Backfills
 
 log = get_logger(__name__)
@@ -22,7 +22,7 @@ _RETRY_SECONDS = 2.0
 
 @asynccontextmanager
 async def taking_requests(settings: Settings, offset: int, backfills: Backfills) -> AsyncIterator[None]:
-    """During the block, hand new requests and reports to the backfills. `offset`: up to where the topic was read.
+    """During the block, hand new requests to the backfills. `offset`: up to where the topic was read.
 
     Raises KafkaUnavailable, and FatalError if Kafka refuses access.
     """
@@ -46,15 +46,7 @@ async def _take(topic: Follower, backfills: Backfills) -> None:
             continue
         for key, value in records:
             try:
-                _hand_over(backfills, key, value)
+                if is_request(key):
+                    backfills.request(key, value)
             except (TableStatesCorrupt, msgspec.DecodeError) as error:
                 log.warning(LogEvent.REQUESTS_NOT_READ, f"a record of the table states is ignored: {error}")
-
-
-def _hand_over(backfills: Backfills, key: bytes, value: bytes | None) -> None:
-    if is_request(key):
-        backfills.request(key, value)
-    elif found := read_doubt(key, value):
-        schema, table, doubt = found
-        if doubt and doubt.reported:
-            backfills.report((schema, table), doubt)
