@@ -185,6 +185,7 @@ async def test_a_table_whose_topic_kafka_refuses_to_create_is_parked_until_there
         await create_topic(client, topic("c_cs", "order_items"), 1, {}, -1)
         _, source = await run(settings)
         await insert(source, ITEMS, 1)
+        await source.claim()  # the generation ends: the reader has to know of the report
         await insert(source, FIRST, 2)
         published = await changes(topic("c_cs", "order_items"))
         assert ids(await published.until(1)) == [2]

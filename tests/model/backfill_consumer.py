@@ -165,7 +165,7 @@ class Consumer:
 
     def _compare(self, table: str, group: Group) -> None:
         state = self.states[table]
-        if table not in self._truth and not state.reported:
+        if table not in self._truth:
             if state.mode is not Mode.LIVE or not state.stage.ended:
                 raise Violated(f"{table} does not exist any more, but is {state} after {group}")
             self._complete.add(table)

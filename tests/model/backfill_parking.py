@@ -1,7 +1,5 @@
 """Which tables of the stream are parked, in the model of backfills."""
 
-from collections.abc import Collection
-
 from model.backfill_changes import UNCAPTURED, Renames
 from model.backfill_loads import Loads
 from model.backfill_pipe import Event, Mode, Stage, State
@@ -13,11 +11,6 @@ class Parking:
 
     def __init__(self, stream: Stream, loads: Loads, rules: frozenset[str]) -> None:
         self._stream, self._loads, self._rules = stream, loads, rules
-        #: new names of the tables that were renamed in this generation
-        self._renamed: dict[str, str] = {}
-
-    def begin_generation(self) -> None:
-        self._renamed.clear()
 
     def leaves_out(self, table: str) -> bool:
         """Return whether the changes of a table are left out."""
@@ -47,23 +40,6 @@ class Parking:
             state = state._replace(last=-1)
         self._stream.move(table, state._replace(mode=Mode.PARKED, reported=False), events)
 
-    def take_over(self, table: str, *, shown: Collection[str]) -> None:
-        """Park a table that the publisher has reported, which may have other names now; the server shows these tables.
-
-        The publisher waits for the record even if the table is gone.
-        """
-        names = [table]
-        while (name := self._renamed.get(names[-1], table)) not in names and "later names" in self._rules:
-            names.append(name)
-        existing = self._stream.tables if "place" in self._rules else shown
-        events: list[Event] = []
-        for name in names:
-            if name == table or name in existing:
-                self.park(name, events)
-            if name not in existing and name != UNCAPTURED:
-                self.gone(name, events)
-        self._stream.append(events)
-
     def gone(self, table: str, events: list[Event]) -> None:
         """End the doubt about a table that was dropped, and its backfill."""
         if "gone" in self._rules:
@@ -73,7 +49,6 @@ class Parking:
 
     def renamed(self, renames: Renames, events: list[Event]) -> None:
         """Let doubts and backfills follow the tables that one statement renames."""
-        self._renamed |= dict(renames)
         before = dict(self._stream.states)
         waiting = {old for old, _ in renames if self._loads.requested(old)}
         taken = {new for _, new in renames}

@@ -4,7 +4,7 @@ A generation starts at what is committed. One reader claims it, and appends grou
 commits some of its generation's groups, in order and each as a whole; the rest is lost with the generation.
 """
 
-from model.backfill_changes import NAMES, UNCAPTURED, Change, Renames
+from model.backfill_changes import NAMES, Change
 from model.backfill_consumer import Consumer
 from model.backfill_pipe import Emptied, Event, Group, Mode, Moved, Read, Request, Skip, SkipEnded
 from model.world import Violated
@@ -28,8 +28,8 @@ class Kafka:
         self.refused: set[str] = set()
         #: number of a transaction → request to skip it
         self.skips: dict[int, Skip] = {}
-        #: records of the topic of table states, in order: reports of tables, requests to skip, and their ends
-        self.topic: list[str | Skip | SkipEnded] = []
+        #: records of the topic of table states, in order: requests to skip, and their ends
+        self.topic: list[Skip | SkipEnded] = []
         self.skip_requests = self.epoch = 0
         #: lost: no publisher has opened one
         self.generation = Generation(0, 0)
@@ -42,12 +42,9 @@ class Kafka:
         self.topic.append(self.skips[number])
 
     def commit(self, group: Group) -> None:
-        before = dict(self.consumer.states)
         self.consumer.take(group)
         for event in group.events:
-            if isinstance(event, Moved) and event.state.reported and not before[event.table].reported:
-                self.topic.append(event.table)
-            elif isinstance(event, SkipEnded):
+            if isinstance(event, SkipEnded):
                 self.skips.pop(event.number, None)
                 self.topic.append(event)
         if any(skip.request in self.consumer.skipped for skip in self.skips.values()):
@@ -66,9 +63,13 @@ class Publisher:
     def commit(self, groups: int) -> None:
         """Commit this number of groups. They may have left Redis before the generation was lost."""
         if self._epoch == self._kafka.epoch:
-            for group in self._generation.groups[:groups]:
-                self._kafka.commit(self._publish(group))
-            del self._generation.groups[:groups]
+            pending = self._generation.groups
+            for _ in range(min(groups, len(pending))):
+                self._kafka.commit(self._publish(pending.pop(0)))
+                if self._reported and "report ends" in self._rules:
+                    self._generation.lost = True
+                    pending.clear()
+                    return
 
     def renew(self) -> None:
         """Open a generation if the last one is lost."""
@@ -80,7 +81,7 @@ class Publisher:
         consumer = self._kafka.consumer
         self._generation = self._kafka.generation = Generation(consumer.executed, consumer.ordinal)
         self._states = dict(consumer.states)
-        #: tables that were reported, until the reader has taken them over
+        #: tables that were reported in this generation
         self._reported: set[str] = set()
         #: reports for the next group
         self._late: list[Event] = []
@@ -88,37 +89,16 @@ class Publisher:
     def _publish(self, group: Group) -> Group:
         """Return a group as it is committed: with reports instead of what cannot be published."""
         events, self._late = self._late, []
-        followers: list[str] = []
         for event in group.events:
             if isinstance(event, Moved):
                 events.append(self._move(event))
-            elif isinstance(event, Change) and event.kind in NAMES:
-                events.append(event._replace(renames=self._published(event.renames)))
-                followers += self._follow(event.renames)
-            elif not isinstance(event, Change | Emptied | Read):
+            elif not isinstance(event, Change | Emptied | Read) or (isinstance(event, Change) and event.kind in NAMES):
                 events.append(event)
-            elif event.table in self._reported and "left out" in self._rules:
-                continue
             elif event.table in self._kafka.refused:
                 self._report(event.table, events)
             else:
                 events.append(event)
-        for table in followers:
-            self._report(table, events)
         return group._replace(events=events)
-
-    def _published(self, renames: Renames) -> Renames:
-        """Return the renames of one statement that consumers learn of, as `Parking.is_published` does."""
-        taken = {new for _, new in renames}
-        return tuple(rename for rename in renames if rename[0] not in self._reported & taken)
-
-    def _follow(self, renames: Renames) -> list[str]:
-        """End the reports about names that are free now. Return the new names of reported tables."""
-        if "report follows" not in self._rules:
-            return []
-        followers = [new for old, new in renames if old in self._reported and new != UNCAPTURED]
-        self._reported -= {old for old, _ in renames} - {new for _, new in renames}
-        return followers
 
     def _move(self, event: Moved) -> Moved:
         """Return a record of the reader as it is written: only one that parks a table ends a report."""

@@ -35,8 +35,6 @@ class Reader:
         self.stopped: Transaction | None = None
         #: host and offset in its log → verdict on the transaction there
         self._verdicts: dict[tuple[int, int], Verdict] = {}
-        #: tables that the publisher has reported, until they are taken over
-        self._reports: list[str] = []
         #: number of records of the topic of table states that were read
         self._followed = 0
         self._offset = 0
@@ -65,26 +63,21 @@ class Reader:
             self._pass(transaction)
 
     def follow(self) -> None:
-        """Read the topic of table states, and take over what the publisher has reported."""
+        """Read the requests to skip in the topic of table states."""
         for record in self._kafka.topic[self._followed :]:
             match record:
-                case str():
-                    self._reports.append(record)
                 case Skip():
                     self._skips[record.number] = record
                 case SkipEnded():
                     self._skips.pop(record.number, None)
         self._followed = len(self._kafka.topic)
-        self._take_over()
 
     def obey(self) -> None:
         """Read the clients' requests; pause, resume or cancel running backfills."""
-        self._take_over()
         self._loads.obey(self._kafka.requests)
 
     def open(self, table: str) -> None:
         """Open a window of a table's backfill here, if it needs one."""
-        self._take_over()
         self._loads.open(table, self._host, self._offset)
 
     def select(self, table: str, host: int, limit: int) -> None:
@@ -106,16 +99,18 @@ class Reader:
         if "generation" in self._rules:
             for table in TABLES:
                 self._loads.drop(table)
-        found = [table for table, state in self._stream.states.items() if state.reported]
-        self._reports = found if "mark" in self._rules else []
         self._followed = len(self._kafka.topic)
-        self._parking.begin_generation()
+        if "mark" in self._rules:
+            self._take_over()
 
     def _take_over(self) -> None:
         """Park the tables that the publisher has reported: from now on, this is the reader's doubt."""
-        for table in self._reports:
-            self._parking.take_over(table, shown=self._hosts[self._host].rows.keys())
-        self._reports = []
+        events: list[Event] = []
+        for table, state in [*self._stream.states.items()]:
+            if state.reported:
+                self._parking.park(table, events)
+        if events:
+            self._stream.append(events)
 
     def _next(self) -> Transaction | None:
         log = self._hosts[self._host].log

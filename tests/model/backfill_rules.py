@@ -48,11 +48,9 @@ RULES = {
     "half": "Half a transaction does not count its GTID as executed.",
     # tables that cannot be published
     "report": "The report is in the Kafka transaction that would have contained the change.",
-    "left out": "What the reader has sent of a reported table is left out until it has taken the doubt over.",
     "end of report": "Only a record that parks the table ends the report: the others were sent without knowing of it.",
-    "mark": "A reader takes over the reports that it finds in the states, too: the one before may have died.",
-    "report follows": "If a reported table is renamed, the report follows it, in the transaction of the statement.",
-    "place": "What tables there are is judged at the stream's position, not by what the server shows now.",
+    "report ends": "The generation ends with this transaction: the rest was sent without knowing of the report.",
+    "mark": "The reader begins the next generation with taking over the reports that it finds in the states.",
     # transactions that are skipped
     "letters": "The rows of a transaction that is skipped become dead letters.",
     "skip parks": "Their tables are parked at its end, and loaded again.",
@@ -71,5 +69,4 @@ RULES = {
 #: name → rule that changes what is published, but not what is true
 UNNEEDED = {
     "after image": "The key of an after image is collected: a row that was inserted in the window is not sent twice.",
-    "later names": "A report about a name that its table has lost since is taken over for the new name, too.",
 }

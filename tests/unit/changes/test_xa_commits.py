@@ -28,6 +28,8 @@ class MariaDB:
     #: a replica's threads give way to the lock before the engine commits
     is_replica: bool = False
     xa_commits: int = 1
+    #: offsets that another session's SHOW STATUS puts in place of the view's
+    wrong_offsets: list[int] = field(default_factory=list)
     server: Any = field(default_factory=lambda: SimpleNamespace(flavor="mariadb"))
     is_locked: bool = False
     #: whether the view contains x, and was opened under the lock
@@ -49,8 +51,10 @@ class MariaDB:
             if self.late and not (self.is_locked and self.is_replica):
                 self.late -= 1
             return [(1, 1, 0, each) for each in listed]
-        elif sql.startswith("SHOW STATUS"):
-            return [("Binlog_snapshot_file", END.file), ("Binlog_snapshot_position", END.offset)]
+        elif "information_schema.global_status" in sql:
+            offsets = [self.wrong_offsets.pop() if self.wrong_offsets else END.offset, END.offset]
+            found: list[tuple[object, ...]] = [("BINLOG_SNAPSHOT_POSITION", each) for each in offsets]
+            return [*found, ("BINLOG_SNAPSHOT_FILE", END.file), ("COM_XA_COMMIT", self.xa_commits)]
         elif sql.startswith("SHOW GLOBAL STATUS"):
             return [(args[0], {"Com_xa_commit": self.xa_commits, "Slaves_running": int(self.is_replica)}[str(args[0])])]
         return []
@@ -91,6 +95,12 @@ async def test_a_server_without_xa_takes_no_lock() -> None:
     await view_behind(database)
     await current_view(database)
     assert (database.locks, database.statements.count("XA RECOVER")) == (0, 0)
+
+
+async def test_a_view_whose_position_is_not_certain_is_replaced() -> None:
+    database = MariaDB(late=0, xa_commits=0, wrong_offsets=[END.offset + 100, END.offset - 100])
+    await view_behind(database)
+    assert sum(each.startswith("START TRANSACTION") for each in database.statements) == 3
 
 
 @pytest.mark.parametrize("is_replica", [False, True])
