@@ -128,6 +128,18 @@ async def test_that_a_table_is_dropped_is_published_though_no_rule_fits_it(publi
     assert (broker.rows(), broker.doubts()) == (["items drop"], [])
 
 
+async def test_a_table_whose_topic_kafka_refuses_is_not_parked_when_it_is_dropped(
+    publish: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its load would fail for ever, and a new table of this name would be left out."""
+    publication, broker, topics = publish(parked=[("shop", "items")])
+    topics.refused = "shop.shop.items"
+    drop = QueryEvent(ALTERED.fingerprint, Action.DROP, b"DROP TABLE shop.items", 20, 30, ALTERED.fingerprint)
+    await add(publication, *BEGIN, begin(1), state(None), drop, COMMIT)
+    assert (broker.rows(), broker.doubts()) == ([], [None])
+    assert "DROP of shop.items is not published: Kafka refused to create topic shop.shop.items" in caplog.text
+
+
 async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_it(publish: Publish) -> None:
     publication, broker, topics = publish()
     topics.refused = "shop.shop.items"

@@ -133,7 +133,7 @@ def _letter_of(state: bytes) -> bytes | None:
     """Return the key of the dead letter of a table in doubt, given the key of its state; None for any other state."""
     try:
         found = read_doubt(state, None)
-    except msgspec.DecodeError:  # a reset is also for states that are damaged
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a reset is also for states that are damaged
         return None
     return parked_id(*found[:2]) if found else None
 

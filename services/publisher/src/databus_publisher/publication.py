@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from databus import metrics
 from databus.errors import GenerationLost, RuleMismatch, SchemaRefused, TopicRefused
 from databus.events import (
+    Action,
     Begin,
     Commit,
     DatabaseEvent,
@@ -146,7 +147,8 @@ class Publication:
     async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
-        DDL on a parked table is published if that is possible; if not, this is known already.
+        DDL on a parked table is published if that is possible; if not, this is known already. A table that is dropped
+        is gone, so there is nothing to park.
         """
         self._has_chunk = self._has_chunk or isinstance(event, SnapshotEvent)
         table = self._encoder.table(event.table)
@@ -157,7 +159,13 @@ class Publication:
             await self._change_topics.open(self._encoder.unknown_topics(event))
             await self._sender.send(self._encoder.messages(event))
         except (RuleMismatch, TopicRefused, SchemaRefused) as error:
-            if not (is_ddl and name in self._states.parked):
+            if (
+                isinstance(event, QueryEvent)
+                and event.action is Action.DROP
+                and self._settings.doubt.on_doubt != "stop"
+            ):
+                _log_drop(table, error)
+            elif not (is_ddl and name in self._states.parked):
                 await self._park(event, error)
 
     async def _park(self, event: TableEvent, error: Unpublishable) -> None:
@@ -178,8 +186,7 @@ class Publication:
             try:
                 await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=(fingerprint,))))
             except TopicRefused as refused:
-                name = self._encoder.table(fingerprint).full_name
-                log.warning(LogEvent.DROP_NOT_PUBLISHED, f"DROP of {name} is not published: {refused}", table=name)
+                _log_drop(self._encoder.table(fingerprint), refused)
             else:
                 dropped.append(fingerprint)
         return replace(event, dropped=tuple(dropped))
@@ -253,3 +260,8 @@ class Publication:
             return
         if any(found.refusal for found in self._claims.claim(table.schema, table.name)):
             await self._history.write_waiting(table.schema, table.name)
+
+
+def _log_drop(table: Table, error: Unpublishable) -> None:
+    text = f"DROP of {table.full_name} is not published: {error}"
+    log.warning(LogEvent.DROP_NOT_PUBLISHED, text, table=table.full_name)

@@ -326,7 +326,7 @@ def test_registration_follows_confluents_api(registry: FakeRegistry) -> None:
         ),
         (422, b'{"error_code":42201,"message":"Invalid schema"}', SchemaRefused, r"\(422\): Invalid schema \(42201\)"),
         (401, b"", InvalidSettings, r"to log in \(401\): set schema_registry_user"),
-        (404, b"<html>", SchemaRefused, r"\(404\): Not Found; check schema_registry_url"),
+        (404, b"<html>", InvalidSettings, r"\(404\): Not Found; check schema_registry_url"),
         (500, b'{"error_code":50003,"message":"forward"}', RegistryUnavailable, r"answers 500: forward \(50003\)"),
         (429, b"", RegistryUnavailable, "answers 429"),
         (200, b"<html>", InvalidSettings, "is not a schema registry"),

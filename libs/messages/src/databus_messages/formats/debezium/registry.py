@@ -58,7 +58,9 @@ class SchemaRegistry:
                 f"schema registry {self._url}: a table's new schema is incompatible with subject {subject}: "
                 f"{_reason(response)}; set the subject's compatibility to NONE or FORWARD"
             )
-        raise SchemaRefused(
+        # Only a registry that has read the schema answers 422: anything else is not about this table.
+        kind = SchemaRefused if response.status_code == httpx.codes.UNPROCESSABLE_ENTITY else InvalidSettings
+        raise kind(
             f"schema registry {self._url} rejects subject {subject} ({response.status_code}): {_reason(response)}; "
             "check schema_registry_url"
         )
