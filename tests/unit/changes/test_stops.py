@@ -308,3 +308,14 @@ async def test_real_rows_of_a_table_that_is_not_known_stop_the_translation_or_ar
     assert await lenient.of_file("mariadb-binlog/x4.bin") == []
     assert [doubt.offset for doubt in lenient.doubts] == [535, 767, 997, 1227, 1457]
     assert {doubt.reason for doubt in lenient.doubts} == {Reason.UNKNOWN_TABLE}
+
+
+async def test_what_precedes_an_error_ends_with_a_complete_transaction(make, log):
+    """The publisher would not commit what precedes a part of a transaction."""
+    t, translation = log.table(), make()
+    first, second = ([log.gtid(), log.query("BEGIN"), log.rows(t), log.xid()] for _ in range(2))
+    unreadable = log.query("UPDATE 'quick")
+    with pytest.raises(FatalError):
+        await translation.of(*first, *second[:3], unreadable, table_maps=[t])
+    begin, _, _, commit = translation.translator.rest()
+    assert (type(begin), type(commit)) == (Begin, Commit)

@@ -117,10 +117,10 @@ class PreparedTransactions:
         self._released.append((len(out), held.release(present)))
 
     def spliced(self, events: list[Event]) -> Iterable[Event]:
-        """Return the emitted events, with the released rows where they belong."""
+        """Return emitted events, with the released rows where they belong; rows behind them are dropped."""
         if not self._released:
             return events
-        released, self._released = self._released, []
+        released, self._released = [each for each in self._released if each[0] <= len(events)], []
         return _spliced(events, released)
 
     def open(self) -> Iterator[tuple[str, int]]:

@@ -87,8 +87,9 @@ class Translator:
         self._xa = XaTransactions(self.prepared, tracker, self.definitions, self._group, self.reached)
         self._statements = StatementReader(captured, tracker, self._group.report)
         self._ddl_events = DdlEvents(tracker, self.definitions, self._group)
-        #: what the last call of `translate` has translated
+        #: what the last call of `translate` has translated, and how many of these events end with a complete group
         self._out: list[Event] = []
+        self._complete = 0
         #: number of row images translated since the reader last reset it; an updated row has two
         self.rows = 0
         #: number of Commits emitted since the reader last reset it
@@ -106,6 +107,7 @@ class Translator:
         `rest` returns what precedes it.
         """
         out = self._out = []
+        self._complete = 0
         for event in events:
             match event:
                 case binlog.Rows():
@@ -141,8 +143,11 @@ class Translator:
         return self.prepared.spliced(out)
 
     def rest(self) -> Iterable[Event]:
-        """Return what `translate` had translated when it raised an error."""
-        return self.prepared.spliced(self._out)
+        """Return the complete groups that `translate` had translated when it raised an error.
+
+        A part of the next one would keep them from being published: it has no end.
+        """
+        return self.prepared.spliced(self._out[: self._complete])
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
@@ -265,6 +270,7 @@ class Translator:
             self.reached.set_time(event, self._group.gtid)
         self.reached.place = event.file, event.end
         self._group.close()
+        self._complete = len(out)
 
     async def _unfinished(self, event: BinlogEvent, out: list[Event]) -> None:
         """Handle the start of a transaction while the previous one, with captured changes, has not ended."""

@@ -239,10 +239,7 @@ class DumpUnusable(FatalError):
 
 
 class TopicRefused(FatalError):
-    """Kafka refuses to create a topic, for instance because the account lacks the right or a policy forbids it.
-
-    Or it refuses to accept records of it.
-    """
+    """Kafka refuses to create a topic, or to accept records for it: a right is missing, or a policy forbids it."""
 
 
 class TopicNameRefused(TopicRefused):

@@ -169,13 +169,13 @@ class Parking:
         return [*start_over(self._states, table, columns)]
 
     def excluded(self, states: BackfillStates) -> list[Event]:
-        """End the doubts about tables that are not captured any more, and their backfills, as `park_all` does."""
+        """End doubts about and backfills of tables that are not captured any more, before `begin_generation`."""
         self._states, self._look = states, lambda: None
         why = "it is not captured any more"
         return [event for table in [*states.doubts] if not self.captures(table) for event in self._forget(table, why)]
 
     def take_over(self, states: BackfillStates) -> list[Event]:
-        """Park the tables that the publisher has reported, and load them again, as `park_all` does.
+        """Park the tables that the publisher has reported, in a new generation, before `begin_generation`.
 
         A report is the last thing in its generation. So at the start of the next one, the table still has this name.
         """

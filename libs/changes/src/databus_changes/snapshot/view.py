@@ -35,7 +35,7 @@ log = get_logger(__name__)
 _COMMIT_TIMEOUT = 60
 _COMMIT_PAUSE = 0.01
 _START = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-#: Reads the position of a MariaDB view, and whether the server executes XA transactions, three times: see `_start_one`.
+#: Reads three times the position of a MariaDB view, and how many XA COMMITs the server has begun: see `_start_one`.
 _STATUS = " UNION ALL ".join(
     [
         "SELECT variable_name, variable_value FROM information_schema.global_status "

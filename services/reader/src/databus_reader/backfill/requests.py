@@ -1,4 +1,4 @@
-"""Follows the requests of backfills while a generation is read."""
+"""Follows the requests of clients, for backfills and skips, while a generation is read."""
 
 import asyncio
 from collections.abc import AsyncIterator
