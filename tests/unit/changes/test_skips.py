@@ -34,7 +34,7 @@ class Skipping:
         chosen = settings(doubt={"on_doubt": on_doubt, "heal": heal})
         self.baseline, self.kafka = Baseline(), TableStates()
         self.parking = Parking(chosen, self.baseline, Health())
-        self.parking.begin_generation("db1", "server", BackfillStates(self.kafka), lambda: None)
+        self.parking.begin_generation("db1", "server", BackfillStates(self.kafka))
 
     def skip(self, first):
         """Request to skip the transaction that begins with an event. Return the record that deletes the request."""
@@ -105,7 +105,7 @@ async def test_only_the_named_transaction_is_skipped(make, log, skipping):
     events = doubtful(log, t, u)
     with pytest.raises(GenerationLost, match="the next generation stops before the transaction"):
         await translation.of(*events, table_maps=[t, u])
-    skipping.parking.begin_generation("db1", "server", BackfillStates(skipping.kafka), lambda: None)
+    skipping.parking.begin_generation("db1", "server", BackfillStates(skipping.kafka))
     with pytest.raises(FatalError, match=f"run `databus pipeline skip --transaction {log.uuid}:2`; to start over"):
         await make(parking=skipping.parking).of(*events[:1])
     assert skipping.parked == []

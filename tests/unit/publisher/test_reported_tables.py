@@ -88,7 +88,11 @@ Publish = Callable[..., tuple[Publication, Broker, Refusing]]
 @pytest.fixture
 def publish() -> Publish:
     def make(parked: Sequence[tuple[str, str]] = (), **doubt: object) -> tuple[Publication, Broker, Refusing]:
-        routes = [{"match": ["shop.items"], "key": ["code"]}, {"match": ["*.*"]}]
+        routes = [
+            {"match": ["shop.items"], "key": ["code"]},
+            {"match": ["club.*"], "format": "canal-json"},
+            {"match": ["*.*"]},
+        ]
         settings = Settings.model_validate({"name": "shop", "publisher": {"routes": routes}, "doubt": doubt})
         producer: Any = Broker()
         topics: Any = Refusing()
@@ -104,6 +108,7 @@ async def reported(publication: Publication, *events: Event) -> None:
         await add(publication, *events, COMMIT)
 
 
+CREATE_DATABASE = DatabaseEvent("club", Action.CREATE, b"CREATE DATABASE club", 20, 30, "utf8mb4", ())
 BEGIN: list[Event] = [*START, TableDefinition(OTHER), TableDefinition(ALTERED)]
 
 
@@ -138,6 +143,18 @@ async def test_a_table_whose_topic_kafka_refuses_is_not_parked_when_it_is_droppe
     await add(publication, *BEGIN, begin(1), state(None), drop, COMMIT)
     assert (broker.rows(), broker.doubts()) == ([], [None])
     assert "DROP of shop.items is not published: Kafka refused to create topic shop.shop.items" in caplog.text
+
+
+async def test_a_table_is_not_parked_under_the_name_that_a_rename_takes_from_it(
+    publish: Publish, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Under this name there would be nothing to load."""
+    publication, broker, topics = publish()
+    topics.refused = "shop.shop.items"
+    rename = QueryEvent(ALTERED.fingerprint, Action.ALTER, b"RENAME TABLE shop.items TO x", 20, 30, ALTERED.fingerprint)
+    await add(publication, *BEGIN, begin(1), rename, ROW_OF_OTHER, COMMIT)
+    assert (broker.rows(), broker.doubts()) == (["other insert"], [])
+    assert "ALTER of shop.items is not published: Kafka refused to create topic shop.shop.items" in caplog.text
 
 
 async def test_a_table_whose_topic_kafka_refuses_is_parked_until_kafka_accepts_it(publish: Publish) -> None:
@@ -195,6 +212,26 @@ async def test_of_a_dropped_database_only_the_table_whose_topic_kafka_refuses_is
     assert publication.committable
 
 
+async def test_ddl_on_a_database_is_a_dead_letter_until_kafka_accepts_its_topic(publish: Publish) -> None:
+    publication, broker, topics = publish()
+    topics.refused = "shop.club"
+    await add(publication, *BEGIN, begin(1), CREATE_DATABASE, ROW_OF_OTHER, COMMIT)
+    [letter] = broker.found_letters()
+    assert dict(letter.headers)["reason"] == b"no_topic"
+    assert (broker.rows(), broker.doubts()) == (["other insert"], [])
+    topics.refused = ""
+    await add(publication, begin(2), CREATE_DATABASE, COMMIT)
+    assert [topic for topic, _ in broker.sent][-1] == "shop.club"
+    assert len(broker.found_letters()) == 1
+
+
+async def test_ddl_on_a_database_stops_the_publisher_if_the_settings_say_so(publish: Publish) -> None:
+    publication, _, topics = publish(on_doubt="stop")
+    topics.refused = "shop.club"
+    with pytest.raises(TopicRefused):
+        await add(publication, *BEGIN, begin(1), CREATE_DATABASE)
+
+
 async def test_the_generation_ends_with_the_transaction_in_which_a_table_is_reported(publish: Publish) -> None:
     """What the reader has sent behind it, for instance the end of a load, was sent without knowing of the report."""
     publication, broker, _ = publish()
@@ -223,7 +260,7 @@ async def test_ddl_that_does_not_fit_a_parked_table_reports_nothing_new(
     await add(publication, *BEGIN, begin(1), *before, COMMIT)
     known = broker.doubts()
     caplog.clear()
-    alter = QueryEvent(TABLE.fingerprint, Action.ALTER, b"ALTER", 10, 20, TABLE.fingerprint)
+    alter = QueryEvent(TABLE.fingerprint, Action.ALTER, b"ALTER", 10, 20, ALTERED.fingerprint)
     await add(publication, begin(2), alter, COMMIT)
     assert (broker.rows(), broker.doubts(), caplog.text) == ([], known, "")
     await reported(publication, begin(3), state(None), alter)

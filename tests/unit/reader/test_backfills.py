@@ -17,6 +17,7 @@ from databus_reader.backfill import backfills as module
 from databus_reader.backfill.backfills import Backfills
 from databus_reader.backfill.insertions import Insertions
 from databus_reader.backfill.loader import Loader
+from databus_reader.backfill.reports import Reports
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.backfill.window import Result, WholeTable, Window
 from databus_reader.parking import Parking
@@ -87,10 +88,11 @@ class Story:
         stream = Stream()
         of = Insertions(stream, stream, self.states, parking)  # type: ignore[arg-type]
         tables = {each.fingerprint: each for each in (TABLE, OTHER)}
-        self.reported: set[tuple[str, str]] = set()
+        self.reports = Reports()
         pipe: Any = EmptyPipe()
-        self.backfills = Backfills(chosen, pipe, "db1", "uuid", self.states, of, tables, self.reported)
-        parking.begin_generation("db1", "server", self.states, self.backfills.look)
+        self.backfills = Backfills(chosen, pipe, "db1", "uuid", self.states, of, tables, self.reports)
+        parking.begin_generation("db1", "server", self.states)
+        parking.follow(self.backfills.look)
 
     async def insert(self, place: tuple[str, int] = PLACE) -> list[list[Any]]:
         return [events async for events in self.backfills.insert(place, BOUNDARY)]
@@ -377,8 +379,8 @@ async def test_a_run_until_idle_waits_for_no_load_that_waits_because_its_table_c
     later = replace(T, begin_us=int((time.time() + 60) * 1e6))
     async with story_of(later) as story:
         assert story.backfills.unfinished
-        story.reported.add(NAME)
+        story.reports.add(NAME, "rule_mismatch")
         assert not story.backfills.unfinished
     async with story_of(T) as story:
-        story.reported.add(NAME)
+        story.reports.add(NAME, "rule_mismatch")
         assert story.backfills.unfinished

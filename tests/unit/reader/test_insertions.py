@@ -30,7 +30,7 @@ class Story:
         self.kafka = found
         self.states = BackfillStates(found)
         parking = Parking(settings(), None, Health())  # type: ignore[arg-type]
-        parking.begin_generation("db1", "server", self.states, lambda: None)
+        parking.begin_generation("db1", "server", self.states)
         stream = Stream()
         self.of = Insertions(stream, stream, self.states, parking)  # type: ignore[arg-type]
 

@@ -41,7 +41,8 @@ class Story:
 
     def begin(self, host: str) -> None:
         self.states = BackfillStates(self.kafka)
-        self.parking.begin_generation(host, f"server of {host}", self.states, self._look)
+        self.parking.begin_generation(host, f"server of {host}", self.states)
+        self.parking.follow(self._look)
 
     def _look(self) -> None:
         self.looked += 1
@@ -290,7 +291,7 @@ async def test_a_new_start_deletes_the_requests_to_skip_a_transaction() -> None:
     story = Story()
     skip = Skip(server="server of db1", file="log.000001", offset=500, requested_us=1)
     story.kafka.apply(skip.key, encode(skip))
-    events = story.parking.park_all(story.states, [NAME], "purged", PLACE)
+    events = story.parking.park_all([NAME], "purged", PLACE)
     assert StateRecord(skip.key, None) in events
     assert not story.parking.open("", PLACE)
 
@@ -319,7 +320,8 @@ async def test_the_doubt_about_a_table_that_is_not_captured_any_more_ends_with_i
     await story.park(replace(DOUBT, tables=frozenset([NAME, OTHER])))
     captures_one = settings(source={"include": ["shop.t"]})
     story.parking = Parking(captures_one, UnreadBaseline(), story.health)  # type: ignore[arg-type]
-    events = story.parking.excluded(story.states)
+    story.parking.begin_generation("db1", "server", story.states)
+    events = story.parking.excluded()
     assert events[-1] == StateRecord(doubt_key(*OTHER), None)
     assert story.parked == [NAME]
     assert [each.name for each in story.states.unfinished()] == [NAME]

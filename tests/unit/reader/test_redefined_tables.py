@@ -30,7 +30,8 @@ class Story:
         self.health = Health()
         self.looked = 0
         self.parking = Parking(settings(), None, self.health)  # type: ignore[arg-type]
-        self.parking.begin_generation("db1", "server", self.states, self._look)
+        self.parking.begin_generation("db1", "server", self.states)
+        self.parking.follow(self._look)
 
     def _look(self) -> None:
         self.looked += 1

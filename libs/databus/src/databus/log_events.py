@@ -71,7 +71,7 @@ class LogEvent(StrEnum):
     TRANSACTION_LEFT_OPEN = "transaction_left_open", "A Kafka transaction is still open; the next publisher aborts it."
     DEAD_LETTER = "dead_letter", "A record went to the dead-letter topic (logged once per table and generation)."
     TOPIC_REFUSED = "topic_refused", "A table has no topic, because of the names of other topics; its records wait."
-    DROP_NOT_PUBLISHED = "drop_not_published", "A table was dropped; Kafka refuses its topic."
+    DDL_NOT_PUBLISHED = "ddl_not_published", "DDL on a table was left out, because nothing of it can be published."
     RECORD_LIMIT_LOWERED = "record_limit_lowered", "Kafka refused a batch; smaller ones are sent to this topic."
     PARTITIONS_MISSING = "partitions_missing", "A topic has fewer partitions than `publisher.partitions`."
 

@@ -94,6 +94,11 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
+    @property
+    def database_refusals(self) -> dict[str, str]:
+        """Topics of databases → why Kafka refuses them; to be kept up to date by the caller."""
+        return self._databases.refusals
+
     def unknown_topics(
         self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent | SnapshotEvent | SnapshotTruncate
     ) -> list[str]:

@@ -147,8 +147,8 @@ class Publication:
     async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
-        DDL on a parked table is published if that is possible; if not, this is known already. A table that is dropped
-        is gone, so there is nothing to park.
+        DDL on a parked table is published if that is possible; if not, this is known already. So is DDL after which
+        there is nothing to park.
         """
         self._has_chunk = self._has_chunk or isinstance(event, SnapshotEvent)
         table = self._encoder.table(event.table)
@@ -159,13 +159,11 @@ class Publication:
             await self._change_topics.open(self._encoder.unknown_topics(event))
             await self._sender.send(self._encoder.messages(event))
         except (RuleMismatch, TopicRefused, SchemaRefused) as error:
-            if (
-                isinstance(event, QueryEvent)
-                and event.action is Action.DROP
-                and self._settings.doubt.on_doubt != "stop"
-            ):
-                _log_drop(table, error)
-            elif not (is_ddl and name in self._states.parked):
+            if is_ddl and name in self._states.parked:
+                return
+            if isinstance(event, QueryEvent) and _parks_nothing(event) and self._settings.doubt.on_doubt != "stop":
+                _log_left_out(f"{event.action.name} of {table.full_name}", error, table=table.full_name)
+            else:
                 await self._park(event, error)
 
     async def _park(self, event: TableEvent, error: Unpublishable) -> None:
@@ -176,17 +174,26 @@ class Publication:
         await self._states.report(self._encoder.table(event.table), error, begin.file, offset)
 
     async def _without_refused(self, event: DatabaseEvent) -> DatabaseEvent:
-        """Open the topics of DDL on a database. Leave out the dropped tables whose topics Kafka refuses.
+        """Open the topics of DDL on a database. Where Kafka refuses the database's own topic, it is a dead letter.
 
-        They are gone, so there is nothing to park.
+        Leave out the dropped tables whose topics Kafka refuses: they are gone, so there is nothing to park.
         """
-        await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=())))
+        for topic in self._encoder.unknown_topics(replace(event, dropped=())):
+            try:
+                await self._change_topics.open([topic])
+            except TopicRefused as refused:
+                if self._settings.doubt.on_doubt == "stop":
+                    raise
+                self._encoder.database_refusals[topic] = str(refused)
+            else:
+                self._encoder.database_refusals.pop(topic, None)
         dropped: list[str] = []
         for fingerprint in event.dropped:
             try:
                 await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=(fingerprint,))))
             except TopicRefused as refused:
-                _log_drop(self._encoder.table(fingerprint), refused)
+                table = self._encoder.table(fingerprint)
+                _log_left_out(f"DROP of {table.full_name}", refused, table=table.full_name)
             else:
                 dropped.append(fingerprint)
         return replace(event, dropped=tuple(dropped))
@@ -262,6 +269,13 @@ class Publication:
             await self._history.write_waiting(table.schema, table.name)
 
 
-def _log_drop(table: Table, error: Unpublishable) -> None:
-    text = f"DROP of {table.full_name} is not published: {error}"
-    log.warning(LogEvent.DROP_NOT_PUBLISHED, text, table=table.full_name)
+def _parks_nothing(event: QueryEvent) -> bool:
+    """Return whether a statement that is not published needs no doubt about its table.
+
+    The table is gone, by DROP or RENAME; or no column has changed, and its next row shows whether it can be published.
+    """
+    return event.action is Action.DROP or (event.action is Action.ALTER and event.table == event.before)
+
+
+def _log_left_out(what: str, error: Unpublishable, table: str) -> None:
+    log.warning(LogEvent.DDL_NOT_PUBLISHED, f"{what} is not published: {error}", table=table)

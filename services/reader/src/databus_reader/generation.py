@@ -70,8 +70,9 @@ async def read_generation(
         found, read_to = await read_states(settings)
         await entries.write(await add_backfills(settings, session, found, progress))
         states = BackfillStates(found)
-        await entries.write([*parking.excluded(states), *parking.take_over(states)])
-        await entries.write(await new_start.park(session, states, start))
+        parking.begin_generation(connection.host, server.identity, states)
+        await entries.write([*parking.excluded(), *parking.take_over()])
+        await entries.write(await new_start.park(session, start))
         time_us = progress.time_us or time.time_ns() // 1000
         await entries.write(
             [Start(start, server.identity, server.flavor, time_us, connection.in_order, anew=new_start.planned)]
@@ -105,9 +106,9 @@ async def read_generation(
         insertions = Insertions(translator, tracker, states, parking)
         tables = translator.definitions.emitted
         backfills = Backfills(
-            settings, pipe, connection.host, server.identity, states, insertions, tables, parking.reported
+            settings, pipe, connection.host, server.identity, states, insertions, tables, parking.reports
         )
-        parking.begin_generation(connection.host, server.identity, states, backfills.look)
+        parking.follow(backfills.look)
         cascades = CascadeLoads(settings, connection.host, states, tables, parking.pauses, backfills.look)
         await cascades.begin(session)
         stream = await open_dump(

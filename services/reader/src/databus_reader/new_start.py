@@ -16,7 +16,6 @@ from databus.settings.rules import first_matches
 from databus_binlog import Position
 from databus_binlog.session import Session
 from databus_changes.catalog import read_names
-from databus_reader.backfill.states import BackfillStates
 from databus_reader.parking import Parking
 
 log = get_logger(__name__)
@@ -51,7 +50,7 @@ class NewStart:
             self._cause = None
         return Progress(transaction=claimed.transaction, snapshot=True) if self._cause else claimed
 
-    async def park(self, session: Session, states: BackfillStates, start: Position) -> list[Event]:
+    async def park(self, session: Session, start: Position) -> list[Event]:
         """If the generation starts anew, park all tables and request backfills. Return the events that record it."""
         if self._cause is None:
             return []
@@ -59,4 +58,4 @@ class NewStart:
         known = {*(await read_history(self._settings)).tables, *await read_names(session)}
         captures, rules = self._settings.source.captures, self._settings.publisher.rules
         tables = sorted(name for name in known if captures(*name) and first_matches(rules, *name))
-        return self._parking.park_all(states, tables, str(self._cause[0]), (start.file, start.offset))
+        return self._parking.park_all(tables, str(self._cause[0]), (start.file, start.offset))

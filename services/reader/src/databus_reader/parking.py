@@ -32,6 +32,7 @@ from databus_changes.place import Place
 from databus_changes.tables import Rename, TableName
 from databus_reader.backfill.pauses import Pauses
 from databus_reader.backfill.redefined_tables import follow_renames, start_over
+from databus_reader.backfill.reports import Reports
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.backfill.whole_loads import WholeLoads
 from databus_reader.baseline import Baseline
@@ -64,21 +65,55 @@ class Parking:
         self._stops: dict[tuple[str, str, int], FatalError] = {}
         #: host and place of a group → the doubt about its outcome
         self._verdicts: dict[tuple[str, str, int], Doubt] = {}
-        #: tables that the publisher has reported, until they are loaded
-        self.reported: set[TableName] = set()
+        #: which tables the publisher has reported
+        self.reports = Reports()
         #: how long tables wait that have to be loaded again and again
         self.pauses = Pauses()
         #: which loads took too long
         self.whole_loads = WholeLoads(settings)
 
-    def begin_generation(self, host: str, server: str, states: BackfillStates, look: Callable[[], None]) -> None:
-        """Continue with the states in Kafka. `server` is the host's identity.
-
-        `look` is called when a backfill was added to the states.
-        """
-        self._host, self._server, self._states, self._look = host, server, states, look
-        self._reported, self._skip = [], None
+    def begin_generation(self, host: str, server: str, states: BackfillStates) -> None:
+        """Continue with the states in Kafka. `server` is the host's identity."""
+        self._host, self._server, self._states, self._look = host, server, states, lambda: None
+        self._reported, self._skip, self._has_begun = [], None, False
         self._show()
+
+    def follow(self, look: Callable[[], None]) -> None:
+        """Call `look` from now on when a backfill was added to the states."""
+        self._look = look
+
+    # --- called before the first event of a generation ------------------------------------------------------------
+
+    def excluded(self) -> list[Event]:
+        """End doubts about and backfills of tables that are not captured any more."""
+        why = "it is not captured any more"
+        tables = [table for table in self._states.doubts if not self.captures(table)]
+        return [event for table in tables for event in self._forget(table, why)]
+
+    def take_over(self) -> list[Event]:
+        """Park the tables that the publisher has reported.
+
+        A report is the last thing in its generation. So at the start of the next one, the table still has this name.
+        """
+        events: list[Event] = []
+        for table, doubt in [*self._states.doubts.items()]:
+            if doubt.reported:
+                self.reports.add(table, doubt.reason)
+                # The same load may fail at the same place again and again, and is a cause of its own each time.
+                cause = doubt.file, doubt.since_us
+                events += self._park_table(table, doubt.reason, doubt.text, (doubt.file, doubt.offset), repeated=cause)
+        return events
+
+    def park_all(self, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
+        """Park tables because the pipeline starts anew. Return the events that record it.
+
+        In a binlog that was reset, a position may be that of another transaction. So no request to skip one is left,
+        and no decision about one.
+        """
+        self._stops.clear()
+        self._verdicts.clear()
+        parked = [event for table in tables for event in self._park_table(table, "new_start", text, place)]
+        return [*parked, *(self._states.end_skip(each) for each in self._states.skips)]
 
     # --- called by the translation --------------------------------------------------------------------------------
 
@@ -158,6 +193,7 @@ class Parking:
 
     def renamed(self, renames: Sequence[Rename]) -> list[Event]:
         """Let doubts and backfills follow the tables that one statement renames."""
+        self.reports.renamed(renames)
         records = follow_renames(self._states, renames, self._settings.source.captures)
         if records:
             self._look()
@@ -168,36 +204,6 @@ class Parking:
         """Start backfills over whose key has one of these columns: it may have been added again, with other values."""
         return [*start_over(self._states, table, columns)]
 
-    def excluded(self, states: BackfillStates) -> list[Event]:
-        """End doubts about and backfills of tables that are not captured any more, before `begin_generation`."""
-        self._states, self._look = states, lambda: None
-        why = "it is not captured any more"
-        return [event for table in [*states.doubts] if not self.captures(table) for event in self._forget(table, why)]
-
-    def take_over(self, states: BackfillStates) -> list[Event]:
-        """Park the tables that the publisher has reported, in a new generation, before `begin_generation`.
-
-        A report is the last thing in its generation. So at the start of the next one, the table still has this name.
-        """
-        self._states, self._look = states, lambda: None
-        events: list[Event] = []
-        for table, doubt in [*states.doubts.items()]:
-            if doubt.reported:
-                self.reported.add(table)
-                # The same load may fail at the same place again and again, and is a cause of its own each time.
-                cause = doubt.file, doubt.since_us
-                events += self._park_table(table, doubt.reason, doubt.text, (doubt.file, doubt.offset), repeated=cause)
-        return events
-
-    def park_all(self, states: BackfillStates, tables: Iterable[TableName], text: str, place: Place) -> list[Event]:
-        """Park tables in a new generation, before `begin_generation`. Return the events that record it.
-
-        No request to skip a transaction is left: in a binlog that was reset, its position could be of another one.
-        """
-        self._states, self._look = states, lambda: None
-        parked = [event for table in tables for event in self._park_table(table, "new_start", text, place)]
-        return [*parked, *(states.end_skip(each) for each in states.skips)]
-
     # --- called by backfills --------------------------------------------------------------------------------------
 
     def fill(self, table: TableName, backfill: str) -> list[Event]:
@@ -207,7 +213,7 @@ class Parking:
 
     def end(self, table: TableName, why: str = "it is loaded again") -> list[Event]:
         """End the doubt about a table, if there is one."""
-        self.reported.discard(table)
+        self.reports.remove(table)
         if table not in self._states.doubts:
             return []
         text = f"{full_name(*table)} is no longer in doubt: {why}"
@@ -295,6 +301,8 @@ class Parking:
         events: list[Event] = [*self._states.give_up(table, "the table is in doubt: it has to be loaded again")]
         if heals and self._settings.doubt.heal == "auto":
             pause = self.pauses.next_us(table, repeated or place, now)
+            if repeated and pause:
+                self.reports.postpone(table, now + pause)
             backfill, records = self._states.load_again(table, now + pause)
             events += records
             advice = "it will be loaded again"

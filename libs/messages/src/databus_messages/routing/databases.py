@@ -33,6 +33,8 @@ class DatabaseRouter:
         self._claims = claims
         self._outputs = {output.rule.number: output for output in outputs if output.format.has_database_statements}
         self._pipeline = pipeline
+        #: topic of a database → why Kafka refuses it: statements become dead letters
+        self.refusals: dict[str, str] = {}
 
     def topics(self, schema: str) -> list[str]:
         """Claim the topics of a database, without those of its tables and those that are a format's own."""
@@ -50,7 +52,8 @@ class DatabaseRouter:
         def add(output: Output, topic: str, refusal: str, *tables: Table) -> None:
             if topic not in found:
                 is_single = topic == output.format.database_topic or output.rule.partition_by == "single"
-                count = 1 if is_single else partition_counts[topic]
+                refusal = self.refusals.get(topic, refusal)
+                count = 1 if is_single or topic in self.refusals else partition_counts[topic]
                 found[topic] = Destination(output, [Partition(topic, number, refusal) for number in range(count)], [])
             found[topic].dropped.extend(tables)
 

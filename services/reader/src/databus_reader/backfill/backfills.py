@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Self
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from databus_changes.tables import TableName
 from databus_reader.backfill.insertions import Insertions
 from databus_reader.backfill.limits import Limits
 from databus_reader.backfill.loader import Loader
+from databus_reader.backfill.reports import Reports
 from databus_reader.backfill.states import BackfillStates
 from databus_reader.backfill.window import Definition, WholeTable, Window
 
@@ -39,12 +40,9 @@ class Backfills:
         states: BackfillStates,
         insertions: Insertions,
         tables: Mapping[str, Table],
-        reported: Collection[TableName],
+        reports: Reports,
     ) -> None:
-        """`server` is the identity of the server that is read. `tables` maps the fingerprints in events to tables.
-
-        `reported` has the tables that the publisher has reported, until they are loaded.
-        """
+        """`server` is the identity of the server that is read. `tables` maps the fingerprints in events to tables."""
         self._settings = settings
         self._host = host
         self._server = server
@@ -60,7 +58,7 @@ class Backfills:
         self._watching: asyncio.Task[None] | None = None
         #: id of a backfill → the timer for its begin
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._reported = reported
+        self._reports = reports
         self.look()
 
     async def __aenter__(self) -> Self:
@@ -89,7 +87,7 @@ class Backfills:
         """
         now = time.time_ns() // 1000
         waiting = [each for each in self._states.unfinished() if each.wanted != "pause"]
-        return any(each.begin_us <= now or each.name not in self._reported for each in waiting)
+        return any(self._reports.begin_us(each) <= now or each.name not in self._reports for each in waiting)
 
     def request(self, key: bytes, value: bytes | None) -> None:
         """Take over a request that a client has written."""
@@ -239,7 +237,7 @@ class Backfills:
 
     def _may_begin(self, backfill: Backfill) -> bool:
         """Return whether the time of a backfill has come; if not, look again then."""
-        seconds = backfill.begin_us / 1e6 - time.time()
+        seconds = self._reports.begin_us(backfill) / 1e6 - time.time()
         if seconds > 0 and backfill.id not in self._timers:
             self._timers[backfill.id] = asyncio.get_running_loop().call_later(seconds, self._begin_now, backfill.id)
         return seconds <= 0

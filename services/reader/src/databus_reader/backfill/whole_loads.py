@@ -32,8 +32,9 @@ class WholeLoads:
         if backfill.id not in self._too_long:
             return ""
         return (
-            f"the table has no usable key, and to load it as a whole takes longer than publisher.transaction_timeout="
-            f"{self._timeout:g}s: raise it and the brokers' transaction.max.timeout.ms, or add a primary key; then run "
+            f"the table has no usable key, and to load it as a whole took longer than publisher.transaction_timeout="
+            f"{self._timeout:g}s: unless the publisher or Kafka was away, raise it and the brokers' "
+            "transaction.max.timeout.ms, or add a primary key; then run "
             f"`databus backfill start {backfill.full_name}` (with --clean if the table is in doubt)"
         )
 
