@@ -66,7 +66,8 @@ async def test_aiokafka_has_the_private_parts_that_the_publisher_uses() -> None:
     assert "builder" in inspect.signature(message_accumulator.MessageAccumulator.add_batch).parameters, RECORD_BATCH
 
     assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py falls back to aiokafka's calc_crc32c"
-    assert sender.BACKOFF_OVERRIDE == 0.02, "producer.py (_MARKER_SECONDS) waits 3 ms to avoid aiokafka's wait of 20 ms"
+    handler = inspect.getsource(sender.AddPartitionsToTxnHandler.handle_response)
+    assert "return BACKOFF_OVERRIDE" in handler, "producer.py sets how long aiokafka waits for the markers"
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
     assert isinstance(kafka._sender, sender.Sender), STOP
     assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import InvalidProducerEpoch, KafkaError, ProducerFenced
+from aiokafka.producer import sender
 
 from databus import kafka_client, metrics, names
 from databus.errors import DatabusError, FatalError, KafkaUnavailable, RecordTooLarge
@@ -23,8 +24,10 @@ log = get_logger(__name__)
 
 _LEAVE_SECONDS = 5
 #: Pause between two transactions. Kafka answers a commit before it has written the markers to all partitions. Until it
-#: has, it rejects the next transaction, and aiokafka retries only after 20 ms (its `sender.BACKOFF_OVERRIDE`).
+#: has, it rejects the next transaction.
 _MARKER_SECONDS = 0.003
+#: Then aiokafka pauses, too. With its 20 ms, transactions beside a backfill took a third longer at p99.
+sender.BACKOFF_OVERRIDE = _MARKER_SECONDS
 
 
 class Producer(Batches, ABC):
