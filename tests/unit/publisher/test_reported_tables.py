@@ -225,6 +225,16 @@ async def test_ddl_on_a_database_is_a_dead_letter_until_kafka_accepts_its_topic(
     assert len(broker.found_letters()) == 1
 
 
+async def test_ddl_on_a_database_is_published_once_a_table_with_the_same_topic_is(publish: Publish) -> None:
+    publication, broker, topics = publish()
+    topics.refused = "shop.club"
+    await add(publication, *BEGIN, begin(1), CREATE_DATABASE, COMMIT)
+    topics.refused = ""
+    await publication._change_topics.open(["shop.club"])
+    await add(publication, begin(2), CREATE_DATABASE, COMMIT)
+    assert [topic for topic, _ in broker.sent][-1] == "shop.club"
+
+
 async def test_ddl_on_a_database_stops_the_publisher_if_the_settings_say_so(publish: Publish) -> None:
     publication, _, topics = publish(on_doubt="stop")
     topics.refused = "shop.club"

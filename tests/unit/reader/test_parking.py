@@ -296,6 +296,16 @@ async def test_a_new_start_deletes_the_requests_to_skip_a_transaction() -> None:
     assert not story.parking.open("", PLACE)
 
 
+async def test_a_new_start_forgets_what_was_decided_about_transactions() -> None:
+    story = Story()
+    story.parking.begin(PLACE)
+    with pytest.raises(GenerationLost):
+        story.parking.report(HALF)
+    assert story.parking.begin(PLACE)
+    story.parking.park_all([NAME], "purged", PLACE)
+    assert story.parking.begin(PLACE) is None
+
+
 async def test_an_emptied_table_is_parked_until_somebody_asks_for_it() -> None:
     story = Story()
     story.parking.park_incomplete(Backfill(id="1", schema="shop", table="t", clean=True), PLACE)

@@ -69,6 +69,14 @@ def test_a_reported_table_that_is_renamed_later_is_in_doubt_under_its_new_name(s
     assert NAME not in story.parking.reports
 
 
+def test_a_report_stays_with_a_name_that_another_table_gets_at_the_same_time(story: Story) -> None:
+    story.generation(t=REPORTED)
+    story.parking.renamed([(NAME, OTHER), (("shop", "v"), NAME)])
+    assert sorted(story.states.doubts) == [NAME, OTHER]
+    assert NAME in story.parking.reports
+    assert OTHER in story.parking.reports
+
+
 def test_a_reported_table_that_is_dropped_later_is_not_in_doubt(story: Story) -> None:
     story.generation(t=REPORTED)
     story.parking.dropped(NAME)

@@ -24,6 +24,7 @@ from databus import kafka_client
 from databus.settings import Kafka
 from databus.settings.kafka import KafkaSasl
 from databus_binlog.driver import give_back, send, take_over
+from databus_publisher import producer
 from databus_publisher.record_batch import RecordBatch
 
 ROOT = Path(__file__).parents[3]
@@ -68,6 +69,7 @@ async def test_aiokafka_has_the_private_parts_that_the_publisher_uses() -> None:
     assert util.calc_crc32c(b"123456789") == 0xE3069283, "record_batch.py falls back to aiokafka's calc_crc32c"
     handler = inspect.getsource(sender.AddPartitionsToTxnHandler.handle_response)
     assert "return BACKOFF_OVERRIDE" in handler, "producer.py sets how long aiokafka waits for the markers"
+    assert sender.BACKOFF_OVERRIDE == producer._MARKER_SECONDS
     kafka = AIOKafkaProducer(bootstrap_servers="127.0.0.1:9")
     assert isinstance(kafka._sender, sender.Sender), STOP
     assert isinstance(kafka._message_accumulator, message_accumulator.MessageAccumulator), STOP

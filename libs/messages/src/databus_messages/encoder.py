@@ -94,10 +94,9 @@ class EventEncoder:
         for output in self._outputs:
             output.format.open()
 
-    @property
-    def database_refusals(self) -> dict[str, str]:
-        """Topics of databases → why Kafka refuses them; to be kept up to date by the caller."""
-        return self._databases.refusals
+    def refuse_databases(self, refusals: Mapping[str, str]) -> None:
+        """Make dead letters of the next statement on a database, for these of its topics: topic → Kafka's refusal."""
+        self._databases.refusals = refusals
 
     def unknown_topics(
         self, event: RowsEvent | QueryEvent | OversizedRow | DatabaseEvent | SnapshotEvent | SnapshotTruncate

@@ -147,8 +147,8 @@ class Publication:
     async def _publish(self, event: TableEvent) -> None:
         """Publish an event of one table. A table that cannot be published is parked, unless `doubt.on_doubt` is `stop`.
 
-        DDL on a parked table is published if that is possible; if not, this is known already. So is DDL after which
-        there is nothing to park.
+        DDL on a parked table is published if that is possible; if not, this is known already. DDL that leaves nothing
+        to park is only logged.
         """
         self._has_chunk = self._has_chunk or isinstance(event, SnapshotEvent)
         table = self._encoder.table(event.table)
@@ -162,7 +162,7 @@ class Publication:
             if is_ddl and name in self._states.parked:
                 return
             if isinstance(event, QueryEvent) and _parks_nothing(event) and self._settings.doubt.on_doubt != "stop":
-                _log_left_out(f"{event.action.name} of {table.full_name}", error, table=table.full_name)
+                _log_left_out(event.action, table, error)
             else:
                 await self._park(event, error)
 
@@ -178,22 +178,21 @@ class Publication:
 
         Leave out the dropped tables whose topics Kafka refuses: they are gone, so there is nothing to park.
         """
+        refusals: dict[str, str] = {}
         for topic in self._encoder.unknown_topics(replace(event, dropped=())):
             try:
                 await self._change_topics.open([topic])
             except TopicRefused as refused:
                 if self._settings.doubt.on_doubt == "stop":
                     raise
-                self._encoder.database_refusals[topic] = str(refused)
-            else:
-                self._encoder.database_refusals.pop(topic, None)
+                refusals[topic] = str(refused)
+        self._encoder.refuse_databases(refusals)
         dropped: list[str] = []
         for fingerprint in event.dropped:
             try:
                 await self._change_topics.open(self._encoder.unknown_topics(replace(event, dropped=(fingerprint,))))
             except TopicRefused as refused:
-                table = self._encoder.table(fingerprint)
-                _log_left_out(f"DROP of {table.full_name}", refused, table=table.full_name)
+                _log_left_out(Action.DROP, self._encoder.table(fingerprint), refused)
             else:
                 dropped.append(fingerprint)
         return replace(event, dropped=tuple(dropped))
@@ -277,5 +276,6 @@ def _parks_nothing(event: QueryEvent) -> bool:
     return event.action is Action.DROP or (event.action is Action.ALTER and event.table == event.before)
 
 
-def _log_left_out(what: str, error: Unpublishable, table: str) -> None:
-    log.warning(LogEvent.DDL_NOT_PUBLISHED, f"{what} is not published: {error}", table=table)
+def _log_left_out(action: Action, table: Table, error: Unpublishable) -> None:
+    text = f"{action.name} of {table.full_name} is not published: {error}"
+    log.warning(LogEvent.DDL_NOT_PUBLISHED, text, table=table.full_name)

@@ -33,8 +33,8 @@ class DatabaseRouter:
         self._claims = claims
         self._outputs = {output.rule.number: output for output in outputs if output.format.has_database_statements}
         self._pipeline = pipeline
-        #: topic of a database → why Kafka refuses it: statements become dead letters
-        self.refusals: dict[str, str] = {}
+        #: topic of the next statement's database → why Kafka refuses it: the statement becomes a dead letter
+        self.refusals: Mapping[str, str] = {}
 
     def topics(self, schema: str) -> list[str]:
         """Claim the topics of a database, without those of its tables and those that are a format's own."""

@@ -42,7 +42,7 @@ class Reports:
         """Follow the tables that one statement renames."""
         moved = moves(renames)
         reasons = {new: self._reasons[old] for old, new in moved.items() if old in self._reasons}
-        for old in moved:
+        for old in moved.keys() - moved.values():  # a doubt stays with a name that another table gets, too
             self._reasons.pop(old, None)
         self._reasons |= reasons
 
