@@ -70,8 +70,7 @@ async def publish(redis: Any, kafka: MemoryKafka) -> None:
         await pipe.open(progress)
         with suppress(GenerationLost):
             await _publish(pipe, publication)
-        await producer.abort()
-        progress = publication.committed
+        progress = await publication.abandon()
 
 
 async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
@@ -81,6 +80,6 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
             await publication.add(decode_events(entry.payload), _ENTRY_BYTES)
         if entries:
             await pipe.trim(entries)
-        if pipe.drained and publication.committable:
-            await publication.commit()
+        if pipe.drained:
+            await (publication.commit() if publication.committable else publication.finish_commit())
             await pipe.trim()

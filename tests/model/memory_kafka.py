@@ -110,6 +110,7 @@ class MemoryProducer:
     def __init__(self, kafka: MemoryKafka, epoch: int) -> None:
         self._kafka = kafka
         self._epoch = epoch
+        self._committing: Progress | None = None
 
     def set_limit(self, topic: str, limit: Limit) -> None:
         """Do nothing: records of any size are accepted."""
@@ -119,6 +120,7 @@ class MemoryProducer:
 
     async def send(self, partition: Partition, record: Record) -> bool:
         if record.value is not None and not partition.topic.startswith(schema_topic("")):
+            await self.finish_commit()
             rows = [row_of(cells) for cells in msgspec.json.decode(record.value)["Rows"]]
             await request(lambda: self._kafka.send(self._epoch, rows), KafkaUnavailable("not sent"))
         return True
@@ -128,13 +130,21 @@ class MemoryProducer:
 
     async def require_not_replaced(self, progress: Progress) -> None:
         if self._kafka.commits_to_open:
-            await self.commit(progress)
+            await self.start_commit(progress)
+            await self.finish_commit()
 
-    async def commit(self, progress: Progress) -> None:
-        await request(lambda: self._kafka.commit(self._epoch, progress), KafkaUnavailable("not confirmed"))
+    async def start_commit(self, progress: Progress) -> None:
+        """Commit when the next row is sent, or in `finish_commit`: meanwhile anything may happen elsewhere."""
+        self._committing = progress
+
+    async def finish_commit(self) -> None:
+        progress, self._committing = self._committing, None
+        if progress:
+            await request(lambda: self._kafka.commit(self._epoch, progress), KafkaUnavailable("not confirmed"))
 
     async def partitions(self, topic: str) -> int:
         return 1
 
     async def abort(self) -> None:
+        await self.finish_commit()
         await request(lambda: self._kafka.abort(self._epoch), KafkaUnavailable("not confirmed"))

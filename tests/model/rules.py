@@ -11,6 +11,7 @@ from unittest.mock import patch
 from databus import pipe
 from databus.events import Begin, Heartbeat, Prepared, Start
 from databus.pipe import Acceptance, Entry
+from databus.progress import Progress
 from databus.progress_tracker import ProgressTracker
 from databus_publisher.publication import Publication
 from model.memory_kafka import MemoryKafka, MemoryKafkaWithoutTransactions, MemoryProducer
@@ -33,6 +34,12 @@ def _any_number(acceptance: Acceptance, entry: Entry) -> Entry:
 def _begin(tracker: ProgressTracker, begin: Begin) -> None:
     """Accept a transaction with any ordinal."""
     tracker._begin = begin
+
+
+async def _abandon(publication: Publication) -> Progress:
+    """Do not wait for the commit that is under way."""
+    await publication._producer.abort()
+    return publication.committed
 
 
 async def _no_abort(producer: MemoryProducer) -> None:
@@ -69,6 +76,7 @@ LEFT_OUT: dict[str, Callable[[], Omission]] = {
     "refusal of a number": lambda: _without_lua(_NUMBER),
     "list": lambda: patch.object(ProgressTracker, "prepare", _unlisted),
     "end": lambda: patch.object(Publication, "committable", property(lambda self: self._tracker.moved)),
+    "commit": lambda: patch.object(Publication, "abandon", _abandon),
     "abort": lambda: patch.object(MemoryProducer, "abort", _no_abort),
     "fence": lambda: patch.object(MemoryKafka, "fences", False),
     "take-over": lambda: patch.object(MemoryKafka, "aborts", False),

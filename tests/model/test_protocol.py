@@ -22,7 +22,7 @@ def test_the_publishers_checks_suffice_if_redis_refuses_nothing() -> None:
         explore(HandOver, 20)
 
 
-@pytest.mark.parametrize("rule", ["end", "list", "abort", "fence", "take-over"])
+@pytest.mark.parametrize("rule", ["end", "list", "commit", "abort", "fence", "take-over"])
 def test_a_search_finds_a_violation_if_a_rule_is_left_out(rule: str) -> None:
     with without(rule), pytest.raises(Violated):
         explore(HandOver, 200, shrink=False)

@@ -49,7 +49,9 @@ class Producer:
         self.accepts = True
         #: raised by `send`
         self.failure: Exception | None = None
+        #: commits that have ended, and the one that was started
         self.commits: list[Progress] = []
+        self.started: Progress | None = None
         #: records for the tables' topic
         self.records: list[Record] = []
         self.letters: list[tuple[DeadLetter, bytes | None]] = []
@@ -79,8 +81,15 @@ class Producer:
     async def partitions(self, topic: str) -> int:
         return 1
 
-    async def commit(self, progress: Progress) -> None:
-        self.commits.append(progress)
+    async def start_commit(self, progress: Progress) -> None:
+        self.started = progress
+
+    async def abort(self) -> None: ...
+
+    async def finish_commit(self) -> None:
+        if self.started:
+            self.commits.append(self.started)
+            self.started = None
 
 
 class Topics:
@@ -157,8 +166,20 @@ async def test_rows_of_a_backfill_and_the_truncation_before_them_are_committed_a
     await add(publication, *START, begin(1), *backfill, COMMIT, begin(2), ROW, COMMIT)
     actions = [msgspec.json.decode(record.value)["Action"] for record in producer.records]
     assert actions == ["truncate", "insert", "insert"]
-    assert producer.commits[-1].transaction == 1
+    assert producer.started is not None
+    assert producer.started.transaction == 1
     assert publication.committable
+
+
+async def test_the_progress_of_a_commit_counts_when_the_commit_has_ended(publish):
+    publication, _ = publish("databus")
+    await add(publication, *START, begin(1), SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1), COMMIT)
+    await add(publication, begin(2), ROW, COMMIT)
+    assert publication.committed.transaction == 0
+    await publication.finish_commit()
+    assert publication.committed.transaction == 1
+    await publication.start_commit()
+    assert (await publication.abandon()).transaction == 2
 
 
 async def test_the_first_position_cannot_be_committed_without_the_head_of_the_schema_history(publish):

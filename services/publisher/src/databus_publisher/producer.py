@@ -37,15 +37,29 @@ class Producer(Batches, ABC):
         super().__init__(kafka, transactional=transactional)
         self._key = pipeline.encode()
         self._progress = Partition(names.progress_topic(pipeline), 0)
+        #: a commit that was started, until `finish_commit` has seen that it succeeded
+        self.committing: asyncio.Task[None] | None = None
         self.set_limit(self._progress.topic, UNLIMITED)
 
     @abstractmethod
-    async def commit(self, progress: Progress) -> None:
-        """Commit the records sent since the last commit, and the progress that they reach.
+    async def start_commit(self, progress: Progress) -> None:
+        """Start to commit the records sent since the last commit, and the progress that they reach.
+
+        Records sent from now on are collected; the first full batch waits until this commit has ended.
+        """
+
+    @abstractmethod
+    async def finish_commit(self) -> None:
+        """Wait until the commit that was started has ended, if there is one.
 
         Raises the error of a failed delivery. Raises KafkaUnavailable if Kafka does not confirm the commit in time; the
         records may be committed nevertheless.
         """
+
+    async def commit(self, progress: Progress) -> None:
+        """Start a commit, and wait until it has ended."""
+        await self.start_commit(progress)
+        await self.finish_commit()
 
     @abstractmethod
     async def abort(self) -> None:
@@ -91,18 +105,23 @@ class ExactlyOnce(Producer):
         return time.monotonic() - self._begun if self._begun else 0.0
 
     async def begin(self) -> None:
-        """Begin a transaction if none is open."""
+        """Begin a transaction if none is open, after the one before has ended."""
+        await self._wait_for_commit()
         if not self._open:
             await asyncio.sleep(max(0.0, self._ended + _MARKER_SECONDS - time.monotonic()))
             await self._kafka.begin_transaction()
             self._open, self._begun = True, time.monotonic()
 
-    async def commit(self, progress: Progress) -> None:
-        """Commit the transaction."""
+    async def start_commit(self, progress: Progress) -> None:
+        """Send the last batches of the transaction, and let it end meanwhile."""
         await self._send_progress(progress)
-        await self.flush()
-        await self._end(self._kafka.commit_transaction)
-        self._count_committed()
+        await self._submit_all()
+        self.committing = asyncio.create_task(self._commit())
+
+    async def finish_commit(self) -> None:
+        """Wait until the transaction has ended."""
+        await self._wait_for_commit()
+        self.committing = None
 
     async def require_not_replaced(self, progress: Progress) -> None:
         """Commit the progress once more: Kafka rejects this if the publisher was replaced while it was paused."""
@@ -111,9 +130,21 @@ class ExactlyOnce(Producer):
     async def abort(self) -> None:
         """Abort the transaction, if one is open."""
         self.discard()
+        await self.finish_commit()
         self.raise_failure()
         if self._open:
             await self._end(self._kafka.abort_transaction)
+
+    async def _wait_for_commit(self) -> None:
+        if self.committing:
+            await asyncio.wait({self.committing})  # unlike `await`, does not pass a cancellation on
+            self.committing.result()
+
+    async def _commit(self) -> None:
+        await self.wait_until_delivered()
+        self.raise_failure()
+        await self._end(self._kafka.commit_transaction)
+        self._count_committed()
 
     async def _end(self, end: Callable[[], Awaitable[None]]) -> None:
         self._open = False  # even if `end` fails, the transaction can no longer be committed or aborted
@@ -129,12 +160,15 @@ class AtLeastOnce(Producer):
     def __init__(self, kafka: AIOKafkaProducer, pipeline: str) -> None:
         super().__init__(kafka, pipeline, transactional=False)
 
-    async def commit(self, progress: Progress) -> None:
+    async def start_commit(self, progress: Progress) -> None:
         """Deliver all data, then the progress."""
         await self.flush()
         await self._send_progress(progress)
         await self.flush()
         self._count_committed()
+
+    async def finish_commit(self) -> None:
+        """Do nothing: `start_commit` has waited."""
 
     async def require_not_replaced(self, progress: Progress) -> None:
         """Do nothing: without transactions Kafka fences nobody, and a commit here could set progress back."""
@@ -171,3 +205,6 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
         finally:
             if not kafka_failed:
                 await producer.leave()
+            if committing := producer.committing:
+                committing.cancel()
+                await asyncio.gather(committing, return_exceptions=True)

@@ -86,8 +86,10 @@ class Publication:
         self._tracker = ProgressTracker(progress)
         #: the latest transaction
         self._begin: Begin | None = None
-        #: progress of the last commit
+        #: progress of the last commit that has ended
         self.committed = progress
+        #: progress of the commit that was started, if `finish_commit` has not waited for it yet
+        self._committing: Progress | None = None
         #: whether the reader has stopped at the end of the binlog
         self.ended = False
         #: bytes of entries since the last commit
@@ -100,6 +102,11 @@ class Publication:
     def committable(self) -> bool:
         """Whether there is something to commit and no source transaction is open."""
         return self._tracker.moved and not self._tracker.in_transaction
+
+    @property
+    def committing(self) -> asyncio.Task[None] | None:
+        """The commit that was started, until `finish_commit` has waited for it."""
+        return self._producer.committing
 
     @property
     def in_transaction(self) -> bool:
@@ -133,7 +140,7 @@ class Publication:
                     self._sender.skips = False
                     self._tracker.commit(event)
                     if self._size >= COMMIT_BYTES or self._has_chunk or self._states.reported:
-                        await self.commit()
+                        await self.start_commit()
                     self._states.require_none_reported()
                 case Heartbeat():
                     await self._sender.send(self._encoder.messages(event))
@@ -221,19 +228,39 @@ class Publication:
                 if self.in_transaction:
                     raise GenerationLost("the reader ended inside a transaction")
                 if self.committable:  # at once: the reader exits when this entry is trimmed
-                    await self.commit()
+                    await self.start_commit()
+                await self.finish_commit()
                 self.ended = True
         return event
 
     async def commit(self) -> None:
         """Commit all complete source transactions sent so far, with their progress."""
-        progress = self._tracker.take()
-        await self._producer.commit(progress)
+        await self.start_commit()
+        await self.finish_commit()
+
+    async def start_commit(self) -> None:
+        """Start to commit them. The next events can be added meanwhile; they belong to the next commit."""
+        await self.finish_commit()
         self._size, self._has_chunk = 0, False
+        self._committing = self._tracker.take()
+        await self._producer.start_commit(self._committing)
+
+    async def finish_commit(self) -> None:
+        """Wait until the commit that was started has ended, if there is one."""
+        await self._producer.finish_commit()
+        progress, self._committing = self._committing, None
+        if progress is None:
+            return
         metrics.KAFKA_COMMITS.inc()
         metrics.TRANSACTIONS_PUBLISHED.inc(progress.transaction - self.committed.transaction)
         metrics.PUBLISH_LAG.set(max(0.0, time.time() - progress.time_us / 1e6))
         self.committed = progress
+
+    async def abandon(self) -> Progress:
+        """Discard what no commit has. Return the progress of the last commit: the next generation begins there."""
+        await self.finish_commit()
+        await self._producer.abort()
+        return self.committed
 
     async def _start(self, event: Start) -> None:
         settings = self._settings

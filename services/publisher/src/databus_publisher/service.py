@@ -84,8 +84,7 @@ async def _serve(
                 return await _publish(pipe, publication, health, patience=_patience(settings), until_idle=until_idle)
             except GenerationLost as lost:
                 log.info(LogEvent.GENERATION_LOST, f"{lost}; opening a new generation")
-        await producer.abort()
-        progress = publication.committed
+        progress = await publication.abandon()
 
 
 async def _open(pipe: PublisherEnd, producer: Producer, progress: Progress) -> None:
@@ -121,6 +120,7 @@ async def _publish(
     try:
         while True:
             health.beat()
+            await _end_commit(publication, taking)
             entries, drained = await _result(taking)
             if not drained:
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
@@ -132,7 +132,7 @@ async def _publish(
                     f"no data for {patience:g} s inside an open transaction: check that the reader is running; if "
                     "transactions take longer, raise publisher.transaction_timeout"
                 )
-            if drained and publication.committable:
+            if drained and publication.committable and not publication.committing:
                 await uninterrupted(publication.commit())
                 await pipe.trim()  # the pipe learns how large the entries are that arrived during the commit
             if until_idle and drained and publication.ended:
@@ -140,8 +140,7 @@ async def _publish(
             if drained:
                 taking = asyncio.create_task(_take(pipe))  # only now, to take all entries that arrived meanwhile
     except asyncio.CancelledError:
-        if publication.committable:
-            await uninterrupted(publication.commit())
+        await uninterrupted(publication.commit() if publication.committable else publication.finish_commit())
         raise
     finally:
         taking.cancel()
@@ -151,6 +150,20 @@ async def _publish(
 async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
     """Wait for entries and take them. Returns them, and whether the stream has no more."""
     return await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS), pipe.drained
+
+
+async def _end_commit(publication: Publication, taking: "asyncio.Task[tuple[list[Entry], bool]]") -> None:
+    """If a commit is under way, wait for its end, and then commit what was published meanwhile; or until `taking` ends.
+
+    Beside a backfill, the next chunk is encoded while the one before is being committed.
+    """
+    while (committing := publication.committing) and not taking.done():
+        await asyncio.wait({taking, committing}, return_when=asyncio.FIRST_COMPLETED)
+        raise_if_cancelled()
+        if committing.done():
+            await uninterrupted(publication.finish_commit())
+            if publication.committable:
+                await uninterrupted(publication.commit())
 
 
 async def _result(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:

@@ -17,7 +17,7 @@ _CHECK_SECONDS = 5.0
 #: the largest part of a second's rows that one chunk may have
 _PART = 0.25
 #: No chunk is read while more than this waits in Redis to be published: changes would wait behind the chunks.
-_BACKLOG_BYTES = 2**18
+_BACKLOG_BYTES = 2**16
 _BACKLOG_SECONDS = 0.002
 
 
