@@ -31,7 +31,7 @@ from databus.table_states import TableStates, new_backfills
 from devstack import Server
 from devstack.pipeline import Pipeline
 
-#: transactions per second of the stream
+#: transactions per second of the stream, unless `--rate` says otherwise, and connections for them
 RATE, CONNECTIONS = 500, 2
 #: goals: rows per second of the backfill; p99 of the stream's latency, divided by that without a backfill
 ROWS_GOAL, LATENCY_GOAL = 100_000, 2
@@ -58,6 +58,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=5_000_000)
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--rate", type=int, default=RATE, help="transactions per second of the stream")
     chosen = options.parse_args()
     pace_of: list[float] = []
     alone: list[float] = []
@@ -67,7 +68,7 @@ def main() -> None:
         for _ in track(range(chosen.runs), "loading", console=CONSOLE):
             with pipeline_of(server, env, "latest", {"routes": _ROUTES}) as pipeline:
                 pids = env.pids | {"mariadb": mariadb}
-                quiet, busy, loading = _run(pipeline, env, pids, chosen.rows)
+                quiet, busy, loading = _run(pipeline, env, pids, chosen.rows, chosen.rate)
             pace_of.append(chosen.rows / (loading.end - loading.begin))
             alone.append(_p99(quiet) * 1000)
             beside.append(_p99(busy) * 1000)
@@ -104,7 +105,7 @@ def _table(rows: int) -> Iterator[tuple[Server, int]]:
 
 
 def _run(
-    pipeline: Pipeline, env: Environment, pids: dict[str, int], rows: int
+    pipeline: Pipeline, env: Environment, pids: dict[str, int], rows: int, rate: int
 ) -> tuple[list[float], list[float], Loading]:
     """Measure the stream alone, and then beside a backfill. Return the latencies of both, and the backfill."""
     stream, table = f"{pipeline.name}.bench.t", f"{pipeline.name}.bench.big"
@@ -114,7 +115,7 @@ def _run(
     pids = pids | {service: pipeline.pid(service) for service in ("reader", "publisher")}
     source = pipeline.source
     first = time.time_ns() // 1000 * 1000
-    pace = Pace(source.host, source.port, source.user, source.password, first, RATE, 5, CONNECTIONS)
+    pace = Pace(source.host, source.port, source.user, source.password, first, rate, 5, CONNECTIONS)
     asyncio.run(measure_times(pace, env.kafka, stream))  # warms up services and servers
     alone = replace(pace, first=pace.first + 10**7, seconds=20)
     quiet = [readable - committed for committed, readable in asyncio.run(measure_times(alone, env.kafka, stream))]

@@ -1,9 +1,9 @@
 """A stream beside tables in doubt: how much later its transactions reach Kafka while others are parked and healed.
 
-One table gets single-row transactions at a steady rate. Small tables of the same pipeline are put in doubt, one after
-the other, and loaded again, all the time. A ROLLBACK after rows, for which the reader begins a new generation, is
-measured by itself. The baseline is the same stream alone, measured before in each run. All processes share the
-machine's processors.
+One table gets single-row transactions at a steady rate. Each second a small table of the same pipeline is put in doubt
+and loaded again; with `--every 0`, the next one follows at once. A ROLLBACK after rows, for which the reader begins a
+new generation, is measured by itself. The baseline is the same stream alone, measured before in each run. All processes
+share the machine's processors.
 """
 
 import argparse
@@ -73,6 +73,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seconds", type=int, default=20, help="of each measurement")
     options.add_argument("--runs", type=int, default=5)
+    options.add_argument("--every", type=float, default=1.0, help="seconds from one doubt to the next, at least")
     chosen = options.parse_args()
     logging.getLogger("asyncmy").setLevel(logging.ERROR)  # the server warns at each ROLLBACK
     latencies: dict[str, list[list[float]]] = {name: [] for name in _BESIDE}  # seconds of each row, by run
@@ -81,7 +82,7 @@ def main() -> None:
         asyncio.run(_create_tables(server))
         for _ in track(range(chosen.runs), "doubting", console=CONSOLE):
             with pipeline_of(server, env, "latest", doubt={"heal": "manual"}) as pipeline:
-                for name, (times, count) in _run(pipeline, env, chosen.seconds).items():
+                for name, (times, count) in _run(pipeline, env, chosen.seconds, chosen.every).items():
                     latencies[name].append(times)
                     healed[name].append(count)
     percentiles = {
@@ -106,7 +107,7 @@ async def _create_tables(server: Server) -> None:
         await run(server, create, f"INSERT INTO bench.{table} VALUES {rows}")
 
 
-def _run(pipeline: Pipeline, env: Environment, seconds: int) -> dict[str, tuple[list[float], int]]:
+def _run(pipeline: Pipeline, env: Environment, seconds: int, every: float) -> dict[str, tuple[list[float], int]]:
     """Measure the stream alone, and beside each kind of disturbance: its latencies, and how many doubts were healed."""
     topic, source = f"{pipeline.name}.bench.t", pipeline.source
     for table in ("t", *_TABLES):
@@ -118,19 +119,21 @@ def _run(pipeline: Pipeline, env: Environment, seconds: int) -> dict[str, tuple[
     found = {}
     for number, (name, statements) in enumerate(_BESIDE.items(), 1):
         next_pace = replace(pace, first=first + number * 10**7, seconds=seconds)
-        found[name] = asyncio.run(_measured(pipeline, next_pace, env.kafka, topic, statements))
+        found[name] = asyncio.run(_measured(pipeline, next_pace, env.kafka, topic, statements, every))
     return found
 
 
 async def _measured(
-    pipeline: Pipeline, pace: Pace, kafka: Server, topic: str, statements: Mapping[str, Sequence[str]]
+    pipeline: Pipeline, pace: Pace, kafka: Server, topic: str, statements: Mapping[str, Sequence[str]], every: float
 ) -> tuple[list[float], int]:
     measuring = asyncio.create_task(measure(pace, kafka, topic))
-    healed = await _doubt(pipeline, statements, measuring.done) if statements else 0
+    healed = await _doubt(pipeline, statements, every, measuring.done) if statements else 0
     return await measuring, healed
 
 
-async def _doubt(pipeline: Pipeline, statements: Mapping[str, Sequence[str]], done: Callable[[], bool]) -> int:
+async def _doubt(
+    pipeline: Pipeline, statements: Mapping[str, Sequence[str]], every: float, done: Callable[[], bool]
+) -> int:
     """Put the tables in doubt and heal them, one after the other, until `done`. Return how many doubts were healed."""
     settings, states, healed = load(pipeline.config), TableStates(), 0
     async with following(settings.kafka, names.table_states_topic(settings.name), 0) as topic:
@@ -143,12 +146,13 @@ async def _doubt(pipeline: Pipeline, statements: Mapping[str, Sequence[str]], do
 
         tables = cycle(statements)
         while not done():
-            name = "bench", next(tables)
+            name, begin = ("bench", next(tables)), time.monotonic()
             await run(pipeline.source, *statements[name[1]])
             await until(lambda name=name: name in states.doubts)
             await write_backfills(settings, new_backfills([name], clean=True))
             await until(lambda name=name: name not in states.doubts)
             healed += 1
+            await asyncio.sleep(begin + every - time.monotonic())
     return healed
 
 
