@@ -59,14 +59,16 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=5_000_000)
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--rate", type=int, default=RATE, help="transactions per second of the stream")
+    options.add_argument("--rows-per-second", type=int, help="backfill.rows_per_second; without it, as fast as it goes")
     chosen = options.parse_args()
+    limit = {"rows_per_second": chosen.rows_per_second} if chosen.rows_per_second else {}
     pace_of: list[float] = []
     alone: list[float] = []
     beside: list[float] = []
     cost: dict[str, list[float]] = {}
     with environment() as env, _table(chosen.rows) as (server, mariadb):
         for _ in track(range(chosen.runs), "loading", console=CONSOLE):
-            with pipeline_of(server, env, "latest", {"routes": _ROUTES}) as pipeline:
+            with pipeline_of(server, env, "latest", {"routes": _ROUTES}, backfill=limit) as pipeline:
                 pids = env.pids | {"mariadb": mariadb}
                 quiet, busy, loading = _run(pipeline, env, pids, chosen.rows, chosen.rate)
             pace_of.append(chosen.rows / (loading.end - loading.begin))
@@ -119,9 +121,10 @@ def _run(
     asyncio.run(measure_times(pace, env.kafka, stream))  # warms up services and servers
     alone = replace(pace, first=pace.first + 10**7, seconds=20)
     quiet = [readable - committed for committed, readable in asyncio.run(measure_times(alone, env.kafka, stream))]
-    seconds = 10 + 4 * rows // ROWS_GOAL
+    settings = load(pipeline.config)
+    seconds = 10 + max(4 * rows // ROWS_GOAL, 2 * rows // (settings.backfill.rows_per_second or ROWS_GOAL))
     beside = replace(pace, first=pace.first + 2 * 10**7, seconds=seconds)
-    times, loading = asyncio.run(_beside(load(pipeline.config), beside, env.kafka, stream, pids))
+    times, loading = asyncio.run(_beside(settings, beside, env.kafka, stream, pids))
     verify("the backfill", env.kafka, table, debezium_images, rows)
     if times[-1][0] < loading.end:
         raise SystemExit("bench: the stream ended before the backfill")

@@ -27,7 +27,7 @@ from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
 from databus_spark_sink.lake import LakeLayout
 from databus_spark_sink.session import open_session
-from devstack import Server
+from devstack import Server, Stack
 from devstack.jars import resolve
 from devstack.process import ENVIRONMENT
 from devstack.replication import Pair
@@ -36,6 +36,14 @@ from integration.dump_api import Api, StartedHealth, create_topic, produce
 from integration.host_account import CREATE_ACCOUNT
 from integration.live_tables import Begin, Live
 from integration.publisher_in_process import Publisher, Run, Source
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Servers of the module's own: they may be configured or killed, and their files cut."""
+    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
+    yield stack
+    stack.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

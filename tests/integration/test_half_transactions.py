@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,14 +11,6 @@ from databus_binlog import Decoder, Xid, read_file
 from devstack import Server, Stack
 from devstack.replication import run
 from integration.live_tables import Begin
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Databases of the module's own, whose binlogs may be cut."""
-    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
-    yield stack
-    stack.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

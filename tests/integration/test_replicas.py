@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import httpx
@@ -22,14 +22,6 @@ from devstack.pipeline import Pipeline, Service
 
 RENEW = 1.0
 SERVICES: tuple[Service, ...] = ("reader", "publisher")
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack of the module's own, for a Redis that may be killed."""
-    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
-    yield stack
-    stack.discard()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,14 +19,6 @@ from devstack.pipeline import Pipeline, Service
 
 #: values of binlog_row_metadata with which servers log the least about columns
 LEAST = {"mariadb": "NO_LOG", "mysql": "MINIMAL"}
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Databases of the module's own, whose global settings may be changed."""
-    stack = Stack(tmp_path_factory.mktemp("own"), own=True)
-    yield stack
-    stack.discard()
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

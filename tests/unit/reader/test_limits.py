@@ -62,7 +62,7 @@ def test_a_chunk_has_at_least_one_row() -> None:
 
 
 async def test_no_chunk_is_read_while_much_waits_to_be_published(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting = [2**20, 2**18 + 1, 2**18]
+    waiting = [2**20, 2**16 + 1, 2**16]
 
     async def backlog(_: EmptyPipe) -> int:
         return waiting.pop(0)

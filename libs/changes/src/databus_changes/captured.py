@@ -1,7 +1,7 @@
 """The captured tables of a database, as its account sees them: what `--check` reports about them."""
 
 from databus.errors import SourceNotReady
-from databus.events import Table
+from databus.events import Table, first_names
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.settings import Source
@@ -37,8 +37,8 @@ async def require_select(session: Queries, source: Source, tables: list[Table], 
         matching = [name for name in names if TableFilter([pattern]).matches(*name)]
         refused = [".".join(name) for name in matching if not await may_select(session, name)]
         if refused or not matching:
-            named = ", ".join(refused[:10]) + (", …" if len(refused) > 10 else "")
-            faults.append(f"database {host}: user {source.user!r} lacks SELECT on {named or pattern}: grant it")
+            named = first_names(refused) or pattern
+            faults.append(f"database {host}: user {source.user!r} lacks SELECT on {named}: grant it")
     if faults:
         raise SourceNotReady("\n".join(faults))
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from databus.events import full_name
+from databus.events import first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus_binlog.errors import MissingPrivilege, ServerRefused
@@ -28,8 +28,6 @@ WHERE referenced_table_name IS NOT NULL ORDER BY 1, 2"""
 _LOGS_CHILDREN = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
 #: the beginning of a foreign key's line; sql_mode and sql_quote_show_create decide how names are quoted
 _FOREIGN_KEY = re.compile(r"""\s*CONSTRAINT (?:`(?:[^`]|``)*`|"(?:[^"]|"")*"|\S+) FOREIGN KEY \(""")
-#: limit for names in one line
-_NAMES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +128,8 @@ async def warn_of_cascades(session: Queries, captured: CapturedTables, host: str
         if captured.captures(*child) and not (heal and all(captured.captures(*parent) for parent in parents))
     ]
     if found:
-        named = ", ".join(found[:_NAMES]) + (", …" if len(found) > _NAMES else "")
-        text = (
-            f"database {host}: foreign keys change rows without logging them, so messages lack these changes: {named}"
-        )
+        text = "foreign keys change rows without logging them, so messages lack these changes"
+        text = f"database {host}: {text}: {first_names(found)}"
         log.warning(LogEvent.CASCADES_NOT_LOGGED, text, host=host, tables=len(found))
 
 

@@ -16,6 +16,7 @@ GTID sets can be long, so only `Start` contains the full set. `Commit`, `Heartbe
 that were executed since the last of these events.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
@@ -90,6 +91,11 @@ class Index(msgspec.Struct, frozen=True):
 def full_name(schema: str, table: str) -> str:
     """Return a table's name as `schema.table`; without a table, the name of the schema."""
     return f"{schema}.{table}" if table else schema
+
+
+def first_names(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a message, separated by commas. If there are more than `most`, the rest is cut off."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -3,7 +3,7 @@
 import time
 
 from databus.errors import FatalError, GenerationLost, SourceUnavailable
-from databus.events import End, Start, Table, full_name
+from databus.events import End, Start, Table, first_names, full_name
 from databus.kafka_table_states import read_states
 from databus.log_events import LogEvent
 from databus.logs import get_logger, position_fields
@@ -36,9 +36,6 @@ from databus_reader.source.hosts import SourceConnection
 from databus_reader.source.switching import Switching
 
 log = get_logger(__name__)
-
-#: how many tables in doubt an error names
-_SHOWN = 20
 
 
 async def read_generation(
@@ -146,10 +143,8 @@ async def _require_no_doubt(settings: Settings) -> None:
     """Raise FatalError if tables are in doubt, also if the publisher has just reported them."""
     states, _ = await read_states(settings)
     if tables := [full_name(*table) for table in sorted(states.doubts)]:
-        named = ", ".join(tables[:_SHOWN]) + (", …" if len(tables) > _SHOWN else "")
-        raise FatalError(
-            f"everything in the binlog is published, except of tables in doubt: {named} (see `databus pipeline show`)"
-        )
+        text = f"everything in the binlog is published, except of tables in doubt: {first_names(tables)}"
+        raise FatalError(f"{text} (see `databus pipeline show`)")
 
 
 async def _lookup(source: Source, host: str, schema: str, name: str) -> Table | None:

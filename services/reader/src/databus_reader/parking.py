@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from databus import metrics
 from databus.errors import FatalError, GenerationLost, SourceNotReady, UnknownTable
-from databus.events import Event, full_name
+from databus.events import Event, first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.runtime import Health
@@ -38,9 +38,6 @@ from databus_reader.backfill.whole_loads import WholeLoads
 from databus_reader.baseline import Baseline
 
 log = get_logger(__name__)
-
-#: how many tables the readiness text names
-_SHOWN = 20
 
 
 class Parking:
@@ -327,4 +324,4 @@ class Parking:
         for table, doubt in self._states.doubts.items():
             metrics.TABLES_IN_DOUBT.labels(full_name(*table), doubt.state).set(1)
         shown = [f"{full_name(*table)} is {doubt.state}" for table, doubt in sorted(self._states.doubts.items())]
-        self._health.degraded = ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "")
+        self._health.degraded = first_names(shown)
