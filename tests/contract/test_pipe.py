@@ -141,6 +141,23 @@ async def test_a_retired_generation_is_lost_for_the_publisher(publisher: Publish
         await publisher.take(count=9, block_ms=1)
 
 
+async def test_a_publisher_that_waits_for_an_entry_notices_at_once_that_its_generation_is_retired(
+    publisher: PublisherEnd, reader: ReaderEnd
+) -> None:
+    await publisher.open(START)
+    await reader.claim()
+    await reader.append(b"one")
+    await publisher.take(count=9, block_ms=None)
+    async with asyncio.timeout(10):
+        waiting = asyncio.create_task(publisher.take(count=9, block_ms=60_000))
+        await asyncio.sleep(0)
+        await reader.give_up()
+        with pytest.raises(GenerationLost):
+            await waiting
+    await publisher.open(START)
+    assert await publisher.take(count=9, block_ms=None) == []
+
+
 async def test_reader_and_publisher_notice_that_redis_lost_writes(
     publisher: PublisherEnd, reader: ReaderEnd, redis: Redis, pipeline: str
 ) -> None:

@@ -20,7 +20,12 @@ local function claim(keys, args) -- args: claim
 end
 
 local function retire(keys, args) -- args: token, or '' for any open generation
-  if args[1] == '' or redis.call('HGET', keys[1], 'token') == args[1] then redis.call('DEL', keys[1], keys[2]) end
+  local generation = redis.call('HMGET', keys[1], 'token', 'next')
+  if generation[1] and (args[1] == '' or args[1] == generation[1]) then
+    redis.call('DEL', keys[1], keys[2])
+    -- The publisher may be waiting for the next entry. This one is of no generation, so it notices at once.
+    redis.call('XADD', keys[2], (tonumber(generation[2]) + 1) .. '-0', 'token', '', 'claim', '', 'payload', '')
+  end
   return redis.status_reply('OK')
 end
 

@@ -31,7 +31,7 @@ from databus_reader.source.switching import Switching, start_switching
 
 log = get_logger(__name__)
 
-_CLAIM_SECONDS = 0.2
+_CLAIM_SECONDS = 0.05
 #: a publisher that is running opens a generation within this time
 _OPEN_SECONDS = 2.0
 
