@@ -3,10 +3,12 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from redis.asyncio import Redis
 
+from common.waiting import eventually
 from databus import names
 from databus.errors import GenerationLost, RedisUnavailable
 from databus.events import Heartbeat
@@ -141,8 +143,12 @@ async def test_a_retired_generation_is_lost_for_the_publisher(publisher: Publish
         await publisher.take(count=9, block_ms=1)
 
 
+async def _is_blocked(redis: Redis) -> bool:
+    return (await redis.info("clients"))["blocked_clients"] > 0
+
+
 async def test_a_publisher_that_waits_for_an_entry_notices_at_once_that_its_generation_is_retired(
-    publisher: PublisherEnd, reader: ReaderEnd
+    publisher: PublisherEnd, reader: ReaderEnd, redis: Redis
 ) -> None:
     await publisher.open(START)
     await reader.claim()
@@ -150,9 +156,9 @@ async def test_a_publisher_that_waits_for_an_entry_notices_at_once_that_its_gene
     await publisher.take(count=9, block_ms=None)
     async with asyncio.timeout(10):
         waiting = asyncio.create_task(publisher.take(count=9, block_ms=60_000))
-        await asyncio.sleep(0)
+        await eventually(partial(_is_blocked, redis))
         await reader.give_up()
-        with pytest.raises(GenerationLost):
+        with pytest.raises(GenerationLost, match="the reader has ended the generation"):
             await waiting
     await publisher.open(START)
     assert await publisher.take(count=9, block_ms=None) == []

@@ -110,7 +110,8 @@ class MemoryProducer:
     def __init__(self, kafka: MemoryKafka, epoch: int) -> None:
         self._kafka = kafka
         self._epoch = epoch
-        self._committing: Progress | None = None
+        #: the progress of a commit that was started
+        self.committing: Progress | None = None
 
     def set_limit(self, topic: str, limit: Limit) -> None:
         """Do nothing: records of any size are accepted."""
@@ -135,12 +136,12 @@ class MemoryProducer:
 
     async def start_commit(self, progress: Progress) -> None:
         """Commit when the next row is sent, or in `finish_commit`: meanwhile anything may happen elsewhere."""
-        self._committing = progress
+        self.committing = progress
 
     async def finish_commit(self) -> None:
-        progress, self._committing = self._committing, None
-        if progress:
+        if progress := self.committing:
             await request(lambda: self._kafka.commit(self._epoch, progress), KafkaUnavailable("not confirmed"))
+            self.committing = None
 
     async def partitions(self, topic: str) -> int:
         return 1

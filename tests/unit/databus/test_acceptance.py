@@ -36,3 +36,8 @@ def test_an_unexpected_entry_ends_the_generation(unexpected: Entry) -> None:
 def test_a_first_entry_with_another_number_than_0_ends_the_generation() -> None:
     with pytest.raises(GenerationLost):
         Acceptance(b"g1").accept(entry(number=1))
+
+
+def test_the_entry_that_a_reader_leaves_when_it_ends_the_generation_is_not_accepted() -> None:
+    with pytest.raises(GenerationLost, match="the reader has ended the generation"):
+        Acceptance(b"g1").accept(entry(token=b"", claim=b""))

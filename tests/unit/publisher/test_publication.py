@@ -1,7 +1,11 @@
-"""What a `Publication` commits after a failure or `End`. The producer is a stand-in that can refuse records."""
+"""What a publisher commits after a failure, after `End`, and beside a commit that is under way.
 
+The producer is a stand-in that can refuse records.
+"""
+
+import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -34,11 +38,13 @@ from databus_messages.formats.base import KeyValueRecords, Record
 from databus_messages.routing.partitions import Partition
 from databus_publisher.batches import Limit
 from databus_publisher.publication import Publication
+from databus_publisher.service import _next_entries
 
 TABLE = Table(schema="shop", name="items", columns=(Column(name="id", type="int", raw_type="int"),), primary_key=(0,))
 START = [Start(Position("", "binlog.1", 4), "server", "mysql", 1, in_order=True), TableDefinition(TABLE)]
 ROW = RowsEvent(TABLE.fingerprint, Action.INSERT, 0, 10, 20, msgspec.Raw(msgspec.msgpack.encode([[b"1"]])))
 COMMIT = Commit("", "binlog.1", 30, 7)
+CHUNK = SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1)
 
 
 class Producer:
@@ -52,6 +58,7 @@ class Producer:
         #: commits that have ended, and the one that was started
         self.commits: list[Progress] = []
         self.started: Progress | None = None
+        self.committing: asyncio.Future[None] | None = None
         #: records for the tables' topic
         self.records: list[Record] = []
         self.letters: list[tuple[DeadLetter, bytes | None]] = []
@@ -82,14 +89,14 @@ class Producer:
         return 1
 
     async def start_commit(self, progress: Progress) -> None:
-        self.started = progress
+        self.started, self.committing = progress, asyncio.get_running_loop().create_future()
 
     async def abort(self) -> None: ...
 
     async def finish_commit(self) -> None:
         if self.started:
             self.commits.append(self.started)
-            self.started = None
+            self.started = self.committing = None
 
 
 class Topics:
@@ -237,3 +244,44 @@ async def test_all_rows_of_a_skipped_transaction_are_dead_letters_and_nothing_el
     producer.records.clear()
     await add(publication, begin(4), ROW, COMMIT)
     assert (len(producer.records), len(producer.letters)) == (published, 2)
+
+
+async def beside_a_commit(publish: Any) -> tuple[Any, Any]:
+    """Return a publication that has sent a transaction while the commit of a chunk is under way."""
+    publication, producer = publish("databus")
+    await add(publication, *START, begin(1), CHUNK, COMMIT, begin(2), ROW, COMMIT)
+    return publication, producer
+
+
+async def test_what_was_published_beside_a_commit_is_committed_when_that_has_ended(publish):
+    publication, producer = await beside_a_commit(publish)
+    nothing_arrives: asyncio.Task[Any] = asyncio.create_task(asyncio.Event().wait())
+    waiting = asyncio.create_task(_next_entries(publication, nothing_arrives))
+    await asyncio.wait({waiting}, timeout=0.02)
+    assert publication.committed.transaction == 0
+    producer.committing.set_result(None)
+    await asyncio.wait({waiting}, timeout=0.02)
+    assert publication.committed.transaction == 2
+    waiting.cancel()
+    nothing_arrives.cancel()
+
+
+async def test_a_commit_that_has_ended_counts_though_further_entries_have_arrived(publish):
+    publication, producer = await beside_a_commit(publish)
+    arrived = asyncio.create_task(asyncio.sleep(0, ([], True)))
+    await arrived
+    producer.committing.set_result(None)
+    assert await _next_entries(publication, arrived) == ([], True)
+    assert (publication.committed.transaction, publication.committable) == (1, True)
+
+
+async def test_what_was_published_is_committed_if_the_reader_ends_the_generation_meanwhile(publish):
+    """The reader may have ended it because everything it has sent was taken; it does not send it again."""
+    publication, _ = await beside_a_commit(publish)
+
+    async def end() -> NoReturn:
+        raise GenerationLost("the reader has ended the generation")
+
+    with pytest.raises(GenerationLost):
+        await _next_entries(publication, asyncio.create_task(end()))
+    assert publication.committed.transaction == 2

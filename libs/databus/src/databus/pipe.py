@@ -47,6 +47,8 @@ class Acceptance:
 
     def accept(self, entry: Entry) -> None:
         """Accept the next entry. Raises GenerationLost for any other; then no further entry may be used."""
+        if not entry.token:
+            raise GenerationLost("the reader has ended the generation")
         if entry.token != self.token:
             raise GenerationLost("the stream contains an entry of another generation")
         if self.claim not in (None, entry.claim):

@@ -129,8 +129,8 @@ class ExactlyOnce(Producer):
 
     async def abort(self) -> None:
         """Abort the transaction, if one is open."""
-        self.discard()
         await self.finish_commit()
+        self.discard()
         self.raise_failure()
         if self._open:
             await self._end(self._kafka.abort_transaction)
@@ -203,8 +203,10 @@ async def open_producer(settings: Settings) -> AsyncIterator[Producer]:
             kafka_failed = True
             raise
         finally:
-            if not kafka_failed:
-                await producer.leave()
-            if committing := producer.committing:
-                committing.cancel()
-                await asyncio.gather(committing, return_exceptions=True)
+            try:
+                if not kafka_failed:
+                    await producer.leave()
+            finally:
+                if committing := producer.committing:
+                    committing.cancel()
+                    await asyncio.gather(committing, return_exceptions=True)

@@ -89,7 +89,7 @@ class Publication:
         #: progress of the last commit that has ended
         self.committed = progress
         #: progress of the commit that was started, if `finish_commit` has not waited for it yet
-        self._committing: Progress | None = None
+        self._started: Progress | None = None
         #: whether the reader has stopped at the end of the binlog
         self.ended = False
         #: bytes of entries since the last commit
@@ -239,16 +239,19 @@ class Publication:
         await self.finish_commit()
 
     async def start_commit(self) -> None:
-        """Start to commit them. The next events can be added meanwhile; they belong to the next commit."""
+        """Start to commit all complete source transactions sent so far. What is added meanwhile is not part of it."""
         await self.finish_commit()
         self._size, self._has_chunk = 0, False
-        self._committing = self._tracker.take()
-        await self._producer.start_commit(self._committing)
+        progress = self._tracker.take()
+        await self._producer.start_commit(progress)
+        self._started = progress
+        if not self.committing:
+            await self.finish_commit()
 
     async def finish_commit(self) -> None:
         """Wait until the commit that was started has ended, if there is one."""
         await self._producer.finish_commit()
-        progress, self._committing = self._committing, None
+        progress, self._started = self._started, None
         if progress is None:
             return
         metrics.KAFKA_COMMITS.inc()
@@ -257,7 +260,7 @@ class Publication:
         self.committed = progress
 
     async def abandon(self) -> Progress:
-        """Discard what no commit has. Return the progress of the last commit: the next generation begins there."""
+        """Discard everything that is not committed. Return the progress at which the next generation begins."""
         await self.finish_commit()
         await self._producer.abort()
         return self.committed

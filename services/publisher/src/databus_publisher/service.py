@@ -120,8 +120,7 @@ async def _publish(
     try:
         while True:
             health.beat()
-            await _end_commit(publication, taking)
-            entries, drained = await _result(taking)
+            entries, drained = await _next_entries(publication, taking)
             if not drained:
                 taking = asyncio.create_task(_take(pipe))  # Redis sends the next ones while these are published
             if entries:
@@ -152,23 +151,27 @@ async def _take(pipe: PublisherEnd) -> tuple[list[Entry], bool]:
     return await pipe.take(count=_ENTRIES, block_ms=_BLOCK_MS), pipe.drained
 
 
-async def _end_commit(publication: Publication, taking: "asyncio.Task[tuple[list[Entry], bool]]") -> None:
-    """If a commit is under way, wait for its end, and then commit what was published meanwhile; or until `taking` ends.
+async def _next_entries(
+    publication: Publication, taking: "asyncio.Task[tuple[list[Entry], bool]]"
+) -> tuple[list[Entry], bool]:
+    """Wait for a `_take` to end, and return its result. Raises GenerationLost.
 
-    Beside a backfill, the next chunk is encoded while the one before is being committed.
+    If a commit ends before that, commit what was published meanwhile: nothing else may follow for a long time.
     """
-    while (committing := publication.committing) and not taking.done():
+    while committing := publication.committing:
         await asyncio.wait({taking, committing}, return_when=asyncio.FIRST_COMPLETED)
-        raise_if_cancelled()
-        if committing.done():
-            await uninterrupted(publication.finish_commit())
-            if publication.committable:
-                await uninterrupted(publication.commit())
-
-
-async def _result(taking: "asyncio.Task[tuple[list[Entry], bool]]") -> tuple[list[Entry], bool]:
-    """Wait for a `_take` to end, and return its result."""
-    taken = await taking
+        if not committing.done():
+            break
+        await uninterrupted(publication.finish_commit())
+        if publication.committable and not taking.done():
+            await uninterrupted(publication.commit())
+    try:
+        taken = await taking
+    except GenerationLost:
+        # A reader that stops, or starts anew, relies on it that everything it has sent is published once it was taken.
+        if publication.committable:
+            await uninterrupted(publication.commit())
+        raise
     raise_if_cancelled()
     return taken
 

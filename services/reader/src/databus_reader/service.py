@@ -139,6 +139,7 @@ async def _claim(pipe: ReaderEnd, health: Health) -> Progress:
         if waited >= _OPEN_SECONDS:
             health.down("waiting for the publisher to open a generation")
             await pipe.retire()
+            waited = 0.0
         health.beat()
         waited += _CLAIM_SECONDS
         await asyncio.sleep(_CLAIM_SECONDS)

@@ -17,7 +17,7 @@ from databus_changes.snapshot.keys import ChunkKey, KeyValues, key_of
 from databus_changes.snapshot.select import conversions, quoted, quoted_name, select_list
 
 #: bytes of values that a chunk should have. The stream waits while one is published, so a chunk is soon published.
-_CHUNK_BYTES = 3 * 2**17
+_CHUNK_BYTES = 384 * 1024
 _MOST_ROWS = 20_000
 #: how many rows the first chunk has, if the database does not tell how large rows are
 _FIRST_ROWS = 1000
