@@ -122,7 +122,7 @@ def _run(
     alone = replace(pace, first=pace.first + 10**7, seconds=20)
     quiet = [readable - committed for committed, readable in asyncio.run(measure_times(alone, env.kafka, stream))]
     settings = load(pipeline.config)
-    seconds = 10 + max(4 * rows // ROWS_GOAL, 2 * rows // (settings.backfill.rows_per_second or ROWS_GOAL))
+    seconds = 10 + 2 * rows // min(settings.backfill.rows_per_second or ROWS_GOAL, ROWS_GOAL)
     beside = replace(pace, first=pace.first + 2 * 10**7, seconds=seconds)
     times, loading = asyncio.run(_beside(settings, beside, env.kafka, stream, pids))
     verify("the backfill", env.kafka, table, debezium_images, rows)
