@@ -81,5 +81,5 @@ async def _publish(pipe: PublisherEnd, publication: Publication) -> None:
         if entries:
             await pipe.trim(entries)
         if pipe.drained:
-            await (publication.commit() if publication.committable else publication.finish_commit())
+            await publication.commit()
             await pipe.trim()

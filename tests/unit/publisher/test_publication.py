@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
+from common.waiting import eventually
 from databus.dead_letters import DeadLetter, read_headers
 from databus.errors import FatalError, GenerationLost, KafkaUnavailable
 from databus.events import (
@@ -169,7 +170,7 @@ async def test_policy_stop_advises_what_helps(publish, event, error):
 
 async def test_rows_of_a_backfill_and_the_truncation_before_them_are_committed_at_once(publish):
     publication, producer = publish("databus")
-    backfill = SnapshotTruncate(TABLE.fingerprint), SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1)
+    backfill = SnapshotTruncate(TABLE.fingerprint), CHUNK
     await add(publication, *START, begin(1), *backfill, COMMIT, begin(2), ROW, COMMIT)
     actions = [msgspec.json.decode(record.value)["Action"] for record in producer.records]
     assert actions == ["truncate", "insert", "insert"]
@@ -180,7 +181,7 @@ async def test_rows_of_a_backfill_and_the_truncation_before_them_are_committed_a
 
 async def test_the_progress_of_a_commit_counts_when_the_commit_has_ended(publish):
     publication, _ = publish("databus")
-    await add(publication, *START, begin(1), SnapshotEvent(TABLE.fingerprint, 0, ROW.rows, 1), COMMIT)
+    await add(publication, *START, begin(1), CHUNK, COMMIT)
     await add(publication, begin(2), ROW, COMMIT)
     assert publication.committed.transaction == 0
     await publication.finish_commit()
@@ -260,8 +261,11 @@ async def test_what_was_published_beside_a_commit_is_committed_when_that_has_end
     await asyncio.wait({waiting}, timeout=0.02)
     assert publication.committed.transaction == 0
     producer.committing.set_result(None)
-    await asyncio.wait({waiting}, timeout=0.02)
-    assert publication.committed.transaction == 2
+
+    async def both_are_committed() -> bool:
+        return publication.committed.transaction == 2
+
+    await eventually(both_are_committed)
     waiting.cancel()
     nothing_arrives.cancel()
 

@@ -93,9 +93,9 @@ def full_name(schema: str, table: str) -> str:
     return f"{schema}.{table}" if table else schema
 
 
-def first_names(names: Sequence[str], most: int = 20) -> str:
-    """Return names for a message, separated by commas. If there are more than `most`, the rest is cut off."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def first_names(names: Sequence[str]) -> str:
+    """Return names for a message, separated by commas; at most 20, and the rest is cut off."""
+    return ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):

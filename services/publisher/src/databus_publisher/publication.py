@@ -227,15 +227,14 @@ class Publication:
             case End():
                 if self.in_transaction:
                     raise GenerationLost("the reader ended inside a transaction")
-                if self.committable:  # at once: the reader exits when this entry is trimmed
-                    await self.start_commit()
-                await self.finish_commit()
+                await self.commit()  # at once: the reader exits when this entry is trimmed
                 self.ended = True
         return event
 
     async def commit(self) -> None:
-        """Commit all complete source transactions sent so far, with their progress."""
-        await self.start_commit()
+        """Commit all complete source transactions sent so far, with their progress, unless one is open now."""
+        if self.committable:
+            await self.start_commit()
         await self.finish_commit()
 
     async def start_commit(self) -> None:

@@ -139,7 +139,7 @@ async def _publish(
             if drained:
                 taking = asyncio.create_task(_take(pipe))  # only now, to take all entries that arrived meanwhile
     except asyncio.CancelledError:
-        await uninterrupted(publication.commit() if publication.committable else publication.finish_commit())
+        await uninterrupted(publication.commit())
         raise
     finally:
         taking.cancel()
@@ -169,8 +169,7 @@ async def _next_entries(
         taken = await taking
     except GenerationLost:
         # A reader that stops, or starts anew, relies on it that everything it has sent is published once it was taken.
-        if publication.committable:
-            await uninterrupted(publication.commit())
+        await uninterrupted(publication.commit())
         raise
     raise_if_cancelled()
     return taken
