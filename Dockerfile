@@ -22,7 +22,8 @@ RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/wire
 COPY libs/databus libs/databus
 COPY libs/changes libs/changes
 COPY libs/messages libs/messages
-RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus ./libs/changes ./libs/messages
+COPY libs/spark libs/spark
+RUN pip wheel --no-build-isolation --no-deps -w /wheels ./libs/databus ./libs/changes ./libs/messages ./libs/spark
 ARG SERVICE
 COPY services/${SERVICE} services/${SERVICE}
 RUN pip wheel --no-build-isolation --no-deps -w /wheels ./services/${SERVICE}

@@ -25,7 +25,7 @@ from databus.settings import Spark as SparkSection
 from databus_binlog import Position
 from databus_cli.__main__ import main
 from databus_dump_api.__main__ import Service
-from databus_spark_sink.lake import LakeLayout
+from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
 from devstack import Server, Stack
 from devstack.jars import resolve
@@ -131,7 +131,7 @@ def jars(pytestconfig: pytest.Config) -> Path:
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session that is fast with few rows: it interprets queries. The demo runs Spark's default, generated code."""
     folder = tmp_path_factory.mktemp("spark")
-    layout = LakeLayout((folder / "lake").as_uri())
+    layout = Layout((folder / "lake").as_uri())
     (folder / "spark-defaults.conf").write_text(
         "spark.sql.codegen.wholeStage false\n"
         "spark.sql.codegen.factoryMode NO_CODEGEN\n"

@@ -26,6 +26,7 @@ from databus.manifest import DumpFile, Manifest, State
 from databus.progress import Progress, encode_progress
 from databus_binlog import Position
 from databus_messages.formats.databus import Encoder
+from databus_wire.kafka_records import sequence_text
 
 Cells = dict[str, Any]
 
@@ -47,9 +48,14 @@ class SamplePublisher:
     def __init__(self, name: str, bootstrap: str) -> None:
         self.name = name
         self.position = Position(file="mysql-bin.000009", offset=100)
+        #: ordinal of the last transaction
+        self.transaction = 0
+        #: of the progress: the server, and the GTID set, which no position of a record has
+        self.server = self.gtids = ""
         #: topic → partition → offset after the last record, in the form of a manifest's `kafka_offsets`
         self.offsets: dict[str, dict[int, int]] = {}
-        self._topics: list[str] = []
+        #: partitions of new topics
+        self.partitions = 1
         self._bootstrap = bootstrap
         self._encoder = Encoder()
 
@@ -59,41 +65,69 @@ class SamplePublisher:
         self._admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
         await self._producer.start()
         await self._admin.start()
+        await self._admin.create_topics([NewTopic(names.progress_topic(self.name), 1, 1)])
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._producer.stop()
-        await self._admin.delete_topics([*self.offsets, *self._topics])
+        await self._admin.delete_topics([*self.offsets, names.progress_topic(self.name)])
         await self._admin.close()
 
-    async def send(self, *events: tuple[Table, Action, Sequence[Row] | bytes], commit: bool = True) -> None:
-        """Publish row images or DDL; without `commit`, abort the transaction."""
+    async def send(
+        self, *events: tuple[Table, Action, Sequence[Row] | bytes], commit: bool = True, partition: int = 0
+    ) -> None:
+        """Publish row images or DDL, each as a transaction; without `commit`, abort the Kafka transaction.
+
+        DDL goes to all partitions.
+        """
         await self._producer.begin_transaction()
         for table, action, content in events:
             self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
-            await self._put(table, *self._encode(table, action, content))
+            self.transaction += 1
+            is_ddl = isinstance(content, bytes)
+            for number in range(self.partitions) if is_ddl else [partition]:
+                await self.put(table, *self._encode(table, action, content), number)
+        await self._send_progress()
         await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
 
-    async def send_progress(self, progress: Progress) -> None:
+    async def statement(self, query: bytes, *tables: tuple[Table, Action]) -> None:
+        """Publish a statement that has a message for each of these tables."""
+        self.transaction += 1
+        self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
+        async with self._producer.transaction():
+            for table, action in tables:
+                await self.put(table, *self._encode(table, action, query))
+            await self._send_progress()
+
+    async def send_progress(self) -> None:
         """Commit a progress record."""
-        topic = names.progress_topic(self.name)
-        if topic not in self._topics:
-            self._topics.append(topic)
-            await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
         async with self._producer.transaction():
-            await self._producer.send_and_wait(topic, encode_progress(progress), self.name.encode(), partition=0)
+            await self._send_progress()
 
-    async def send_raw(self, table: Table, key: bytes, value: bytes) -> None:
-        """Publish a record with this key and value."""
+    async def _send_progress(self) -> None:
+        position = msgspec.structs.replace(self.position, gtid_set=self.gtids)
+        progress = encode_progress(Progress(position, self.transaction, 1, self.server))
+        await self._producer.send_and_wait(names.progress_topic(self.name), progress, self.name.encode(), partition=0)
+
+    async def send_raw(self, table: Table, key: bytes | None, value: bytes | None, sequence: bytes | None) -> None:
+        """Publish a record with this key, value and sequence."""
+        self.transaction += 1
         async with self._producer.transaction():
-            await self._put(table, key, value)
+            await self.put(table, key, value, sequence=sequence)
+            await self._send_progress()
 
-    async def _put(self, table: Table, key: bytes, value: bytes) -> None:
+    async def put(
+        self, table: Table, key: bytes | None, value: bytes | None, partition: int = 0, sequence: bytes | None = b""
+    ) -> None:
+        """Send a record in the open transaction, with the sequence of the present transaction unless it has another."""
         topic = names.table_topic("{name}.{schema}.{table}", self.name, table.schema, table.name)
         if topic not in self.offsets:
-            await self._admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
-        record = await self._producer.send_and_wait(topic, value, key, partition=0)
-        self.offsets[topic] = {0: record.offset + 1}
+            await self._admin.create_topics([NewTopic(topic, self.partitions, 1)])
+            self.offsets[topic] = {}
+        sequence = sequence_text(self.transaction, 0) if sequence == b"" else sequence
+        headers = [] if sequence is None else [(names.SEQUENCE_HEADER, sequence)]
+        record = await self._producer.send_and_wait(topic, value, key, partition=partition, headers=headers)
+        self.offsets[topic] = self.offsets[topic] | {partition: record.offset + 1}
 
     def _encode(self, table: Table, action: Action, content: Sequence[Row] | bytes) -> tuple[bytes, bytes]:
         file, end = self.position.file, self.position.offset
@@ -204,7 +238,7 @@ async def serving(dumps: DumpServer) -> AsyncIterator[str]:
         await task
 
 
-def read(path: Path, query: str = "SELECT * FROM t") -> list[Cells]:
+def read(path: str, query: str = "SELECT * FROM t") -> list[Cells]:
     """Query a lake table, as `t`, with delta-rs; a row is column → value."""
     batch = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
     columns = [column.to_pylist() for column in batch.columns]

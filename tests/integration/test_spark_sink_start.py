@@ -13,13 +13,10 @@ import yaml
 
 from common.waiting import eventually
 from databus.dump_client import DumpApi
-from databus.errors import DumpApiUnavailable, DumpUnusable, KafkaUnavailable
+from databus.errors import DumpApiUnavailable, DumpUnusable
 from databus.log_events import LogEvent
 from databus.manifest import State
-from databus.settings import Settings
 from databus_binlog import Position
-from databus_spark_sink.lake import LakeLayout
-from databus_spark_sink.offsets import starting_offsets
 from integration.sink_peers import DumpServer, describe_table, serving
 
 ITEMS = describe_table("items", "id int(11)", "name varchar(20)")
@@ -155,18 +152,6 @@ async def test_the_error_for_an_unreachable_dump_api_does_not_contain_the_login(
     async with DumpApi("http://user:hunter2@127.0.0.1:1") as api:
         with pytest.raises(DumpApiUnavailable, match=r"dump-api http://127\.0\.0\.1:1: .* \(check dumps\.url\)"):
             await api.dumps()
-
-
-async def test_a_start_at_a_checkpoint_reports_an_unavailable_kafka_at_once(dumps: DumpServer, tmp_path: Path) -> None:
-    """Spark would report it only after a minute, and the sink would be ready meanwhile."""
-    layout = LakeLayout((tmp_path / "lake").as_uri())
-    offsets = layout.checkpoint / "sources" / "0" / "0"
-    offsets.parent.mkdir(parents=True)
-    offsets.touch()
-    assert layout.has_checkpoint
-    settings = Settings(name="shop", kafka={"bootstrap_servers": ["127.0.0.1:1"]}, spark={"tables": ["shop.*"]})
-    with pytest.raises(KafkaUnavailable):
-        await starting_offsets(settings, layout, dumps.manifest(Position(file="bin.000001", offset=4), {}))
 
 
 async def test_check_reports_missing_jars_in_one_line(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ DatabusError
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
+│   ├── LakeUnavailable         the lake cannot be written now
 │   ├── PipelineNotStarted      a request needs a pipeline that has begun
 │   └── LeadershipLost          another replica may be active now: become its standby
 ├── BackfillRefused           a request that concerns backfills is not possible: nothing was changed
@@ -115,6 +116,12 @@ class RegistryUnavailable(RetryableError):
     """The schema registry cannot be reached or is not ready."""
 
     dependency = "schema-registry"
+
+
+class LakeUnavailable(RetryableError):
+    """The lake cannot be written now, for instance because another sink writes to it."""
+
+    dependency = "lake"
 
 
 class PipelineNotStarted(RetryableError):

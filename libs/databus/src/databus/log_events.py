@@ -90,8 +90,10 @@ class LogEvent(StrEnum):
     TABLE_LOADED = "table_loaded", "A table's mirror has the rows of the dump."
     BOOTSTRAP_WAITING = "bootstrap_waiting", "The sink waits until the pipeline has passed the dump's position."
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
-    COLUMNS_ADDED = "columns_added", "A table has new columns; they are NULL in rows that were written before."
-    VALUES_NOT_MIRRORED = "values_not_mirrored", "Values that the lake's types cannot hold are NULL in the mirror."
+    MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."
+    MIRROR_RELEASED = "mirror_released", "A mirror that was parked follows its table again."
+    MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again with the next batch."
+    RECORDS_QUARANTINED = "records_quarantined", "Records in Kafka could not be used; they are in the quarantine table."
 
 
 class PositionFields(TypedDict, total=False):

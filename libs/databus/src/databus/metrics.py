@@ -69,4 +69,6 @@ LEASE_CONFLICTS = Counter("databus_dump_lease_conflicts", "Deletions refused bec
 
 SINK_ROWS = Counter("databus_sink_rows", "Row images written to the change log")
 SINK_BATCHES = Counter("databus_sink_batches", "Micro-batches committed to the lake")
+SINK_PARKED = Gauge("databus_sink_parked_tables", "Tables whose mirrors do not follow them any more")
+SINK_QUARANTINED = Counter("databus_sink_quarantined_records", "Records in Kafka that could not be used")
 SINK_OFFSET = Gauge("databus_sink_offset", "Next Kafka offset to read", ["topic", "partition"])

@@ -1,6 +1,6 @@
-"""Load a dump into an empty lake: choose → download → load → wait for the pipeline → write the marker.
+"""Load a dump into an empty lake: choose → download → wait for the pipeline → load → begin the change log.
 
-Until the marker exists, each start repeats all steps, but keeps the files that an earlier start has downloaded.
+Until the change log has begun, each start repeats all steps, but keeps the files that an earlier start has downloaded.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-import msgspec
 import zstandard
 from pyspark.sql import SparkSession
 
@@ -24,30 +23,38 @@ from databus.manifest import Manifest, State
 from databus.runtime import Health
 from databus.settings import Settings
 from databus.table_filter import TableFilter
-from databus_spark_sink import decode, lake
-from databus_spark_sink.columns import METADATA, lake_columns, typed_rows
-from databus_spark_sink.lake import LakeLayout, belongs
-from databus_spark_sink.offsets import StartingDump, is_from_pipeline_host, wait_until_passed
+from databus_binlog import Position
+from databus_spark.definitions import encode_definition
+from databus_spark.layout import Layout
+from databus_spark.messages import decode_dump_lines
+from databus_spark.mirror import DumpBase, MirrorState
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.offsets import is_from_pipeline_host, starting_offsets, wait_until_passed
 
 log = get_logger(__name__)
 
 
-async def ensure_loaded(settings: Settings, health: Health, spark: SparkSession, layout: LakeLayout) -> StartingDump:
-    """Return the dump that the lake was loaded from; load one if there is none yet. `health` shows the current step."""
-    if layout.marker.exists():
-        return msgspec.json.decode(layout.marker.read_bytes(), type=StartingDump)
+async def load(settings: Settings, health: Health, spark: SparkSession, lake: Lake, layout: Layout) -> None:
+    """Load a dump into the mirrors, and begin the change log where the dump ends. `health` shows the current step."""
     async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, health, api)
+        starts = await starting_offsets(settings, manifest)
         async with api.leased(manifest.id):
-            folder = layout.downloads / manifest.id
-            tables = [table for table in manifest.tables if belongs(settings, table.schema, table.name)]
+            folder = Path(layout.root) / "_databus" / "downloads" / manifest.id
+            tables = [table for table in manifest.tables if belongs(settings, table)]
             await _download(api, health, manifest, tables, folder)
-    await asyncio.to_thread(_load, spark, health, layout, manifest, tables, folder)
     health.down(f"waiting until the pipeline has passed the position of dump {manifest.id}")
-    dump = StartingDump(manifest, await wait_until_passed(settings, manifest))
-    _write_marker(layout.marker, dump)
-    await asyncio.to_thread(shutil.rmtree, layout.downloads)
-    return dump
+    passed = await wait_until_passed(settings, manifest)
+    position = manifest.position or Position()  # `_choose` has checked it
+    base = DumpBase(manifest.id, position.file, position.offset, passed)
+    await asyncio.to_thread(_load, spark, health, lake, manifest, base, tables, folder)
+    await asyncio.to_thread(lake.begin, starts)
+    await asyncio.to_thread(shutil.rmtree, folder.parent)
+
+
+def belongs(settings: Settings, table: Table) -> bool:
+    """Return whether a table is kept in the lake."""
+    return TableFilter(settings.spark.tables).matches(table.schema, table.name)
 
 
 async def _choose(settings: Settings, health: Health, api: DumpApi) -> Manifest:
@@ -100,42 +107,40 @@ def _decompressed(path: Path) -> Path:
 
 
 def _load(
-    spark: SparkSession, health: Health, layout: LakeLayout, manifest: Manifest, tables: Sequence[Table], folder: Path
+    spark: SparkSession,
+    health: Health,
+    lake: Lake,
+    manifest: Manifest,
+    base: DumpBase,
+    tables: Sequence[Table],
+    folder: Path,
 ) -> None:
-    shutil.rmtree(layout.checkpoint, ignore_errors=True)
     for number, table in enumerate(tables, 1):
         health.down(f"loading dump {manifest.id}, table {number} of {len(tables)}: {table.full_name}")
-        _create_change_log(spark, layout, table)
         if table.primary_key:
-            _load_mirror(spark, layout, table, manifest, folder)
+            _load_mirror(spark, lake, table, manifest, base, folder)
         else:
             text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
             log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
 
 
-def _create_change_log(spark: SparkSession, layout: LakeLayout, table: Table) -> None:
-    """Create an empty change log: it starts after the dump."""
-    lake.create_empty(spark, layout.changes(table.schema, table.name), METADATA | lake_columns(table))
-
-
-def _load_mirror(spark: SparkSession, layout: LakeLayout, table: Table, manifest: Manifest, folder: Path) -> None:
-    name, path = table.full_name, layout.mirror(table.schema, table.name)
-    into = lake_columns(table)
+def _load_mirror(
+    spark: SparkSession, lake: Lake, table: Table, manifest: Manifest, base: DumpBase, folder: Path
+) -> None:
     (files,) = manifest.files_of([table])
-    lake.create_empty(spark, path, into)
-    if files:
-        parsed = decode.parse_dump_lines(spark, [str(_decompressed(folder / file.name)) for file in files])
-        typed_rows(parsed, table, into).write.format("delta").mode("append").save(str(path))
-    found, expected = spark.read.format("delta").load(str(path)).count(), sum(file.rows for file in files)
+    rows = decode_dump_lines(spark, [str(_decompressed(folder / file.name)) for file in files])
+    state = MirrorState(lake.state.transaction, encode_definition(table), base)
+    found = lake.mirror((table.schema, table.name)).load(rows, table, state)
+    expected = sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(
-            f"dump {manifest.id}: the files of {name} have {found} rows, the manifest says {expected}; "
+            f"dump {manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
             "request a new dump"
         )
-    log.info(LogEvent.TABLE_LOADED, f"the mirror of {name} is loaded", table=name, rows=found, dump=manifest.id)
-
-
-def _write_marker(marker: Path, dump: StartingDump) -> None:
-    """Write the marker atomically: it means that the dump is loaded."""
-    with durable.replacing(marker) as file:
-        file.write(msgspec.json.encode(dump))
+    log.info(
+        LogEvent.TABLE_LOADED,
+        f"the mirror of {table.full_name} is loaded",
+        table=table.full_name,
+        rows=found,
+        dump=manifest.id,
+    )

@@ -1,138 +1,150 @@
-"""The lake's folders, and Delta tables whose columns follow those of a source table.
+"""The lake: one micro-batch goes into the change log, and from there into the mirror of each table.
 
-mirror/SCHEMA/TABLE    the table's current rows
-changes/SCHEMA/TABLE   every change to the table since the dump, with its order
-_databus/              the stream's checkpoint, downloads, and the marker, which means that a dump is loaded
+The change log is the truth. A mirror that is behind, because the sink was killed or the mirror could not be written,
+catches up from it.
 """
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
-from delta.tables import DeltaTable, DeltaTableBuilder
-from pyspark.sql import SparkSession
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import SchemaMismatch
+from databus.errors import LakeUnavailable
+from databus.events import first_names, full_name
 from databus.log_events import LogEvent
-from databus.logs import get_logger
-from databus.settings import Settings
+from databus.logs import bound, get_logger
+from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.table_filter import TableFilter
-from databus_spark_sink.columns import Columns, can_represent, identifier
+from databus_spark import messages
+from databus_spark.changelog import ChangeLog, LogState, Offsets, Statement, TableChanges, TableName
+from databus_spark.errors import TableParked
+from databus_spark.layout import Layout
+from databus_spark.mirror import Mirror, is_reset
+from databus_spark.renames import Rename, renames
+from databus_spark_sink.quarantine import Quarantine
+from databus_spark_sink.tables import TableStates
 
 log = get_logger(__name__)
 
-#: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
-#: Delta readers of protocol 3 support both (delta-rs from 1.0 on, Trino, DuckDB). Type widening, which they may not
-#: support, is only enabled on tables that need it.
-_PROPERTIES = {
-    "delta.columnMapping.mode": "name",
-    "delta.enableDeletionVectors": "true",
-    # enabled up front: a DATETIME column may be added later
-    "delta.feature.timestampNtz": "supported",
-}
+#: mirrors that are written at the same time
+_PARALLEL = 4
+_UNKNOWN: TableName = ("", "")
 
 
-class LakeLayout:
-    """The paths of everything in the lake."""
+class Lake:
+    """Writes micro-batches to the lake."""
 
-    def __init__(self, url: str) -> None:
-        self.root = Path(unquote(urlsplit(url).path))
-        self.checkpoint = self.root / "_databus" / "checkpoint"
-        #: exists once a dump is loaded
-        self.marker = self.root / "_databus" / "bootstrap.json"
-        self.downloads = self.root / "_databus" / "downloads"
+    def __init__(self, spark: SparkSession, layout: Layout, tables: list[str]) -> None:
+        self._spark = spark
+        self._layout = layout
+        self._filter = TableFilter(tables)
+        self.log = ChangeLog(spark, layout.changes)
+        #: whether a dump was loaded, and the change log has begun after it
+        self.is_loaded = self.log.exists
+        self.state = self.log.state() if self.is_loaded else LogState()
+        self.tables = TableStates(spark, layout.tables)
+        self._quarantine = Quarantine(spark, self.log, layout.quarantine)
+        self._mirrors: dict[TableName, Mirror] = {}
+        #: tables whose mirrors are behind the change log
+        self._behind: set[TableName] = set()
+        self._pool = ThreadPoolExecutor(_PARALLEL, "mirror")
+        #: the sink may have been stopped before all mirrors had the last batch
+        if self.is_loaded:
+            self._follow(self.log.changes(self.state.mirrored, self.state.transaction))
+
+    def close(self) -> None:
+        """Wait until the mirrors that are being written are complete."""
+        self._pool.shutdown()
+
+    def mirror(self, name: TableName) -> Mirror:
+        """Return a table's mirror."""
+        if name not in self._mirrors:
+            session = self._spark.newSession()  # see databus_spark.delta
+            changes = ChangeLog(session, self._layout.changes)
+            self._mirrors[name] = Mirror(session, changes, name, self._layout.mirror(*name))
+        return self._mirrors[name]
+
+    def begin(self, offsets: Offsets) -> None:
+        """Begin the change log at these offsets, after the mirrors were loaded."""
+        self.state = self.log.start(offsets)
+        self.is_loaded = True
 
     @property
-    def has_checkpoint(self) -> bool:
-        """Whether the stream's checkpoint has offsets."""
-        return (self.checkpoint / "sources" / "0" / "0").exists()
+    def degraded(self) -> str:
+        """What does not work, for /readyz; empty: nothing."""
+        parked = [full_name(*name) for name in sorted(self.tables.parked)]
+        return f"parked: {first_names(parked)}" if parked else ""
 
-    def mirror(self, schema: str, table: str) -> Path:
-        """Return the path of a table's mirror."""
-        return self.root / "mirror" / _folder(schema) / _folder(table)
+    def apply(self, records: DataFrame | None, end: LogState) -> None:
+        """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""
+        if records is None:
+            self.state = msgspec.structs.replace(end, mirrored=self.state.mirrored)
+            return
+        entries = messages.decode_records(records, self.state.transaction, end.transaction)
+        if not self._behind:
+            end = msgspec.structs.replace(end, mirrored=self.state.transaction)
+        if not self.log.append(entries, self.state, end):
+            raise LakeUnavailable(f"another sink writes to {self._layout.root}: stop one of them")
+        before, self.state = self.state, end
+        self._follow(self.log.changes(before.transaction, end.transaction))
+        SINK_BATCHES.inc()
 
-    def changes(self, schema: str, table: str) -> Path:
-        """Return the path of a table's change log."""
-        return self.root / "changes" / _folder(schema) / _folder(table)
+    def _follow(self, changes: dict[TableName, TableChanges]) -> None:
+        """Bring the mirrors of these tables, and of those that are behind, to the change log's state."""
+        last = self.state.transaction
+        unknown = changes.pop(_UNKNOWN, TableChanges())
+        if unknown.statements or any(s.action == "invalid" for each in changes.values() for s in each.statements):
+            self._quarantine.follow(last)
+        changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
+        SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
+        for name in sorted(self._behind - changes.keys()):
+            changes[name] = self.mirror(name).changes(last)
+        for statement in unknown.statements:
+            self._park_tables_of(statement, changes)
+        for rename in renames(changes):
+            self._rename(rename, changes)
+        list(self._pool.map(lambda name: self._advance(name, changes[name], last), sorted(changes)))
 
+    def _advance(self, name: TableName, changes: TableChanges, last: int) -> None:
+        """Bring a mirror to a transaction, or park its table."""
+        statements = [each for each in changes.statements if each.transaction <= last]
+        if name in self.tables.parked and not any(map(is_reset, statements)):
+            return
+        with bound(table=full_name(*name)):
+            try:
+                self.mirror(name).advance(changes, last)
+            except TableParked as error:
+                self.tables.park(name, str(error), last)
+            except PySparkException as error:
+                self._behind.add(name)
+                text = f"the mirror of {full_name(*name)} could not be written, and is tried again with the next batch"
+                log.warning(LogEvent.MIRROR_BEHIND, text, error=error.getCondition() or type(error).__name__)
+            else:
+                self._behind.discard(name)
+                self.tables.release(name)
 
-def belongs(settings: Settings, schema: str, table: str) -> bool:
-    """Return whether a table is kept in the lake."""
-    return TableFilter(settings.spark.tables).matches(schema, table)
+    def _rename(self, rename: Rename, changes: Mapping[TableName, TableChanges]) -> None:
+        """Let mirrors follow a statement that renames tables, after all that was before it."""
+        for name in sorted(rename.tables & changes.keys()):
+            self._advance(name, changes[name], rename.transaction - 1)
+        for name, (source, statement) in rename.contents.items():
+            mirror = self.mirror(name)
+            if mirror.state and mirror.state.transaction >= rename.transaction:
+                continue
+            if source is None:
+                mirror.drop(rename.transaction)
+                continue
+            table = changes[name].definitions[statement.version]
+            try:
+                mirror.copy(self.mirror(source), table, statement.query, rename.transaction)
+            except TableParked as error:
+                self.tables.park(name, str(error), rename.transaction)
 
-
-def exists(spark: SparkSession, path: Path) -> bool:
-    """Return whether there is a Delta table at this path."""
-    return DeltaTable.isDeltaTable(spark, str(path))
-
-
-def read_columns(spark: SparkSession, path: Path) -> Columns:
-    """Read a Delta table's columns."""
-    return dict(spark.read.format("delta").load(str(path)).dtypes)
-
-
-def create_empty(spark: SparkSession, path: Path, wanted: Columns) -> None:
-    """Create an empty Delta table with these columns, in place of an existing one."""
-    _build(DeltaTable.createOrReplace(spark), path, wanted)
-
-
-def evolve(spark: SparkSession, path: Path, wanted: Columns) -> Columns:
-    """Create a Delta table, or add missing columns and widen types. Returns the columns that the table then has.
-
-    Columns that the source has dropped stay. Raises SchemaMismatch if a type can be neither kept nor widened.
-    """
-    if not exists(spark, path):
-        _build(DeltaTable.createIfNotExists(spark), path, wanted)
-        return wanted
-    present = read_columns(spark, path)
-    name = {column.lower(): column for column in present}
-    added = {column: kind for column, kind in wanted.items() if column.lower() not in name}
-    shared = [(name[column.lower()], kind) for column, kind in wanted.items() if column.lower() in name]
-    wider = {column: kind for column, kind in shared if not can_represent(present[column], kind)}
-    for column, kind in wider.items():
-        if not can_represent(kind, present[column]):
-            raise SchemaMismatch(
-                f"{path}: column {column} has changed from {present[column]} to {kind}, which cannot represent its old "
-                "values: remove the lake to start from a new dump"
-            )
-    table = f"delta.{identifier(str(path))}"
-    if added:
-        listed = ", ".join(f"{identifier(column)} {kind}" for column, kind in added.items())
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({listed})")
-        log.warning(
-            LogEvent.COLUMNS_ADDED,
-            f"{path} has new columns ({listed}): they are NULL in older rows, even if ALTER TABLE gave a default",
-        )
-    if wider:
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-    for column, kind in wider.items():
-        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {identifier(column)} TYPE {kind}")
-    return read_columns(spark, path) if added or wider else present
-
-
-@contextmanager
-def idempotent(spark: SparkSession, application: str, version: int) -> Iterator[None]:
-    """Make Delta skip the writes in this block if the table already has this application's `version` or a later one."""
-    settings = {"txnAppId": application, "txnVersion": str(version)}
-    for key, setting in settings.items():
-        spark.conf.set(f"spark.databricks.delta.write.{key}", setting)
-    try:
-        yield
-    finally:
-        for key in settings:
-            spark.conf.unset(f"spark.databricks.delta.write.{key}")
-
-
-def _build(builder: DeltaTableBuilder, path: Path, wanted: Columns) -> None:
-    for column, kind in wanted.items():
-        builder = builder.addColumn(column, kind)
-    for key, setting in _PROPERTIES.items():
-        builder = builder.property(key, setting)
-    builder.location(str(path)).execute()
-
-
-def _folder(name: str) -> str:
-    """Escape a name so that no character has a meaning in paths and URLs; different names give different folders."""
-    return re.sub(r"[^A-Za-z0-9_-]", lambda match: "".join(f"~{byte:02X}" for byte in match[0].encode()), name)
+    def _park_tables_of(self, statement: Statement, changes: Iterable[TableName]) -> None:
+        """Park all tables of a topic, because one of its records cannot be used and its table cannot be told."""
+        if statement.query == messages.FOREIGN:
+            return
+        for name in self.log.tables_of(statement.topic) | set(changes):
+            self.tables.park(name, f"{statement.place} cannot be used: {statement.query}", self.state.transaction)

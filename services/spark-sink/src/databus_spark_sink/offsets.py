@@ -10,9 +10,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from typing import TypeAlias
 
-import msgspec
 from aiokafka import TopicPartition
 
 from databus import kafka_client, names
@@ -26,23 +24,11 @@ from databus.progress import Progress
 from databus.settings import Settings
 from databus.settings.rules import DEFAULT_OUTPUT
 from databus_binlog import GtidSet, Position
-from databus_spark_sink.lake import LakeLayout
+from databus_spark.changelog import Offsets
 
 log = get_logger(__name__)
 
-#: topic → partition → offset
-Offsets: TypeAlias = dict[str, dict[int, int]]
-
 _PAUSE_SECONDS = 0.5
-
-
-class StartingDump(msgspec.Struct, frozen=True):
-    """The dump that the lake was loaded from."""
-
-    manifest: Manifest
-    #: Records from these offsets on, and all records of other partitions, are newer than the dump. None without GTIDs:
-    #: such a pipeline cannot fail over, so binlog positions can always be compared.
-    passed: Offsets | None = None
 
 
 def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
@@ -108,10 +94,6 @@ async def _stable_end_offsets(settings: Settings) -> Offsets:
     return offsets
 
 
-#: Spark's number for the earliest offset
-_EARLIEST = -2
-
-
 def topic_pattern(settings: Settings) -> str:
     """Build the regular expression of the topics to subscribe to; it also matches topics of tables created later.
 
@@ -126,30 +108,24 @@ def topic_pattern(settings: Settings) -> str:
     return names.table_topics(templates, settings.name, settings.spark.tables)
 
 
-async def starting_offsets(settings: Settings, layout: LakeLayout, manifest: Manifest) -> str:
-    """Build Spark's `startingOffsets`; without a checkpoint, it names all existing partitions.
+async def starting_offsets(settings: Settings, manifest: Manifest) -> Offsets:
+    """Return where the change log begins: at the dump's offsets, and at the first record of other partitions.
 
-    A partition starts at the dump's offset; one that the dump does not name is read from its earliest record. Raises
-    ChangesLost or KafkaUnavailable.
+    Raises ChangesLost or KafkaUnavailable.
     """
-    if layout.has_checkpoint:
-        # Spark reports an unreachable Kafka only after a minute, and the sink would seem ready until then.
-        await check_kafka(settings)
-        return "earliest"  # ignored by Spark, which resumes at its checkpoint; the dump's offsets may have expired
     earliest = await _earliest_offsets(settings)
-    pattern = re.compile(topic_pattern(settings))
-    starts = {topic: dict.fromkeys(partitions, _EARLIEST) for topic, partitions in earliest.items()}
+    starts = {topic: dict(partitions) for topic, partitions in earliest.items()}
     for topic, offsets in manifest.kafka_offsets.items():
-        if not pattern.fullmatch(topic):
-            continue
         for partition, offset in offsets.items():
-            if offset < earliest.get(topic, {}).get(partition, offset + 1):
+            if topic not in earliest:
+                continue
+            if offset < earliest[topic].get(partition, offset + 1):
                 raise ChangesLost(
                     f"topic {topic}, partition {partition}: Kafka has already deleted offset {offset}, where the "
                     f"changes after dump {manifest.id} start: raise the topic's retention and request a new dump"
                 )
             starts[topic][partition] = offset
-    return msgspec.json.encode(starts).decode()
+    return starts
 
 
 async def list_partitions(settings: Settings) -> list[TopicPartition]:

@@ -1,21 +1,32 @@
-"""The sink's main path: open a Spark session → load a dump → stream from Kafka."""
+"""The sink's main path: open a Spark session → load a dump → follow Kafka, batch by batch."""
 
 import asyncio
+import time
+from contextlib import closing
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from databus import kafka_client
 from databus.dump_client import DumpApi
 from databus.errors import KafkaUnavailable
-from databus.runtime import Health
+from databus.metrics import SINK_OFFSET
+from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
-from databus_spark_sink import bootstrap, offsets, session, stream
-from databus_spark_sink.batch import LakeWriter
-from databus_spark_sink.lake import LakeLayout
+from databus_spark.changelog import LogState
+from databus_spark.layout import Layout
+from databus_spark_sink import bootstrap, offsets, session
+from databus_spark_sink.cuts import Cuts
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.records import read_records
+
+#: pause before it is looked again for a new transaction, while there is none
+_IDLE_SECONDS = 0.1
 
 
 async def run(settings: Settings, health: Health, *, until_idle: bool = False) -> None:
     """Keep the lake up to date; with `until_idle`, return when it has everything that is in Kafka now."""
-    layout = LakeLayout(settings.spark.lake)
+    layout = Layout(settings.spark.lake)
     health.down("starting Spark")
     spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
     try:
@@ -25,19 +36,46 @@ async def run(settings: Settings, health: Health, *, until_idle: bool = False) -
 
 
 async def keep_up_to_date(
-    settings: Settings, health: Health, spark: SparkSession, layout: LakeLayout, *, until_idle: bool
+    settings: Settings, health: Health, spark: SparkSession, layout: Layout, *, until_idle: bool
 ) -> None:
     """Do the work of `run` in an open session."""
-    dump = await bootstrap.ensure_loaded(settings, health, spark, layout)
-    health.down("starting to read Kafka")
-    starts = await offsets.starting_offsets(settings, layout, dump.manifest)
-    writer = LakeWriter(settings, layout, dump)
-    query = await asyncio.to_thread(stream.start, spark, settings, layout, writer, starts, until_idle=until_idle)
+    health.down("opening the lake")
+    with closing(await asyncio.to_thread(Lake, spark, layout, settings.spark.tables)) as lake:
+        if not lake.is_loaded:
+            await bootstrap.load(settings, health, spark, lake, layout)
+        health.down("starting to read Kafka")
+        await offsets.check_kafka(settings)
+        async with (
+            kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
+            kafka_client.consumer(settings.kafka) as committed,
+        ):
+            cuts = Cuts(settings, written, committed)
+            while True:
+                begin = time.monotonic()
+                if end := await cuts.next(lake.state):
+                    await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, end))
+                    _set_metrics(lake.state)
+                elif until_idle:
+                    return
+                health.up()
+                health.degraded = lake.degraded
+                pause = settings.spark.trigger if end else _IDLE_SECONDS
+                await asyncio.sleep(max(0.0, begin + pause - time.monotonic()) if not until_idle else 0)
+
+
+def _write(spark: SparkSession, settings: Settings, lake: Lake, end: LogState) -> None:
     try:
-        await stream.follow(query, writer, health)
-    except KafkaUnavailable:
-        await offsets.check_kafka(settings)  # raises the reason if Kafka refuses access: Spark's text is vague
+        lake.apply(read_records(spark, settings, lake.state, end), end)
+    except PySparkException as error:
+        if "org.apache.kafka.common.errors" in str(error):
+            raise KafkaUnavailable("Spark cannot read from Kafka (check kafka.bootstrap_servers)") from error
         raise
+
+
+def _set_metrics(state: LogState) -> None:
+    for topic, partitions in state.offsets.items():
+        for partition, offset in partitions.items():
+            SINK_OFFSET.labels(topic, partition).set(offset)
 
 
 async def run_until_idle(settings: Settings, health: Health) -> None:

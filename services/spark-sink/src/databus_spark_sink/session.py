@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from databus.errors import InvalidSettings
 from databus.kafka_java import SECRETS
 from databus.settings import Spark
-from databus_spark_sink.lake import LakeLayout
+from databus_spark.layout import Layout
 
 #: prefix of a connector's jar → the system that it connects Spark to
 _JARS = {"spark-sql-kafka": "Kafka", "delta-spark": "Delta"}
@@ -26,7 +26,7 @@ def jars(folder: Path) -> list[Path]:
     return found
 
 
-def open_session(settings: Spark, layout: LakeLayout) -> SparkSession:
+def open_session(settings: Spark, layout: Layout) -> SparkSession:
     """Start Spark, or return the session that is open already. Blocks for seconds. Raises InvalidSettings."""
     builder = SparkSession.builder.appName("databus-spark-sink")
     for key, value in _configuration(settings, layout).items():
@@ -42,7 +42,7 @@ def open_session(settings: Spark, layout: LakeLayout) -> SparkSession:
     return spark
 
 
-def _configuration(settings: Spark, layout: LakeLayout) -> dict[str, str]:
+def _configuration(settings: Spark, layout: Layout) -> dict[str, str]:
     configuration = {
         "spark.master": settings.master,
         "spark.driver.memory": "1g",
@@ -50,7 +50,7 @@ def _configuration(settings: Spark, layout: LakeLayout) -> dict[str, str]:
         "spark.driver.extraClassPath": ":".join(map(str, jars(settings.jars))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": str(layout.root / "_databus" / "warehouse"),
+        "spark.sql.warehouse.dir": f"{layout.root}/_databus/warehouse",
         "spark.sql.session.timeZone": "UTC",
         # Micro-batches are small: 2 partitions are faster than Spark's default of 200.
         "spark.sql.shuffle.partitions": "2",

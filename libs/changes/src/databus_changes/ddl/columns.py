@@ -10,7 +10,6 @@ from databus_changes.ddl.keys import skip_check, skip_reference
 from databus_changes.ddl.reader import TokenReader
 
 _NATIONAL_CHARSET = "utf8mb3"
-_SIGNS = {"-", "+", "."}
 
 
 def read_column(tokens: TokenReader) -> ColumnDefinition:
@@ -105,8 +104,10 @@ def _value_attribute(tokens: TokenReader, column: ColumnDefinition) -> bool:
         column.auto_increment, column.nullable = True, False  # until a later NULL
     elif tokens.take("SERIAL", "DEFAULT", "VALUE"):
         column.auto_increment, column.unique, column.nullable = True, True, False
-    elif tokens.take("DEFAULT") or tokens.take("ON", "UPDATE"):
-        _skip_value(tokens)
+    elif tokens.take("DEFAULT"):
+        column.default, column.computes_default = tokens.literal()
+    elif tokens.take("ON", "UPDATE"):
+        tokens.skip_value()
     elif tokens.take("GENERATED", "ALWAYS", "AS") or tokens.take("AS"):
         if tokens.next != "(":  # ROW START or ROW END, in a system-versioned table
             raise tokens.unexpected()
@@ -140,16 +141,3 @@ def _column_option(tokens: TokenReader, column: ColumnDefinition) -> bool:
     else:
         return tokens.take("VISIBLE") or tokens.take("NOT", "SECONDARY")
     return True
-
-
-def _skip_value(tokens: TokenReader) -> None:
-    """Step over a literal, an expression in parentheses, or a function's call."""
-    while tokens.next in _SIGNS:
-        tokens.skip()
-    is_introducer = tokens.next.startswith("_")  # _utf8mb4'text'
-    is_parenthesis = tokens.next == "("
-    tokens.skip()
-    if is_introducer and tokens.next == "?":
-        tokens.skip()
-    if not is_parenthesis and tokens.next == "(":
-        tokens.skip()

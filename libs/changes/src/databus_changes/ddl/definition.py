@@ -39,6 +39,10 @@ class ColumnDefinition:
     compressed: bool = False
     primary: bool = False
     unique: bool = False
+    #: the text of the literal that is the default; None if that is NULL, or if there is none
+    default: str | None = None
+    #: whether the default is not a literal whose text is certain
+    computes_default: bool = False
     #: the column before this one: "" for FIRST, None if the statement gives no position
     after: str | None = None
 

@@ -6,6 +6,7 @@ import msgspec
 
 from databus.errors import CannotApply
 from databus.events import Column, Index, Table
+from databus_changes.ddl.column_changes import ColumnChanges
 from databus_changes.ddl.definition import ColumnDefinition, convert_column, is_hashed
 from databus_changes.ddl.dialect import Dialect
 
@@ -97,6 +98,16 @@ class TableDraft:
     def rename_index(self, old: str, new: str) -> None:
         """Rename an index, if it is known."""
         self._renamed_indexes[old.lower()] = new
+
+    def column_changes(self) -> ColumnChanges:
+        """Return what was collected about columns."""
+        pairs = [*self._renamed.items(), *((old, new.name) for old, new in self._defined if old)]
+        return ColumnChanges(
+            renamed={new.lower(): old.lower() for old, new in pairs if new.lower() != old.lower()},
+            added={new.name.lower(): new for old, new in self._defined if not old},
+            redefined={new.name.lower(): new for old, new in self._defined if old},
+            dropped=frozenset(name.lower() for name in self._dropped),
+        )
 
     # --- applying -------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
 """Reads the tokens of a statement in order, for a grammar that refuses what it does not know."""
 
+import re
 from collections.abc import Sequence
 
 from databus.errors import CannotApply
 from databus_changes.ddl.token import Token
 from databus_changes.literals import unescaped
 from databus_changes.tables import TableName
+
+_SIGNS = {"-", "+", "."}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class TokenReader:
@@ -50,6 +54,33 @@ class TokenReader:
         """Skip everything up to the next comma or closing parenthesis."""
         while self.next not in {"", ",", ")"}:
             self.skip()
+
+    def skip_value(self) -> None:
+        """Skip a literal, an expression in parentheses, or a function's call."""
+        while self.next in _SIGNS:
+            self.skip()
+        is_introducer = self.next.startswith("_")  # _utf8mb4'text'
+        is_parenthesis = self.next == "("
+        self.skip()
+        if is_introducer and self.next == "?":
+            self.skip()
+        if not is_parenthesis and self.next == "(":
+            self.skip()
+
+    def literal(self) -> tuple[str | None, bool]:
+        """Read the value of a DEFAULT. Return the text of a string or number, None for NULL; and whether it is neither.
+
+        A text with a backslash is neither, because the session's sql_mode decides what that means.
+        """
+        begin = self._index
+        self.skip_value()
+        tokens = self._tokens[begin : self._index]
+        text = "".join(token.raw for token in tokens)
+        if len(tokens) == 1 and tokens[0].is_string:
+            return (None, True) if "\\" in text else (unescaped(text), False)
+        if text.upper() == "NULL":
+            return None, False
+        return (text, False) if _NUMBER.fullmatch(text) else (None, True)
 
     def skip_rest(self) -> None:
         """Skip everything up to the end."""

@@ -55,18 +55,19 @@ async def compare(source: Server, lake: Path, table: str) -> Comparison:
     )
 
 
-def count(path: Path) -> int:
-    """Count the rows of a table in the lake; 0 if the table does not exist yet."""
-    if not DeltaTable.is_deltatable(str(path)):
-        return 0
-    (column,) = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT COUNT(*) FROM t").read_all().columns
-    return int(column.to_pylist()[0])
+def count_changes(lake: Path) -> dict[str, int]:
+    """Count the row images of each table in the change log."""
+    query = "SELECT _table, COUNT(*) FROM t WHERE _query IS NULL GROUP BY _table"
+    batch = QueryBuilder().register("t", DeltaTable(lake / "changes")).execute(query).read_all()
+    tables, counts = (column.to_pylist() for column in batch.columns)
+    return {str(table): int(number) for table, number in zip(tables, counts, strict=True)}
 
 
 def _read_mirror(path: Path) -> list[dict[str, Any]]:
     batch = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t").read_all()
     columns = [column.to_pylist() for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+    rows = (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+    return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
 
 
 def _by_key(key_columns: list[str], rows: Iterable[dict[str, Any]]) -> Rows:

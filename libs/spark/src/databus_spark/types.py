@@ -1,32 +1,15 @@
 """A column's type in the lake, and the SQL that turns row images into typed rows.
 
 A cell that its type cannot represent (a zero date, an unknown label) becomes NULL, never another value; the change log
-keeps its text in `_original`. docs/reference/lake.md has the complete mapping.
+has its text. docs/reference/lake.md has the complete mapping.
 """
 
 import re
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 
 from databus.events import Column, Table
 
 #: column → SQL type, in the table's order
 Columns = dict[str, str]
-
-#: metadata columns of the change log
-METADATA: Columns = {
-    "_action": "string",
-    "_file": "string",
-    "_position": "bigint",
-    "_topic": "string",
-    "_partition": "int",
-    "_offset": "bigint",
-    "_row": "int",
-    "_time": "timestamp",
-    "_query": "string",
-    "_original": "map<string,string>",
-}
 
 _RAW_TYPE = re.compile(r"(?P<kind>\w+)\s*(?:\((?P<size>\d+)(?:,(?P<scale>\d+))?\))?")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
@@ -118,27 +101,8 @@ def lake_columns(table: Table) -> Columns:
     return {column.name: lake_type(column) for column in table.columns}
 
 
-def typed_rows(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Convert messages with the schema `table` to rows with the columns `into`, NULL where the schema lacks one."""
-    cells = parsed.select("*", sql.explode("m.Rows").alias("cells"))
-    return cells.selectExpr(*_typed(table, into))
-
-
-def change_log_entries(parsed: DataFrame, table: Table, into: Columns) -> DataFrame:
-    """Convert messages to change-log entries: row images like `typed_rows`, DDL with NULL in the table's columns."""
-    # An outer explode keeps DDL statements, which have no rows.
-    cells = parsed.select("*", sql.posexplode_outer("m.Rows").alias("_row", "cells"))
-    own = {
-        "_action": "if(m.Action = 'update', if(_row % 2 = 0, 'update_before', 'update_after'), m.Action)",
-        "_query": "cast(m.Query as string)",
-        "_original": _original(table),
-    }
-    metadata = (f"cast({own.get(name, name)} as {kind}) as {name}" for name, kind in METADATA.items())
-    return cells.selectExpr(*metadata, *_typed(table, into))
-
-
-def _typed(table: Table, into: Columns) -> list[str]:
-    """Build the SQL that computes the columns `into` from `cells`."""
+def typed_cells(table: Table, into: Columns) -> list[str]:
+    """Build the SQL that computes the columns `into` from `cells`, NULL where the table lacks one."""
     indexes = {column.name.lower(): index for index, column in enumerate(table.columns)}
     typed = []
     for name, kind in into.items():
@@ -148,14 +112,11 @@ def _typed(table: Table, into: Columns) -> list[str]:
     return typed
 
 
-def _original(table: Table) -> str:
-    """Build the SQL of a map: column → text of each cell that its type cannot represent. NULL if there is none."""
-    entries = []
-    for index, column in enumerate(table.columns):
-        if may_become_null(column):
-            cell = f"cells[{index}]"
-            text = f"if({value(column, cell)} is null, cast({cell} as string), null)"
-            entries.append(f"struct({literal(column.name)} as key, {text} as value)")
-    empty = "cast(array() as array<struct<key: string, value: string>>)"
-    lost = f"filter(array({', '.join(entries)}), entry -> entry.value is not null)" if entries else empty
-    return f"map_from_entries(nullif({lost}, {empty}))"
+def lost_values(table: Table) -> str:
+    """Build the SQL that tells whether a value in `cells` is NULL in the lake, although it is not in the database."""
+    lossy = [
+        f"(cells[{index}] is not null and {value(column, f'cells[{index}]')} is null)"
+        for index, column in enumerate(table.columns)
+        if may_become_null(column)
+    ]
+    return " or ".join(lossy) or "false"

@@ -1,0 +1,189 @@
+"""The change log of a lake: every change of every table, in the order of the source. Mirrors are made from it.
+
+An entry is a row image, a statement, or a record that could not be used. A row image's values are in `cells`, as the
+exact text that the database has; `_version` says which definition of the table they belong to. So no change of a
+table's columns ever changes an entry.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from databus.events import Table
+from databus_spark import delta
+from databus_spark.definitions import decode_definition
+from databus_spark.sequences import between, transaction_of
+from databus_spark.types import Columns, literal
+
+#: schema and name of a table
+TableName: TypeAlias = tuple[str, str]
+#: topic → partition → offset
+Offsets: TypeAlias = dict[str, dict[int, int]]
+
+COLUMNS: Columns = {
+    "_seq": "string",
+    "_schema": "string",
+    "_table": "string",
+    "_action": "string",
+    "_row": "int",
+    "_query": "string",
+    "cells": "array<binary>",
+    "_version": "bigint",
+    "_definition": "string",
+    "_file": "string",
+    "_position": "bigint",
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    "_time": "timestamp",
+    "_day": "date",
+}
+_PARTITIONS = ("_schema", "_table", "_day")
+
+
+class LogState(msgspec.Struct, frozen=True):
+    """How far a change log has come. It is committed with the entries."""
+
+    #: ordinal of the last transaction: all its entries and those before it are in the log. -1: none
+    transaction: int = -1
+    #: where the next records are in Kafka
+    offsets: Offsets = {}
+    #: all mirrors had all transactions up to this one when the entries were appended
+    mirrored: int = -1
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A statement on a table, or a record that could not be used."""
+
+    sequence: str
+    action: str
+    #: text of the statement, or why the record could not be used
+    query: str
+    #: version of the definition after it
+    version: int
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def transaction(self) -> int:
+        """Ordinal of the statement's transaction."""
+        return transaction_of(self.sequence)
+
+    @property
+    def place(self) -> str:
+        """Where the record is in Kafka."""
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+
+class Images(msgspec.Struct, frozen=True):
+    """Row images with one version of the definition."""
+
+    version: int
+    count: int
+    #: ordinals of the transactions of the first and the last one
+    first: int
+    last: int
+
+
+class TableChanges(msgspec.Struct, frozen=True):
+    """What a part of the change log has of a table."""
+
+    #: in order
+    statements: list[Statement] = []
+    #: version → definition
+    definitions: dict[int, Table] = {}
+    images: list[Images] = []
+
+
+class ChangeLog:
+    """The change log, as one session sees it."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._table = delta.Table(spark, path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether it has begun."""
+        return self._table.exists
+
+    def state(self) -> LogState:
+        """Return how far it has come. It must exist."""
+        return msgspec.json.decode(self._table.text(), type=LogState)
+
+    def append(self, entries: DataFrame, before: LogState, after: LogState) -> bool:
+        """Append the entries that lead from one state to another one.
+
+        What follows a state is appended only once. Returns whether the log has the new state then; it does not if
+        another sink has appended something else.
+        """
+        self._table.append(entries, _encode(after), f"after-{before.transaction}")
+        return self._table.text() == _encode(after)
+
+    def start(self, offsets: Offsets) -> LogState:
+        """Create an empty log that begins at these offsets."""
+        state = LogState(offsets=offsets)
+        self._table.empty(COLUMNS, _encode(state), _PARTITIONS)
+        return state
+
+    def read(self) -> DataFrame:
+        """Return all entries."""
+        return self._table.read()
+
+    def entries(self, name: TableName, after: int, last: int, condition: str = "true") -> DataFrame:
+        """Return the entries of a table after one transaction, up to and with another one."""
+        schema, table = map(literal, name)
+        return self._table.read().where(
+            f"_schema = {schema} and _table = {table} and {between(after, last)} and ({condition})"
+        )
+
+    def tables_of(self, topic: str) -> set[TableName]:
+        """Return the tables that have entries from a topic."""
+        entries = self._table.read().where(f"_topic = {literal(topic)} and _table is not null")
+        return {(row[0], row[1]) for row in entries.select("_schema", "_table").distinct().collect()}
+
+    def changes(self, after: int, last: int) -> dict[TableName, TableChanges]:
+        """Return what the log has of each table after one transaction, up to and with another one.
+
+        Records whose table cannot be told are under ("", "").
+        """
+        return _changes(self._table.read().where(between(after, last)))
+
+    def changes_of(self, name: TableName, after: int, last: int, condition: str = "true") -> TableChanges:
+        """Return what the log has of a table after one transaction, up to and with another one."""
+        return _changes(self.entries(name, after, last, condition)).get(name, TableChanges())
+
+
+def _changes(entries: DataFrame) -> dict[TableName, TableChanges]:
+    groups = entries.groupBy("_schema", "_table", "_version").agg(
+        sql.max("_definition"),
+        sql.expr(
+            "collect_set(struct(_seq, _action, _query, coalesce(_version, 0), _topic, _partition, _offset)) "
+            "filter (where _query is not null)"
+        ),
+        sql.expr("count_if(_query is null)"),
+        sql.expr("min(_seq) filter (where _query is null)"),
+        sql.expr("max(_seq) filter (where _query is null)"),
+    )
+    found: dict[TableName, TableChanges] = {}
+    seen: set[tuple[str, str, int]] = set()
+    for schema, table, version, definition, statements, images, first, last in groups.collect():
+        changes = found.setdefault((schema or "", table or ""), TableChanges([], {}, []))
+        if definition:
+            changes.definitions[version] = decode_definition(definition)
+        if images:
+            changes.images.append(Images(version, images, transaction_of(first), transaction_of(last)))
+        for statement in (Statement(*row) for row in statements):
+            # each partition of a topic has a copy
+            if statement.action == "invalid" or (statement.sequence, table, version) not in seen:
+                seen.add((statement.sequence, table, version))
+                changes.statements.append(statement)
+    for changes in found.values():
+        changes.statements.sort(key=lambda each: each.sequence)
+    return found
+
+
+def _encode(state: LogState) -> str:
+    return msgspec.json.encode(state).decode()

@@ -1,0 +1,49 @@
+"""The folders of a lake.
+
+changes                every change of every table, in order (`databus_spark.changelog`)
+mirror/SCHEMA/TABLE    a table's current rows
+_databus/tables        the state of each table: live, or parked and why
+_databus/quarantine    records that could not be used
+"""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of everything in the lake."""
+
+    #: `file://`, or a URL of another file system that Spark knows
+    url: str
+
+    @property
+    def root(self) -> str:
+        """The path of the lake; for a local folder, without `file://`."""
+        parts = urlsplit(self.url)
+        return unquote(parts.path).rstrip("/") if parts.scheme == "file" else self.url.rstrip("/")
+
+    @property
+    def changes(self) -> str:
+        """The path of the change log."""
+        return f"{self.root}/changes"
+
+    @property
+    def tables(self) -> str:
+        """The path of the tables' states."""
+        return f"{self.root}/_databus/tables"
+
+    @property
+    def quarantine(self) -> str:
+        """The path of the records that could not be used."""
+        return f"{self.root}/_databus/quarantine"
+
+    def mirror(self, schema: str, table: str) -> str:
+        """Return the path of a table's mirror."""
+        return f"{self.root}/mirror/{_folder(schema)}/{_folder(table)}"
+
+
+def _folder(name: str) -> str:
+    """Escape a name so that no character has a meaning in paths and URLs; different names give different folders."""
+    return re.sub(r"[^A-Za-z0-9_-]", lambda match: "".join(f"~{byte:02X}" for byte in match[0].encode()), name)

@@ -1,0 +1,249 @@
+"""A mirror: the current rows of a table, made from the change log. It follows one transaction after the other.
+
+Each commit to the mirror has the mirror's state: how far it has come, and the definition of its rows. A statement takes
+effect between the entries before it and those after it, so all rows are read with their own definition.
+"""
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from databus.errors import CannotApply
+from databus.events import Table
+from databus_spark import delta
+from databus_spark.alter import row_change
+from databus_spark.changelog import ChangeLog, Offsets, Statement, TableChanges, TableName
+from databus_spark.definitions import (
+    SEQUENCE,
+    decode_definition,
+    encode_definition,
+    key_columns,
+    mirror_columns,
+    same_rows,
+)
+from databus_spark.errors import TableParked
+from databus_spark.sequences import ORDER
+from databus_spark.types import Columns, can_represent, identifier, literal, may_become_null, typed_cells
+
+_REMOVED = "s._action in ('update_before', 'delete')"
+#: begins the text of an error that a query raises for a key that the lake cannot represent
+_NO_KEY = "databus: no key"
+
+
+class DumpBase(msgspec.Struct, frozen=True):
+    """The dump that a mirror's rows are from, while the next entries of the change log may be older than it."""
+
+    id: str
+    #: binlog position of the dump
+    file: str
+    position: int
+    #: Records from these offsets on are newer than the dump, whatever their position. None: positions decide.
+    passed: Offsets | None = None
+
+    @property
+    def is_before(self) -> str:
+        """The SQL condition of the entries that are newer than the dump."""
+        number = int(self.file.rpartition(".")[2])
+        entry = "try_cast(substring_index(_file, '.', -1) as bigint)"
+        newer = f"{entry} > {number} or ({entry} = {number} and _position > {self.position})"
+        if self.passed is None:
+            return newer
+        passed = literal(msgspec.json.encode(self.passed).decode())
+        known = f"from_json({passed}, 'map<string, map<string, bigint>>')[_topic][cast(_partition as string)]"
+        return f"{newer} or _offset >= coalesce({known}, 0)"
+
+
+class MirrorState(msgspec.Struct, frozen=True):
+    """How far a mirror has come."""
+
+    #: ordinal of the last transaction that it has
+    transaction: int
+    #: definition of its rows, as in a message
+    definition: str
+    base: DumpBase | None = None
+    #: whether the table was dropped or renamed, and has no rows
+    dropped: bool = False
+
+
+class Mirror:
+    """The mirror of one table, as one session sees it."""
+
+    def __init__(self, spark: SparkSession, log: ChangeLog, name: TableName, path: str) -> None:
+        self._log = log
+        self.name = name
+        self.table = delta.Table(spark, path)
+        text = self.table.text() if self.table.exists else ""
+        self.state = _decode(text) if text else None
+
+    @property
+    def definition(self) -> Table | None:
+        """Definition of its rows; None if there is no mirror, or the table was dropped."""
+        return decode_definition(self.state.definition) if self.state and not self.state.dropped else None
+
+    def load(self, rows: DataFrame, table: Table, state: MirrorState) -> int:
+        """Replace everything by the rows of a dump, with the column `cells`; return their number."""
+        into = mirror_columns(table)
+        typed = rows.selectExpr(
+            *typed_cells(table, {k: v for k, v in into.items() if k != SEQUENCE}), f"'' as {SEQUENCE}"
+        )
+        self.table.overwrite(typed, _encode(state))
+        self.state = state
+        return self.table.read().count()
+
+    def advance(self, changes: TableChanges, last: int) -> None:
+        """Follow the change log up to a transaction; `changes` is what it has of the table until then.
+
+        Raises TableParked.
+        """
+        if self.state and self.state.base:
+            changes = self.changes(last)
+        after = self.state.transaction if self.state else -1
+        statements = [each for each in changes.statements if after < each.transaction <= last]
+        start = max((index for index, each in enumerate(statements) if is_reset(each)), default=0)
+        for statement in statements[start:]:  # what was before the last reset does not matter any more
+            if statement.action == "invalid":
+                raise TableParked(f"{statement.place} cannot be used: {statement.query}")
+            if not is_reset(statement):
+                self._write_rows(changes, statement.transaction - 1)
+            self._execute(statement, changes.definitions[statement.version])
+        self._write_rows(changes, last)
+
+    def changes(self, last: int) -> TableChanges:
+        """Return what the change log has of the table after the mirror's state, up to a transaction."""
+        return self._log.changes_of(self.name, self.state.transaction if self.state else -1, last, self._condition)
+
+    def reset(self, table: Table, transaction: int) -> None:
+        """Become an empty mirror of this table, which has no rows after the transaction."""
+        if SEQUENCE in {column.name.lower() for column in table.columns}:
+            raise TableParked(f"it has a column {SEQUENCE}, which every mirror has")
+        state = MirrorState(transaction, encode_definition(table))
+        self.table.empty(mirror_columns(table), _encode(state))
+        self.state = state
+
+    def drop(self, transaction: int) -> None:
+        """Remove all rows, because the table is gone."""
+        if self.state:
+            self.state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None)
+            self.table.empty(mirror_columns(decode_definition(self.state.definition)), _encode(self.state))
+
+    def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
+        """Become what another mirror was before a transaction, which renamed that table, and maybe altered it."""
+        before = source.before(transaction)
+        if before is None or before[1].dropped:
+            raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
+        version, state = before
+        self._rewrite(source.table.read(version), decode_definition(state.definition), table, query, transaction)
+
+    def before(self, transaction: int) -> tuple[int, MirrorState] | None:
+        """Return version and state of the mirror as it was before a transaction; None if there was none."""
+        if not self.table.exists:
+            return None
+        states = ((version, _decode(text)) for version, text in self.table.commits() if text)
+        return next(((v, state) for v, state in states if state.transaction < transaction), None)
+
+    # --- statements -----------------------------------------------------------------------------------------------
+
+    def _execute(self, statement: Statement, table: Table) -> None:
+        before, transaction = self.definition, statement.transaction
+        match statement.action:
+            case "create" | "truncate" if is_reset(statement) or before is None:
+                # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
+                self.reset(table, transaction - 1)
+            case "drop":
+                self.drop(transaction)
+            case "alter" if before is not None:
+                if not same_rows(before, table):
+                    self._rewrite(self.table.read(), before, table, statement.query, transaction)
+            case _:
+                pass
+
+    def _rewrite(self, rows: DataFrame, before: Table, after: Table, query: str, transaction: int) -> None:
+        """Change the rows as the statement did."""
+        try:
+            change = row_change(before, after, query)
+        except CannotApply as error:
+            raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error
+        nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
+        if nulls and rows.where(nulls).limit(1).count():
+            raise TableParked("NULLs of a column that became NOT NULL have values that cannot be told")
+        state = MirrorState(transaction, encode_definition(after))
+        into = mirror_columns(after)
+        present = dict(rows.dtypes)
+        if change.only_schema and self.state is not None and before.name == after.name:
+            wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
+            if all(can_represent(kind, present[column]) for column, kind in wider.items()):
+                added = {column: kind for column, kind in into.items() if column not in present}
+                self.table.add_columns(added, wider, _encode(state))
+                self.state = state
+                return
+        columns = [f"{text} as {identifier(column)}" for column, text in change.columns.items()]
+        self.table.overwrite(rows.selectExpr(*columns, SEQUENCE), _encode(state))
+        self.state = state
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def _write_rows(self, changes: TableChanges, last: int) -> None:
+        """Merge the row images up to a transaction."""
+        after = self.state.transaction if self.state else -1
+        if last <= after:
+            return
+        images = [each for each in changes.images if each.last > after and each.first <= last]
+        if not images:
+            if self.state:
+                self.state = msgspec.structs.replace(self.state, transaction=last, base=None)
+            return
+        table = self.definition
+        if self.state is None or table is None:
+            raise TableParked("its earlier rows are not in the lake")
+        if any(not same_rows(changes.definitions[each.version], table) for each in images):
+            exact = self._log.changes_of(self.name, after, last, self._condition)
+            if any(not same_rows(exact.definitions[each.version], table) for each in exact.images):
+                raise TableParked("rows have columns that no statement explains")
+        if not table.primary_key:
+            raise TableParked("it has no primary key")
+        entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
+        state = MirrorState(last, self.state.definition)
+        try:
+            self.table.merge(
+                last_of_each_key(entries, table), key_columns(table), _REMOVED, _encode(state), "s._seq >= t._seq"
+            )
+        except Exception as error:
+            if _NO_KEY not in str(error):
+                raise
+            raise TableParked("a primary key value, for instance a zero date, is none of the lake's type") from error
+        self.state = state
+
+    @property
+    def _condition(self) -> str:
+        return self.state.base.is_before if self.state and self.state.base else "true"
+
+
+def last_of_each_key(entries: DataFrame, table: Table) -> DataFrame:
+    """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`."""
+    into: Columns = {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE}
+    keys = key_columns(table)
+    typed = entries.selectExpr("_seq", "_action", "_row", *typed_cells(table, into))
+    for index in table.primary_key:
+        column = table.columns[index]
+        if may_become_null(column):
+            name = identifier(column.name)
+            typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
+    kept = [name for name in (*into, "_seq", "_action") if name not in keys]
+    struct = f"struct({', '.join(identifier(name) for name in kept)})"
+    latest = typed.groupBy(*map(identifier, keys)).agg(sql.expr(f"max_by({struct}, {ORDER})").alias("_last"))
+    return latest.selectExpr(*map(identifier, keys), "_last.*")
+
+
+def is_reset(statement: Statement) -> bool:
+    """Return whether the table has no rows after the statement, whatever was before."""
+    if statement.action == "create":
+        return "if not exists" not in " ".join(statement.query.lower().split())
+    return statement.action == "truncate"
+
+
+def _decode(text: str) -> MirrorState:
+    return msgspec.json.decode(text, type=MirrorState)
+
+
+def _encode(state: MirrorState) -> str:
+    return msgspec.json.encode(state).decode()

@@ -1,0 +1,117 @@
+"""Where a micro-batch ends: in each partition before the first record of a later transaction of the pipeline.
+
+So a batch has whole transactions, whatever the topics and partitions that their rows are in. Records are in the order
+of the transactions in each partition, except foreign ones and replayed dead letters.
+"""
+
+import asyncio
+import re
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from databus import kafka_client, names
+from databus.kafka_progress import read_progress
+from databus.settings import Settings
+from databus_spark.changelog import LogState, Offsets
+from databus_spark.sequences import transaction_of
+from databus_spark_sink.offsets import list_partitions
+
+#: records of a partition in one batch, at most; more if a transaction has more
+MAX_RECORDS = 100_000
+_NO_LIMIT = 2**62
+#: records that are read one after the other, instead of searching among them
+_SCANNED = 64
+_PAUSE_SECONDS = 0.01
+_SEQUENCE = re.compile(rb"\d{16}-\d{10}")
+
+
+class Cuts:
+    """Finds the ends of batches."""
+
+    def __init__(self, settings: Settings, written: AIOKafkaConsumer, committed: AIOKafkaConsumer) -> None:
+        self._settings = settings
+        #: consumers that read, and do not read, records of open transactions
+        self._written = written
+        self._committed = committed
+
+    async def next(self, state: LogState) -> LogState | None:
+        """Return where the batch after `state` ends; None if there is no new transaction."""
+        progress = await read_progress(self._settings)
+        if progress is None or progress.transaction <= state.transaction:
+            return None
+        partitions = await list_partitions(self._settings)
+        starts = await self._starts(state, partitions)
+        ends = await self._stable_ends(partitions)
+        last = progress.transaction
+        later = await read_progress(self._settings)
+        if later == progress and not any(ends[each] - start > MAX_RECORDS for each, start in starts.items()):
+            return LogState(last, _by_topic(ends))  # no transaction was committed while the ends were read
+        for partition, start in starts.items():
+            if ends[partition] - start > MAX_RECORDS:
+                last = min(last, await self._last_before(partition, start, ends[partition], state.transaction))
+        for partition, start in starts.items():
+            ends[partition] = await self._first_after(partition, start, ends[partition], state.transaction, last)
+        return LogState(last, _by_topic(ends))
+
+    async def _starts(self, state: LogState, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        earliest: dict[TopicPartition, int] = await self._committed.beginning_offsets(partitions)
+        return {each: state.offsets.get(each.topic, {}).get(each.partition, first) for each, first in earliest.items()}
+
+    async def _stable_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the partitions' ends, after the transactions before them have ended."""
+        ends: dict[TopicPartition, int] = await self._written.end_offsets(partitions)
+        stable = await self._committed.end_offsets(partitions)
+        while any(stable[partition] < end for partition, end in ends.items()):
+            await asyncio.sleep(_PAUSE_SECONDS)
+            stable = await self._committed.end_offsets(partitions)
+        return ends
+
+    async def _last_before(self, partition: TopicPartition, start: int, end: int, after: int) -> int:
+        """Return the last transaction that is complete within the largest size of a batch; more if it has none."""
+        size = MAX_RECORDS
+        while start + size < end and (found := await self._first_record(partition, start + size, end, after)):
+            if found[0] - 1 > after:
+                return found[0] - 1
+            size *= 2  # all records until there are of one transaction
+        return _NO_LIMIT
+
+    async def _first_after(self, partition: TopicPartition, start: int, end: int, after: int, last: int) -> int:
+        """Return the offset of the first record of a transaction after `last`; the end if there is none."""
+        low, high, size = start, end, _SCANNED // 8
+        while low == start and high > start:  # the record is probably near the end
+            begin = max(start, end - size)
+            found = await self._first_record(partition, begin, end, after)
+            if found and found[0] <= last:
+                low = begin
+                break
+            if begin == start:
+                return found[1] if found else end
+            high, size = begin, size * 8
+        while high - low > _SCANNED:  # the first record from `low` on is not after `last`, that from `high` on is
+            middle = (low + high) // 2
+            found = await self._first_record(partition, middle, end, after)
+            low, high = (middle, high) if found and found[0] <= last else (low, middle)
+        found = await self._first_record(partition, low, end, last)
+        return found[1] if found else end
+
+    async def _first_record(
+        self, partition: TopicPartition, begin: int, end: int, after: int
+    ) -> tuple[int, int] | None:
+        """Return transaction and offset of the first record from an offset on that is later than `after`."""
+        self._committed.assign([partition])
+        async for record in kafka_client.records(self._committed, partition, begin, end):
+            if (transaction := _transaction(record)) is not None and transaction > after:
+                return transaction, record.offset
+        return None
+
+
+def _by_topic(ends: dict[TopicPartition, int]) -> Offsets:
+    offsets: Offsets = {}
+    for partition, end in ends.items():
+        offsets.setdefault(partition.topic, {})[partition.partition] = end
+    return offsets
+
+
+def _transaction(record: "ConsumerRecord[object, object]") -> int | None:
+    text = next((value for key, value in record.headers if key == names.SEQUENCE_HEADER), b"")
+    return transaction_of(text.decode()) if _SEQUENCE.fullmatch(text) else None
