@@ -66,6 +66,7 @@ class SamplePublisher:
         await self._producer.start()
         await self._admin.start()
         await self._admin.create_topics([NewTopic(names.progress_topic(self.name), 1, 1)])
+        await self.send_progress()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -145,6 +146,8 @@ class DumpServer:
         self.manifests: list[Manifest] = []
         #: responses when a dump is requested: the first to that request, the others to requests for the dump's state
         self.on_request: list[Manifest] = []
+        #: the tables of which a dump may be requested
+        self.requested = ["shop.*"]
         #: `taken DUMP` and `released DUMP`, in order
         self.leases: list[str] = []
         #: `Range` headers of downloads
@@ -197,7 +200,7 @@ class DumpServer:
         return _json({"dumps": self.manifests})
 
     async def _request(self, request: Request) -> Response:
-        assert await request.json() == {"tables": ["shop.*"]}
+        assert await request.json() == {"tables": self.requested}
         return _json(self.on_request.pop(0))
 
     async def _show(self, _: Request) -> Response:

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.records_to_delete import RecordsToDelete
 from pyspark.sql import DataFrame, SparkSession
 
 from databus import names
@@ -80,7 +83,7 @@ async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -
     name = f"sink-{secrets.token_hex(3)}"
     dumps = DumpServer(tmp_path, name)
     async with serving(dumps) as url, SamplePublisher(name, kafka.url) as publisher:
-        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars}
+        section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "heal": "manual"}
         yield Sink(
             spark,
             Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
@@ -363,6 +366,24 @@ async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(si
     assert sink.health.degraded == "parked: shop.lost, shop.odd, shop.unseen"
 
 
+async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_go_on(sink: Sink) -> None:
+    publisher = sink.publisher
+    retyped = describe_table("items", "id int(11)", "name int(11)")
+    sink.dump({ITEMS: [[b"1", b"1"]]})
+    await publisher.send((retyped, ALTER, b"ALTER TABLE items MODIFY name int"), (retyped, INSERT, [[b"2", b"2"]]))
+    sink.settings.spark.heal = "auto"
+    healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
+    sink.dumps.on_request = [healing]
+    sink.dumps.requested = ["shop.items"]
+    await publisher.send((retyped, UPDATE, [[b"2", b"2"], [b"2", b"3"]]))  # newer than the dump
+
+    await sink.run()
+
+    assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
+    assert sink.health.degraded == ""
+    assert [(row["table"], row["state"]) for row in read(sink.lake.tables)] == [("items", "live")]
+
+
 async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"]]})
@@ -383,6 +404,26 @@ async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -
         (0, b"late", "it came after newer changes, as a replayed dead letter does"),
     ]
     assert sink.health.degraded == "parked: shop.items"
+
+
+async def test_tables_whose_records_kafka_has_lost_are_parked(sink: Sink, admin: AIOKafkaAdminClient) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]], other: []})
+    await sink.publisher.send((ITEMS, INSERT, [[b"2", b"two"]]), (other, INSERT, [[b"1"]]))
+    await sink.run()
+    await sink.publisher.send((ITEMS, INSERT, [[b"3", b"three"]]), (other, INSERT, [[b"2"]]))
+    [topic] = [name for name in sink.publisher.offsets if name.endswith("items")]
+    await admin.delete_records({TopicPartition(topic, 0): RecordsToDelete(before_offset=4)})
+    await sink.publisher.send((other, INSERT, [[b"3"]]))
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(other)] == [1, 2, 3]
+    [parked] = read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
+    assert (parked["table"], parked["reason"]) == (
+        "items",
+        f"Kafka has deleted records of topic {topic} that were not read",
+    )
 
 
 WRONG = {
@@ -420,7 +461,7 @@ def test_t19_records_are_compared_with_the_dump_by_file_number_and_64_bit_offset
     }
     value = '{"Table":T,"Action":"insert","Rows":[["MQ==",null]]}'
     records = [(f'{{"Pos":{{"Name":"{file}","Pos":{offset}}},"Action":"DML"}}', value) for file, offset in positions]
-    base = DumpBase("dump-1", "log.1000000", 5 << 32)
+    base = DumpBase("dump-1", "log.1000000", 5 << 32, until=0)
     newer = decode_records(_records(spark, records), 0, 9).where(base.is_before)
     assert {(file, offset) for file, offset in newer.select("_file", "_position").collect()} == {
         position for position, kept in positions.items() if kept

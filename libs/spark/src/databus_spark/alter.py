@@ -79,14 +79,14 @@ def keeps_values(old: Column, new: Column) -> bool:
     (kind, size, scale), (new_kind, new_size, new_scale) = _parts(old), _parts(new)
     if old.raw_type.lower() == new.raw_type.lower() and old.values == new.values:
         return True
-    if kind == new_kind == "enum":  # the lake has the labels
-        return set(old.values) <= set(new.values)
-    if kind == new_kind == "set":
-        return new.values[: len(old.values)] == old.values
+    if kind == new_kind and kind in {"enum", "set"}:
+        # The lake has the labels; those of a SET are in the order of the definition.
+        return set(old.values) <= set(new.values) if kind == "enum" else new.values[: len(old.values)] == old.values
     if ("unsigned" in old.raw_type.lower()) != ("unsigned" in new.raw_type.lower()):
         return False
     if kind == new_kind == "decimal":
-        return can_represent(lake_type(new), lake_type(old)) or (lake_type(old) == "string" and new_scale == scale)
+        is_text = "string" in (lake_type(old), lake_type(new))  # with all digits of the scale
+        return size <= new_size and scale == new_scale if is_text else can_represent(lake_type(new), lake_type(old))
     fits = kind != new_kind or size <= new_size or kind in _INTEGERS
     return fits and any(
         kind in family and new_kind in family and family.index(kind) <= family.index(new_kind) for family in _FAMILIES

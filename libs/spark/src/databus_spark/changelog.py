@@ -139,11 +139,6 @@ class ChangeLog:
             f"_schema = {schema} and _table = {table} and {between(after, last)} and ({condition})"
         )
 
-    def tables_of(self, topic: str) -> set[TableName]:
-        """Return the tables that have entries from a topic."""
-        entries = self._table.read().where(f"_topic = {literal(topic)} and _table is not null")
-        return {(row[0], row[1]) for row in entries.select("_schema", "_table").distinct().collect()}
-
     def changes(self, after: int, last: int) -> dict[TableName, TableChanges]:
         """Return what the log has of each table after one transaction, up to and with another one.
 

@@ -39,6 +39,11 @@ class Layout:
         """The path of the records that could not be used."""
         return f"{self.root}/_databus/quarantine"
 
+    @property
+    def downloads(self) -> str:
+        """The path of dumps that are being loaded."""
+        return f"{self.root}/_databus/downloads"
+
     def mirror(self, schema: str, table: str) -> str:
         """Return the path of a table's mirror."""
         return f"{self.root}/mirror/{_folder(schema)}/{_folder(table)}"

@@ -37,6 +37,8 @@ class DumpBase(msgspec.Struct, frozen=True):
     #: binlog position of the dump
     file: str
     position: int
+    #: ordinal of a transaction that is newer than the dump, or the last one in it: all later ones are newer
+    until: int
     #: Records from these offsets on are newer than the dump, whatever their position. None: positions decide.
     passed: Offsets | None = None
 
@@ -114,8 +116,10 @@ class Mirror:
 
     def reset(self, table: Table, transaction: int) -> None:
         """Become an empty mirror of this table, which has no rows after the transaction."""
+        if not table.primary_key and self.state is None:
+            return
         if SEQUENCE in {column.name.lower() for column in table.columns}:
-            raise TableParked(f"it has a column {SEQUENCE}, which every mirror has")
+            raise TableParked(f"it has a column {SEQUENCE}, which every mirror has", heals=False)
         state = MirrorState(transaction, encode_definition(table))
         self.table.empty(mirror_columns(table), _encode(state))
         self.state = state
@@ -190,19 +194,21 @@ class Mirror:
         images = [each for each in changes.images if each.last > after and each.first <= last]
         if not images:
             if self.state:
-                self.state = msgspec.structs.replace(self.state, transaction=last, base=None)
+                self.state = MirrorState(last, self.state.definition, self._base(last), self.state.dropped)
             return
         table = self.definition
         if self.state is None or table is None:
+            if not any(changes.definitions[each.version].primary_key for each in images):
+                return  # a table without a key has no mirror
             raise TableParked("its earlier rows are not in the lake")
         if any(not same_rows(changes.definitions[each.version], table) for each in images):
             exact = self._log.changes_of(self.name, after, last, self._condition)
             if any(not same_rows(exact.definitions[each.version], table) for each in exact.images):
                 raise TableParked("rows have columns that no statement explains")
         if not table.primary_key:
-            raise TableParked("it has no primary key")
+            raise TableParked("it has no primary key", heals=False)
         entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
-        state = MirrorState(last, self.state.definition)
+        state = MirrorState(last, self.state.definition, self._base(last))
         try:
             self.table.merge(
                 last_of_each_key(entries, table), key_columns(table), _REMOVED, _encode(state), "s._seq >= t._seq"
@@ -210,8 +216,14 @@ class Mirror:
         except Exception as error:
             if _NO_KEY not in str(error):
                 raise
-            raise TableParked("a primary key value, for instance a zero date, is none of the lake's type") from error
+            reason = "a primary key value, for instance a zero date, is none of the lake's type"
+            raise TableParked(reason, heals=False) from error
         self.state = state
+
+    def _base(self, last: int) -> DumpBase | None:
+        """Return the dump that later entries than those of a transaction must be compared with."""
+        base = self.state.base if self.state else None
+        return base if base and last < base.until else None
 
     @property
     def _condition(self) -> str:

@@ -6,6 +6,7 @@ of the transactions in each partition, except foreign ones and replayed dead let
 
 import asyncio
 import re
+from dataclasses import dataclass
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
@@ -25,6 +26,18 @@ _PAUSE_SECONDS = 0.01
 _SEQUENCE = re.compile(rb"\d{16}-\d{10}")
 
 
+@dataclass(frozen=True)
+class Batch:
+    """The records of some transactions."""
+
+    #: the offsets of the first records
+    starts: Offsets
+    #: the last transaction, and the offsets after the last records
+    end: LogState
+    #: topic → why records before the batch are missing
+    lost: dict[str, str]
+
+
 class Cuts:
     """Finds the ends of batches."""
 
@@ -34,28 +47,42 @@ class Cuts:
         self._written = written
         self._committed = committed
 
-    async def next(self, state: LogState) -> LogState | None:
-        """Return where the batch after `state` ends; None if there is no new transaction."""
+    async def next(self, state: LogState) -> Batch | None:
+        """Return the batch after `state`; None if there is no new transaction."""
         progress = await read_progress(self._settings)
         if progress is None or progress.transaction <= state.transaction:
             return None
         partitions = await list_partitions(self._settings)
-        starts = await self._starts(state, partitions)
         ends = await self._stable_ends(partitions)
+        starts, lost = await self._starts(state, ends)
         last = progress.transaction
         later = await read_progress(self._settings)
         if later == progress and not any(ends[each] - start > MAX_RECORDS for each, start in starts.items()):
-            return LogState(last, _by_topic(ends))  # no transaction was committed while the ends were read
+            return Batch(
+                _by_topic(starts), LogState(last, _by_topic(ends)), lost
+            )  # no transaction was committed while the ends were read
         for partition, start in starts.items():
             if ends[partition] - start > MAX_RECORDS:
                 last = min(last, await self._last_before(partition, start, ends[partition], state.transaction))
         for partition, start in starts.items():
             ends[partition] = await self._first_after(partition, start, ends[partition], state.transaction, last)
-        return LogState(last, _by_topic(ends))
+        return Batch(_by_topic(starts), LogState(last, _by_topic(ends)), lost)
 
-    async def _starts(self, state: LogState, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        earliest: dict[TopicPartition, int] = await self._committed.beginning_offsets(partitions)
-        return {each: state.offsets.get(each.topic, {}).get(each.partition, first) for each, first in earliest.items()}
+    async def _starts(
+        self, state: LogState, ends: dict[TopicPartition, int]
+    ) -> tuple[dict[TopicPartition, int], dict[str, str]]:
+        """Return where the partitions are read from, and why records of a topic are missing."""
+        starts: dict[TopicPartition, int] = await self._committed.beginning_offsets(list(ends))
+        lost: dict[str, str] = {}
+        for partition, earliest in starts.items():
+            known = state.offsets.get(partition.topic, {}).get(partition.partition, earliest)
+            if earliest <= known <= ends[partition]:
+                starts[partition] = known
+            elif known < earliest:
+                lost[partition.topic] = f"Kafka has deleted records of topic {partition.topic} that were not read"
+            else:
+                lost[partition.topic] = f"topic {partition.topic} was created anew"
+        return starts, lost
 
     async def _stable_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the partitions' ends, after the transactions before them have ended."""

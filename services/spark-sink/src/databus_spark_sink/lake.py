@@ -4,24 +4,25 @@ The change log is the truth. A mirror that is behind, because the sink was kille
 catches up from it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from databus.errors import LakeUnavailable
-from databus.events import first_names, full_name
+from databus.events import Table, first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
 from databus.metrics import SINK_BATCHES, SINK_ROWS
 from databus.table_filter import TableFilter
 from databus_spark import messages
-from databus_spark.changelog import ChangeLog, LogState, Offsets, Statement, TableChanges, TableName
+from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, TableName
 from databus_spark.errors import TableParked
 from databus_spark.layout import Layout
-from databus_spark.mirror import Mirror, is_reset
+from databus_spark.mirror import Mirror, MirrorState, is_reset
 from databus_spark.renames import Rename, renames
 from databus_spark_sink.quarantine import Quarantine
 from databus_spark_sink.tables import TableStates
@@ -36,9 +37,17 @@ _UNKNOWN: TableName = ("", "")
 class Lake:
     """Writes micro-batches to the lake."""
 
-    def __init__(self, spark: SparkSession, layout: Layout, tables: list[str]) -> None:
+    def __init__(
+        self, spark: SparkSession, layout: Layout, tables: list[str], publishes: Callable[[str, TableName], bool]
+    ) -> None:
+        """Open a lake, and bring its mirrors to the change log's state.
+
+        `tables` are the patterns of the tables that belong to it. `publishes` tells whether a topic may have records of
+        a table.
+        """
         self._spark = spark
-        self._layout = layout
+        self._publishes = publishes
+        self.layout = layout
         self._filter = TableFilter(tables)
         self.log = ChangeLog(spark, layout.changes)
         #: whether a dump was loaded, and the change log has begun after it
@@ -50,8 +59,7 @@ class Lake:
         #: tables whose mirrors are behind the change log
         self._behind: set[TableName] = set()
         self._pool = ThreadPoolExecutor(_PARALLEL, "mirror")
-        #: the sink may have been stopped before all mirrors had the last batch
-        if self.is_loaded:
+        if self.is_loaded:  # the sink may have been stopped before all mirrors had the last batch
             self._follow(self.log.changes(self.state.mirrored, self.state.transaction))
 
     def close(self) -> None:
@@ -62,9 +70,21 @@ class Lake:
         """Return a table's mirror."""
         if name not in self._mirrors:
             session = self._spark.newSession()  # see databus_spark.delta
-            changes = ChangeLog(session, self._layout.changes)
-            self._mirrors[name] = Mirror(session, changes, name, self._layout.mirror(*name))
+            changes = ChangeLog(session, self.layout.changes)
+            self._mirrors[name] = Mirror(session, changes, name, self.layout.mirror(*name))
         return self._mirrors[name]
+
+    def load(self, name: TableName, rows: DataFrame, table: Table, state: MirrorState) -> int:
+        """Replace a mirror by the rows of a dump, and return their number. `catch_up` adds what is newer."""
+        count = self.mirror(name).load(rows, table, state)
+        if self.is_loaded:
+            self._behind.add(name)
+        self.tables.release(name)
+        return count
+
+    def catch_up(self) -> None:
+        """Bring mirrors that are behind to the change log's state."""
+        self._follow({})
 
     def begin(self, offsets: Offsets) -> None:
         """Begin the change log at these offsets, after the mirrors were loaded."""
@@ -77,6 +97,12 @@ class Lake:
         parked = [full_name(*name) for name in sorted(self.tables.parked)]
         return f"parked: {first_names(parked)}" if parked else ""
 
+    def park_tables_of(self, topic: str, reason: str) -> None:
+        """Park all tables that a topic may have records of."""
+        for name in self.tables.known:
+            if self._publishes(topic, name):
+                self.tables.park(name, reason, self.state.transaction)
+
     def apply(self, records: DataFrame | None, end: LogState) -> None:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""
         if records is None:
@@ -86,7 +112,7 @@ class Lake:
         if not self._behind:
             end = msgspec.structs.replace(end, mirrored=self.state.transaction)
         if not self.log.append(entries, self.state, end):
-            raise LakeUnavailable(f"another sink writes to {self._layout.root}: stop one of them")
+            raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction))
         SINK_BATCHES.inc()
@@ -101,8 +127,10 @@ class Lake:
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
         for name in sorted(self._behind - changes.keys()):
             changes[name] = self.mirror(name).changes(last)
+        self.tables.add(name for name, each in changes.items() if each.definitions)
         for statement in unknown.statements:
-            self._park_tables_of(statement, changes)
+            if statement.query != messages.FOREIGN:
+                self.park_tables_of(statement.topic, f"{statement.place} cannot be used: {statement.query}")
         for rename in renames(changes):
             self._rename(rename, changes)
         list(self._pool.map(lambda name: self._advance(name, changes[name], last), sorted(changes)))
@@ -116,11 +144,11 @@ class Lake:
             try:
                 self.mirror(name).advance(changes, last)
             except TableParked as error:
-                self.tables.park(name, str(error), last)
-            except PySparkException as error:
+                self.tables.park(name, str(error), last, heals=error.heals)
+            except (PySparkException, Py4JError) as error:
                 self._behind.add(name)
                 text = f"the mirror of {full_name(*name)} could not be written, and is tried again with the next batch"
-                log.warning(LogEvent.MIRROR_BEHIND, text, error=error.getCondition() or type(error).__name__)
+                log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__)
             else:
                 self._behind.discard(name)
                 self.tables.release(name)
@@ -140,11 +168,4 @@ class Lake:
             try:
                 mirror.copy(self.mirror(source), table, statement.query, rename.transaction)
             except TableParked as error:
-                self.tables.park(name, str(error), rename.transaction)
-
-    def _park_tables_of(self, statement: Statement, changes: Iterable[TableName]) -> None:
-        """Park all tables of a topic, because one of its records cannot be used and its table cannot be told."""
-        if statement.query == messages.FOREIGN:
-            return
-        for name in self.log.tables_of(statement.topic) | set(changes):
-            self.tables.park(name, f"{statement.place} cannot be used: {statement.query}", self.state.transaction)
+                self.tables.park(name, str(error), rename.transaction, heals=error.heals)

@@ -11,10 +11,12 @@ import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
+import msgspec
 from aiokafka import TopicPartition
 
 from databus import kafka_client, names
 from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
+from databus.events import full_name
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
 from databus.log_events import LogEvent
@@ -36,45 +38,60 @@ def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool
     return progress is None or "" in (progress.server, manifest.server) or progress.server == manifest.server
 
 
-async def wait_until_passed(settings: Settings, manifest: Manifest) -> Offsets | None:
-    """Wait until the pipeline has passed the dump's position, and return Kafka's end offsets of that moment.
+class Passed(msgspec.Struct, frozen=True):
+    """The moment when the pipeline had passed a dump's position."""
 
-    None without GTIDs. Raises DumpUnusable if the pipeline has failed over to another server by then.
+    #: ordinal of the last transaction that was published
+    transaction: int
+    #: The ends of the topics: all records from there on are newer than the dump. None without GTIDs: such a pipeline
+    #: cannot fail over, so binlog positions can always be compared.
+    offsets: Offsets | None
+
+
+async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
+    """Wait until the pipeline has passed the dump's position.
+
+    Raises DumpUnusable if the pipeline has failed over to another server by then.
     """
-    position = manifest.position or Position()
-    if not position.gtid_set:
-        return None
-    dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", position.gtid_set)
     log.info(
         LogEvent.BOOTSTRAP_WAITING,
         "waiting until the pipeline has passed the dump's position",
         dump=manifest.id,
-        **position_fields(position),
+        **position_fields(manifest.position or Position()),
     )
     async for progress in _polled(settings):
-        if _has_passed(progress, dumped, manifest):
+        if _passing(progress, manifest):
             break
-        if progress and progress.position and not progress.position.gtid_set:
-            return None
+    if not progress.position or not progress.position.gtid_set:
+        return Passed(progress.transaction, None)
     ends = await _stable_end_offsets(settings)
     # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
     # precedes them.
-    _has_passed(await read_progress(settings, to_end=True), dumped, manifest)
-    return ends
+    _passing(later := await read_progress(settings, to_end=True) or progress, manifest)
+    return Passed(later.transaction, ends)
 
 
-async def _polled(settings: Settings) -> AsyncIterator[Progress | None]:
+async def _polled(settings: Settings) -> AsyncIterator[Progress]:
     while True:
-        yield await read_progress(settings)
+        yield await read_progress(settings) or Progress()
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _has_passed(progress: Progress | None, dumped: GtidSet, manifest: Manifest) -> bool:
+def _passing(progress: Progress, manifest: Manifest) -> bool:
+    """Return whether the progress has passed the dump. Raises DumpUnusable if it is of another server."""
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server after dump {manifest.id}: request a new dump")
-    if progress is None or progress.position is None:
+    if progress.position is None or manifest.position is None:
         return False
-    return type(dumped).from_text(progress.position.gtid_set).covers(dumped)
+    dump, reached = manifest.position, progress.position
+    if dump.gtid_set and reached.gtid_set:
+        dumped = GtidSet.parse("mysql" if manifest.source.startswith("mysql") else "mariadb", dump.gtid_set)
+        return type(dumped).from_text(reached.gtid_set).covers(dumped)
+    return _place(reached) >= _place(dump)
+
+
+def _place(position: Position) -> tuple[int, int]:
+    return int(position.file.rpartition(".")[2]), position.offset
 
 
 async def _stable_end_offsets(settings: Settings) -> Offsets:
@@ -99,13 +116,22 @@ def topic_pattern(settings: Settings) -> str:
 
     Raises InvalidSettings.
     """
+    return _pattern(settings, settings.spark.tables)
+
+
+def _pattern(settings: Settings, tables: list[str]) -> str:
     rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
     templates = [(rule.topic, rule.escape_names) for rule in rules if rule.format == "databus"]
     if not templates:
         raise InvalidSettings(
             "publisher.routes: the sink reads format databus, and no rule of output default publishes it: add one"
         )
-    return names.table_topics(templates, settings.name, settings.spark.tables)
+    return names.table_topics(templates, settings.name, tables)
+
+
+def may_publish(settings: Settings, topic: str, table: tuple[str, str]) -> bool:
+    """Return whether a topic that the sink reads may have records of a table."""
+    return re.fullmatch(_pattern(settings, [full_name(*table)]), topic) is not None
 
 
 async def starting_offsets(settings: Settings, manifest: Manifest) -> Offsets:

@@ -5,15 +5,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from databus.kafka_java import java_settings
 from databus.settings import Settings
-from databus_spark.changelog import LogState, Offsets
+from databus_spark.changelog import Offsets
 
 
-def read_records(spark: SparkSession, settings: Settings, start: LogState, end: LogState) -> DataFrame | None:
-    """Return the committed records between two states, with their headers; None if there are none."""
-    ranges = {
-        topic: {partition: (start.offsets.get(topic, {}).get(partition, 0), last) for partition, last in ends.items()}
-        for topic, ends in end.offsets.items()
-    }
+def read_records(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets) -> DataFrame | None:
+    """Return the committed records between two offsets of each partition, with headers; None if there are none."""
+    ranges = {topic: {p: (starts[topic][p], end) for p, end in parts.items()} for topic, parts in ends.items()}
     ranges = {topic: {p: each for p, each in parts.items() if each[0] < each[1]} for topic, parts in ranges.items()}
     ranges = {topic: parts for topic, parts in ranges.items() if parts}
     if not ranges:

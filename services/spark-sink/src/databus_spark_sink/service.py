@@ -2,21 +2,24 @@
 
 import asyncio
 import time
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
+from functools import partial
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus import kafka_client
 from databus.dump_client import DumpApi
-from databus.errors import KafkaUnavailable
+from databus.errors import KafkaUnavailable, LakeUnavailable
 from databus.metrics import SINK_OFFSET
 from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
 from databus_spark_sink import bootstrap, offsets, session
-from databus_spark_sink.cuts import Cuts
+from databus_spark_sink.cuts import Batch, Cuts
+from databus_spark_sink.healing import Healing
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.records import read_records
 
@@ -40,36 +43,43 @@ async def keep_up_to_date(
 ) -> None:
     """Do the work of `run` in an open session."""
     health.down("opening the lake")
-    with closing(await asyncio.to_thread(Lake, spark, layout, settings.spark.tables)) as lake:
+    publishes = partial(offsets.may_publish, settings)
+    with closing(await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes)) as lake:
         if not lake.is_loaded:
-            await bootstrap.load(settings, health, spark, lake, layout)
+            await bootstrap.load(settings, health, spark, lake)
         health.down("starting to read Kafka")
         await offsets.check_kafka(settings)
         async with (
             kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
             kafka_client.consumer(settings.kafka) as committed,
+            AsyncExitStack() as stack,
         ):
-            cuts = Cuts(settings, written, committed)
+            cuts, healing = Cuts(settings, written, committed), Healing(settings, spark, lake)
+            stack.push_async_callback(healing.close)
             while True:
+                await healing.step()
                 begin = time.monotonic()
-                if end := await cuts.next(lake.state):
-                    await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, end))
+                if batch := await cuts.next(lake.state):
+                    await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))
                     _set_metrics(lake.state)
-                elif until_idle:
+                elif until_idle and not healing.is_pending:
                     return
                 health.up()
                 health.degraded = lake.degraded
-                pause = settings.spark.trigger if end else _IDLE_SECONDS
-                await asyncio.sleep(max(0.0, begin + pause - time.monotonic()) if not until_idle else 0)
+                pause = settings.spark.trigger if batch else _IDLE_SECONDS
+                if not (batch and until_idle):
+                    await asyncio.sleep(max(0.0, begin + pause - time.monotonic()))
 
 
-def _write(spark: SparkSession, settings: Settings, lake: Lake, end: LogState) -> None:
+def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) -> None:
     try:
-        lake.apply(read_records(spark, settings, lake.state, end), end)
-    except PySparkException as error:
+        for topic, reason in batch.lost.items():
+            lake.park_tables_of(topic, reason)
+        lake.apply(read_records(spark, settings, batch.starts, batch.end.offsets), batch.end)
+    except (PySparkException, Py4JError) as error:
         if "org.apache.kafka.common.errors" in str(error):
             raise KafkaUnavailable("Spark cannot read from Kafka (check kafka.bootstrap_servers)") from error
-        raise
+        raise LakeUnavailable(f"the change log in {lake.layout.root} cannot be written") from error
 
 
 def _set_metrics(state: LogState) -> None:

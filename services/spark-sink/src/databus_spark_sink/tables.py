@@ -1,6 +1,7 @@
 """The states of the lake's tables: which follow their sources, and which are parked, since when and why."""
 
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from threading import Lock
 
@@ -16,13 +17,17 @@ from databus_spark.changelog import TableName
 
 log = get_logger(__name__)
 
-_COLUMNS = "schema string, table string, state string, reason string, transaction bigint, since timestamp"
+_COLUMNS = (
+    "schema string, table string, state string, reason string, heals boolean, transaction bigint, since timestamp"
+)
 
 
 class Parked(msgspec.Struct, frozen=True):
     """Why a mirror does not follow its table any more."""
 
     reason: str
+    #: whether the table can be mirrored after it is loaded again
+    heals: bool
     #: ordinal of the last transaction that the mirror may have
     transaction: int
     #: in seconds since the epoch
@@ -30,40 +35,60 @@ class Parked(msgspec.Struct, frozen=True):
 
 
 class TableStates:
-    """The parked tables, as the lake's table of states has them."""
+    """The tables that the lake has ever had; the lake's own table of them is written at each change."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._table = delta.Table(spark, path)
         self._lock = Lock()
-        self.parked: dict[TableName, Parked] = {}
+        self._states: dict[TableName, Parked | None] = {}
         if self._table.exists:
-            for row in self._table.read().where("state = 'parked'").collect():
-                since = row.since.timestamp()
-                self.parked[row.schema, row.table] = Parked(row.reason, row.transaction, since)
+            for row in self._table.read().collect():
+                is_parked = row.state == "parked"
+                parked = Parked(row.reason, row.heals, row.transaction, row.since.timestamp()) if is_parked else None
+                self._states[row.schema, row.table] = parked
         SINK_PARKED.set(len(self.parked))
 
-    def park(self, name: TableName, reason: str, transaction: int) -> None:
-        """Park a table."""
+    @property
+    def known(self) -> list[TableName]:
+        """All tables."""
+        return sorted(self._states)
+
+    @property
+    def parked(self) -> dict[TableName, Parked]:
+        """The parked tables."""
+        return {name: parked for name, parked in self._states.items() if parked}
+
+    def add(self, names: Iterable[TableName]) -> None:
+        """Add tables, unless they are known."""
+        self._write({name: None for name in names if name not in self._states})
+
+    def park(self, name: TableName, reason: str, transaction: int, *, heals: bool = True) -> None:
+        """Park a table; `heals`: whether it can be mirrored after it is loaded again."""
         log.error(
             LogEvent.MIRROR_PARKED,
             f"the mirror of {full_name(*name)} is parked, because {reason}; all other tables go on",
             table=full_name(*name),
         )
-        with self._lock:
-            self.parked[name] = Parked(reason, transaction, time.time())
-            self._write()
+        self._write({name: Parked(reason, heals, transaction, time.time())})
 
     def release(self, name: TableName) -> None:
         """Let a table go on, if it is parked."""
-        with self._lock:
-            if self.parked.pop(name, None):
-                log.info(LogEvent.MIRROR_RELEASED, f"the mirror of {full_name(*name)} goes on", table=full_name(*name))
-                self._write()
+        if name in self.parked:
+            log.info(LogEvent.MIRROR_RELEASED, f"the mirror of {full_name(*name)} goes on", table=full_name(*name))
+            self._write({name: None})
 
-    def _write(self) -> None:
-        SINK_PARKED.set(len(self.parked))
-        rows = [
-            (schema, table, "parked", each.reason, each.transaction, datetime.fromtimestamp(each.since, UTC))
-            for (schema, table), each in self.parked.items()
-        ]
-        self._table.overwrite(self._table.spark.createDataFrame(rows, _COLUMNS), "")
+    def _write(self, changed: dict[TableName, Parked | None]) -> None:
+        if not changed:
+            return
+        with self._lock:
+            self._states |= changed
+            SINK_PARKED.set(len(self.parked))
+            rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
+            self._table.overwrite(self._table.spark.createDataFrame(rows, _COLUMNS), "")
+
+
+def _row(name: TableName, parked: Parked | None) -> tuple[object, ...]:
+    if parked is None:
+        return (*name, "live", None, None, None, None)
+    since = datetime.fromtimestamp(parked.since, UTC)
+    return (*name, "parked", parked.reason, parked.heals, parked.transaction, since)

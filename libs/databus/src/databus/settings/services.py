@@ -101,6 +101,8 @@ class Spark(Section):
     """Tables to store in the lake, of those that are captured, as `schema.table` patterns with `*` and `?`."""
     jars: Path = Path("/opt/databus/jars")
     """Folder with the jars of Spark's connectors for Kafka and Delta."""
+    heal: Literal["auto", "manual"] = "auto"
+    """Whether a table whose mirror cannot follow any more is loaded again from a new dump of it, or stays parked."""
     master: str = "local[2]"
     """Spark master to run on."""
     trigger: Duration = 5.0

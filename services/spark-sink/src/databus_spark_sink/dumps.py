@@ -1,0 +1,116 @@
+"""Dumps: fetch the files of one, and load them into mirrors."""
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import zstandard
+from pyspark.sql import SparkSession
+
+from databus import durable
+from databus.dump_client import DumpApi
+from databus.errors import DumpUnusable
+from databus.events import Table
+from databus.log_events import LogEvent
+from databus.logs import get_logger
+from databus.manifest import Manifest
+from databus.settings import Settings
+from databus.table_filter import TableFilter
+from databus_binlog import Position
+from databus_spark.definitions import encode_definition
+from databus_spark.layout import Layout
+from databus_spark.messages import decode_dump_lines
+from databus_spark.mirror import DumpBase, MirrorState
+from databus_spark_sink.lake import Lake
+from databus_spark_sink.offsets import wait_until_passed
+
+log = get_logger(__name__)
+
+#: is called with what is being done
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FetchedDump:
+    """A dump whose files are here, and whose position the pipeline has passed."""
+
+    manifest: Manifest
+    base: DumpBase
+    #: its tables that belong to the lake
+    tables: Sequence[Table]
+    folder: Path
+
+
+async def fetch(settings: Settings, say: Say, api: DumpApi, manifest: Manifest, layout: Layout) -> FetchedDump:
+    """Download a dump's files under a lease, and wait until the pipeline has passed its position."""
+    folder = Path(layout.downloads) / manifest.id
+    kept = TableFilter(settings.spark.tables)
+    tables = [table for table in manifest.tables if kept.matches(table.schema, table.name)]
+    async with api.leased(manifest.id):
+        await _download(api, say, manifest, tables, folder)
+    say(f"waiting until the pipeline has passed the position of dump {manifest.id}")
+    passed = await wait_until_passed(settings, manifest)
+    position = manifest.position or Position()  # without one, the pipeline cannot pass it
+    base = DumpBase(manifest.id, position.file, position.offset, passed.transaction, passed.offsets)
+    return FetchedDump(manifest, base, tables, folder)
+
+
+def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump, transaction: int) -> None:
+    """Load a dump into mirrors, and delete its files.
+
+    All transactions up to `transaction` are in the dump. The change log has, or will have, all that are not.
+    """
+    for number, table in enumerate(dump.tables, 1):
+        say(f"loading dump {dump.manifest.id}, table {number} of {len(dump.tables)}: {table.full_name}")
+        if table.primary_key:
+            _load_mirror(spark, lake, table, dump, transaction)
+        else:
+            text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
+            log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
+    lake.tables.add((table.schema, table.name) for table in dump.tables if table.primary_key)
+    shutil.rmtree(dump.folder)
+
+
+def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump, transaction: int) -> None:
+    (files,) = dump.manifest.files_of([table])
+    rows = decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
+    state = MirrorState(transaction, encode_definition(table), dump.base)
+    found, expected = lake.load((table.schema, table.name), rows, table, state), sum(file.rows for file in files)
+    if found != expected:
+        raise DumpUnusable(
+            f"dump {dump.manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
+            "request a new dump"
+        )
+    log.info(
+        LogEvent.TABLE_LOADED,
+        f"the mirror of {table.full_name} is loaded",
+        table=table.full_name,
+        rows=found,
+        dump=dump.manifest.id,
+    )
+
+
+async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
+    """Download the tables' files and decompress them: Hadoop's zstd codec needs a native library, often missing."""
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    files = list(chain.from_iterable(manifest.files_of(tables)))
+    for number, file in enumerate(files, 1):
+        say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
+        path = folder / file.name
+        if not _decompressed(path).exists():
+            await api.download(manifest.id, file, path)
+            await asyncio.to_thread(_decompress, path)
+
+
+def _decompress(path: Path) -> None:
+    with path.open("rb") as compressed, durable.replacing(_decompressed(path)) as plain:
+        zstandard.ZstdDecompressor().copy_stream(compressed, plain)
+    path.unlink()
+
+
+def _decompressed(path: Path) -> Path:
+    """Return the path of a downloaded file's decompressed content."""
+    return path.with_suffix("")

@@ -1,0 +1,153 @@
+"""What an ALTER does to rows that exist: done as the database does it, or refused."""
+
+import pytest
+
+from databus.errors import CannotApply
+from databus.events import Column, Table
+from databus_spark.alter import keeps_values, row_change
+
+
+def column(raw_type: str, name: str = "c", values: tuple[str, ...] = ()) -> Column:
+    return Column(name=name, type="", raw_type=raw_type, values=values)
+
+
+def table(*columns: str) -> Table:
+    parts = (each.split(" ", 1) for each in columns)
+    return Table(schema="shop", name="t", columns=tuple(column(kind, name) for name, kind in parts), primary_key=(0,))
+
+
+BEFORE = table("id int(11)", "a varchar(9)", "b int(11)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("int(11)", "bigint(20)"),
+        ("tinyint(3) unsigned", "int(10) unsigned"),
+        ("int(11)", "int(11)"),
+        ("varchar(9)", "varchar(10)"),
+        ("varchar(9)", "text"),
+        ("text", "longtext"),
+        ("decimal(8,2)", "decimal(12,4)"),
+        ("decimal(65,30)", "decimal(65,30)"),
+        ("datetime(3)", "datetime(6)"),
+        ("bit(1)", "bit(8)"),
+        ("blob", "mediumblob"),
+    ],
+)
+def test_a_larger_type_keeps_values(old: str, new: str) -> None:
+    assert keeps_values(column(old), column(new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("bigint(20)", "int(11)"),
+        ("int(11)", "int(10) unsigned"),
+        ("varchar(10)", "varchar(9)"),
+        ("text", "varchar(9)"),
+        ("decimal(8,4)", "decimal(8,2)"),
+        ("decimal(40,2)", "decimal(40,4)"),
+        ("time", "time(3)"),
+        ("datetime(6)", "datetime"),
+        ("datetime", "timestamp"),
+        ("binary(4)", "binary(5)"),
+        ("varchar(9)", "int(11)"),
+        ("float", "double"),
+        ("text", "json"),
+    ],
+)
+def test_any_other_type_may_change_values(old: str, new: str) -> None:
+    assert not keeps_values(column(old), column(new))
+
+
+def test_labels_may_be_added() -> None:
+    small, large = column("enum('a','b')", values=("a", "b")), column("enum('c','b','a')", values=("c", "b", "a"))
+    assert keeps_values(small, large)
+    assert not keeps_values(large, small)
+    a_b, a_b_c, b_a = (column("set", values=tuple(labels)) for labels in ("ab", "abc", "ba"))
+    assert keeps_values(a_b, a_b_c)
+    assert not keeps_values(a_b, b_a), "the labels of a value are written in another order"
+
+
+def test_columns_take_their_values_along() -> None:
+    after = table("id int(11)", "b varchar(9)", "a int(11)", "n int(11)")
+    change = row_change(BEFORE, after, "ALTER TABLE t RENAME COLUMN a TO b, CHANGE b a INT, ADD n INT DEFAULT -5")
+    assert change.columns == {
+        "id": "cast(`id` as bigint)",
+        "b": "cast(`a` as string)",
+        "a": "cast(`b` as bigint)",
+        "n": "cast(try_cast(cast(cast('-5' as binary) as string) as bigint) as bigint)",
+    }
+    assert not change.only_schema
+
+
+def test_a_column_that_is_dropped_and_added_again_loses_its_values() -> None:
+    change = row_change(BEFORE, BEFORE, "ALTER TABLE t DROP b, ADD b INT")
+    assert change.columns["b"] == "cast(null as bigint)"
+
+
+def test_columns_at_the_end_and_wider_types_change_only_the_schema() -> None:
+    after = table("id bigint(20)", "a varchar(99)", "b int(11)", "n text", "m date")
+    query = "ALTER TABLE t MODIFY id bigint, MODIFY a varchar(99), ADD COLUMN (n text, m date DEFAULT NULL)"
+    assert row_change(BEFORE, after, query).only_schema
+    first = table("n text", "id int(11)", "a varchar(9)", "b int(11)")
+    assert not row_change(BEFORE, first, "ALTER TABLE t ADD n text FIRST").only_schema
+
+
+def test_a_column_that_becomes_not_null_must_not_have_nulls() -> None:
+    query = "ALTER TABLE t MODIFY a varchar(9) NOT NULL, CHANGE b c INT NOT NULL"
+    change = row_change(BEFORE, table("id int(11)", "a varchar(9)", "c int(11)"), query)
+    assert change.not_null == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("varchar(9) NOT NULL", "''"),
+        ("decimal(8,2) NOT NULL", "0"),
+        ("varchar(9) DEFAULT 'it''s'", "cast(cast('it\\'s' as binary) as string)"),
+        ("varchar(9) DEFAULT NULL", "null"),
+    ],
+)
+def test_rows_that_exist_have_the_default_of_a_new_column(definition: str, value: str) -> None:
+    kind = definition.split(" ", maxsplit=1)[0]
+    after = table("id int(11)", "a varchar(9)", "b int(11)", f"n {kind}")
+    columns = row_change(BEFORE, after, f"ALTER TABLE shop.t ADD n {definition}").columns
+    assert columns["n"].startswith(f"cast({value} as ")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "datetime DEFAULT CURRENT_TIMESTAMP",
+        "varchar(36) DEFAULT (uuid())",
+        "int AS (id + 1)",
+        "timestamp NOT NULL",
+        "date NOT NULL",
+        "enum('a') DEFAULT 'a'",
+        r"varchar(9) DEFAULT 'a\\b'",
+        "varchar(9) DEFAULT _latin1'a'",
+        "bigint AUTO_INCREMENT",
+    ],
+)
+def test_a_default_that_the_text_does_not_tell_is_refused(definition: str) -> None:
+    kind = definition.split(" ", maxsplit=1)[0]
+    with pytest.raises(CannotApply, match=r"column n .*was added"):
+        row_change(
+            BEFORE, table("id int(11)", "a varchar(9)", "b int(11)", f"n {kind}"), f"ALTER TABLE t ADD n {definition}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("ALTER TABLE t MODIFY a varchar(5)", r"column a changes from varchar\(9\) to varchar\(5\)"),
+        ("ALTER TABLE t ENGINE=InnoDB", "where column n comes from cannot be told"),
+        ("ALTER TABLE t FROBNICATE", "FROBNICATE .* is not understood"),
+    ],
+)
+def test_a_statement_that_does_not_explain_the_columns_is_refused(query: str, reason: str) -> None:
+    after = table("id int(11)", "a varchar(5)", "b int(11)") if "a varchar" in query else table("id int(11)", "n int")
+    with pytest.raises(CannotApply, match=reason):
+        row_change(BEFORE, after, query)
