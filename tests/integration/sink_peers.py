@@ -49,7 +49,7 @@ class SamplePublisher:
         self.name = name
         self.position = Position(file="mysql-bin.000009", offset=100)
         #: ordinal of the last transaction
-        self.transaction = 0
+        self.transaction_number = 0
         #: of the progress: the server, and the GTID set, which no position of a record has
         self.server = self.gtids = ""
         #: topic → partition → offset after the last record, in the form of a manifest's `kafka_offsets`
@@ -84,16 +84,26 @@ class SamplePublisher:
         await self._producer.begin_transaction()
         for table, action, content in events:
             self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
-            self.transaction += 1
+            self.transaction_number += 1
             is_ddl = isinstance(content, bytes)
             for number in range(self.partitions) if is_ddl else [partition]:
                 await self.put(table, *self._encode(table, action, content), number)
         await self._send_progress()
         await (self._producer.commit_transaction() if commit else self._producer.abort_transaction())
 
+    async def transaction(self, *records: tuple[Table, Action, Sequence[Row], int, int]) -> None:
+        """Publish a transaction: records of row images, each with its partition and the ordinal of its first row."""
+        self.transaction_number += 1
+        self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
+        async with self._producer.transaction():
+            for table, action, rows, partition, row in records:
+                sequence = sequence_text(self.transaction_number, row)
+                await self.put(table, *self._encode(table, action, rows), partition, sequence)
+            await self._send_progress()
+
     async def statement(self, query: bytes, *tables: tuple[Table, Action]) -> None:
         """Publish a statement that has a message for each of these tables."""
-        self.transaction += 1
+        self.transaction_number += 1
         self.position = msgspec.structs.replace(self.position, offset=self.position.offset + 50)
         async with self._producer.transaction():
             for table, action in tables:
@@ -107,12 +117,12 @@ class SamplePublisher:
 
     async def _send_progress(self) -> None:
         position = msgspec.structs.replace(self.position, gtid_set=self.gtids)
-        progress = encode_progress(Progress(position, self.transaction, 1, self.server))
+        progress = encode_progress(Progress(position, self.transaction_number, 1, self.server))
         await self._producer.send_and_wait(names.progress_topic(self.name), progress, self.name.encode(), partition=0)
 
     async def send_raw(self, table: Table, key: bytes | None, value: bytes | None, sequence: bytes | None) -> None:
         """Publish a record with this key, value and sequence."""
-        self.transaction += 1
+        self.transaction_number += 1
         async with self._producer.transaction():
             await self.put(table, key, value, sequence=sequence)
             await self._send_progress()
@@ -125,7 +135,7 @@ class SamplePublisher:
         if topic not in self.offsets:
             await self._admin.create_topics([NewTopic(topic, self.partitions, 1)])
             self.offsets[topic] = {}
-        sequence = sequence_text(self.transaction, 0) if sequence == b"" else sequence
+        sequence = sequence_text(self.transaction_number, 0) if sequence == b"" else sequence
         headers = [] if sequence is None else [(names.SEQUENCE_HEADER, sequence)]
         record = await self._producer.send_and_wait(topic, value, key, partition=partition, headers=headers)
         self.offsets[topic] = self.offsets[topic] | {partition: record.offset + 1}

@@ -86,6 +86,8 @@ class Images(msgspec.Struct, frozen=True):
     #: ordinals of the transactions of the first and the last one
     first: int
     last: int
+    #: partitions of topics that they are from
+    partitions: int
 
 
 class TableChanges(msgspec.Struct, frozen=True):
@@ -161,15 +163,16 @@ def _changes(entries: DataFrame) -> dict[TableName, TableChanges]:
         sql.expr("count_if(_query is null)"),
         sql.expr("min(_seq) filter (where _query is null)"),
         sql.expr("max(_seq) filter (where _query is null)"),
+        sql.expr("size(collect_set(struct(_topic, _partition)) filter (where _query is null))"),
     )
     found: dict[TableName, TableChanges] = {}
     seen: set[tuple[str, str, int]] = set()
-    for schema, table, version, definition, statements, images, first, last in groups.collect():
+    for schema, table, version, definition, statements, images, first, last, partitions in groups.collect():
         changes = found.setdefault((schema or "", table or ""), TableChanges([], {}, []))
         if definition:
             changes.definitions[version] = decode_definition(definition)
         if images:
-            changes.images.append(Images(version, images, transaction_of(first), transaction_of(last)))
+            changes.images.append(Images(version, images, transaction_of(first), transaction_of(last), partitions))
         for statement in (Statement(*row) for row in statements):
             # each partition of a topic has a copy
             if statement.action == "invalid" or (statement.sequence, table, version) not in seen:

@@ -4,6 +4,8 @@ Each commit to the mirror has the mirror's state: how far it has come, and the d
 effect between the entries before it and those after it, so all rows are read with their own definition.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -22,10 +24,12 @@ from databus_spark.definitions import (
     same_rows,
 )
 from databus_spark.errors import TableParked
-from databus_spark.sequences import ORDER
 from databus_spark.types import Columns, can_represent, identifier, literal, may_become_null, typed_cells
 
 _REMOVED = "s._action in ('update_before', 'delete')"
+#: orders of entries: within a partition; and of the last ones of several partitions, by transaction
+_IN_PARTITION = "struct(_offset, _row)"
+_AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'update_after'))"
 #: begins the text of an error that a query raises for a key that the lake cannot represent
 _NO_KEY = "databus: no key"
 
@@ -109,6 +113,11 @@ class Mirror:
                 self._write_rows(changes, statement.transaction - 1)
             self._execute(statement, changes.definitions[statement.version])
         self._write_rows(changes, last)
+
+    def rows(self) -> tuple[DataFrame, MirrorState]:
+        """Return the rows as of now, without `_seq`, and the state that they have, also if another process writes."""
+        version, text = self.table.commits()[0]
+        return self.table.read(version).drop(SEQUENCE), _decode(text)
 
     def changes(self, last: int) -> TableChanges:
         """Return what the change log has of the table after the mirror's state, up to a transaction."""
@@ -211,7 +220,11 @@ class Mirror:
         state = MirrorState(last, self.state.definition, self._base(last))
         try:
             self.table.merge(
-                last_of_each_key(entries, table), key_columns(table), _REMOVED, _encode(state), "s._seq >= t._seq"
+                last_of_each_key(entries, table, sum(each.partitions for each in images)),
+                key_columns(table),
+                _REMOVED,
+                _encode(state),
+                "s._seq >= t._seq",
             )
         except Exception as error:
             if _NO_KEY not in str(error):
@@ -230,20 +243,32 @@ class Mirror:
         return self.state.base.is_before if self.state and self.state.base else "true"
 
 
-def last_of_each_key(entries: DataFrame, table: Table) -> DataFrame:
-    """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`."""
+def last_of_each_key(entries: DataFrame, table: Table, partitions: int) -> DataFrame:
+    """Return the last row image of each primary key, typed, with the columns `_seq` and `_action`.
+
+    A partition has the changes of a key in their order. A row that moves from one partition to another one, because
+    columns of `routes.key` change, is deleted in one and inserted in the other one, in either order. So if several
+    partitions have a key in its last transaction, it exists if it exists after the changes of any of them.
+    """
     into: Columns = {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE}
     keys = key_columns(table)
-    typed = entries.selectExpr("_seq", "_action", "_row", *typed_cells(table, into))
+    typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *typed_cells(table, into))
     for index in table.primary_key:
         column = table.columns[index]
         if may_become_null(column):
             name = identifier(column.name)
             typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
     kept = [name for name in (*into, "_seq", "_action") if name not in keys]
-    struct = f"struct({', '.join(identifier(name) for name in kept)})"
-    latest = typed.groupBy(*map(identifier, keys)).agg(sql.expr(f"max_by({struct}, {ORDER})").alias("_last"))
-    return latest.selectExpr(*map(identifier, keys), "_last.*")
+
+    def last(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
+        struct = f"struct({', '.join(identifier(name) for name in kept)})"
+        return rows.groupBy(*map(identifier, by)).agg(sql.expr(f"max_by({struct}, {order})").alias("_last"))
+
+    columns = [*map(identifier, keys), "_last.*"]
+    if partitions == 1:
+        return last(typed, keys, _IN_PARTITION).selectExpr(*columns)
+    in_partitions = last(typed, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*columns)
+    return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*columns)
 
 
 def is_reset(statement: Statement) -> bool:

@@ -3,11 +3,6 @@
 A sequence is text, the ordinal of the transaction and of the row, and sorts as text.
 """
 
-#: Entries of one key, in order: the last one shows whether the row exists, and its values. Entries with the same
-#: sequence are of one row event, which has each row once. If it both removes and writes a key, a row got the key that
-#: another row, or the row itself, had before the event.
-ORDER = "struct(_seq, _action in ('insert', 'update_after'), _row)"
-
 
 def last_of(transaction: int) -> str:
     """Return a text that is not less than the sequences of a transaction, and less than those after it."""

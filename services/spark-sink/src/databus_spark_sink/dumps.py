@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import zstandard
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from databus import durable
 from databus.dump_client import DumpApi
@@ -75,15 +75,9 @@ def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump, t
 
 
 def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump, transaction: int) -> None:
-    (files,) = dump.manifest.files_of([table])
-    rows = decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
     state = MirrorState(transaction, encode_definition(table), dump.base)
-    found, expected = lake.load((table.schema, table.name), rows, table, state), sum(file.rows for file in files)
-    if found != expected:
-        raise DumpUnusable(
-            f"dump {dump.manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
-            "request a new dump"
-        )
+    found = lake.load((table.schema, table.name), rows_of(spark, dump, table), table, state)
+    require_rows(dump, table, found)
     log.info(
         LogEvent.TABLE_LOADED,
         f"the mirror of {table.full_name} is loaded",
@@ -91,6 +85,23 @@ def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDum
         rows=found,
         dump=dump.manifest.id,
     )
+
+
+def rows_of(spark: SparkSession, dump: FetchedDump, table: Table) -> DataFrame:
+    """Return the rows of a table, with the column `cells`."""
+    (files,) = dump.manifest.files_of([table])
+    return decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
+
+
+def require_rows(dump: FetchedDump, table: Table, found: int) -> None:
+    """Raise DumpUnusable if this is not the number of rows that the manifest says."""
+    (files,) = dump.manifest.files_of([table])
+    expected = sum(file.rows for file in files)
+    if found != expected:
+        raise DumpUnusable(
+            f"dump {dump.manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
+            "request a new dump"
+        )
 
 
 async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:

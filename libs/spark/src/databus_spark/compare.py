@@ -1,0 +1,63 @@
+"""Compares the rows of two tables by their keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from databus_spark.types import identifier
+
+#: differing keys that are kept as examples
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How a copy differs from the original."""
+
+    #: rows of the original
+    rows: int
+    #: rows that only the original has
+    missing: int
+    #: rows that only the copy has, and further rows with the same key
+    invented: int
+    #: rows that both have, with different values
+    different: int
+    #: the first keys of rows that differ, as text
+    examples: Sequence[str]
+
+    @property
+    def equal(self) -> bool:
+        """Whether there are none."""
+        return not (self.missing or self.invented or self.different)
+
+
+def differences(original: DataFrame, copy: DataFrame, keys: Sequence[str]) -> Differences:
+    """Compare two tables with the same columns, by the columns of the primary key."""
+    columns = [identifier(name) for name in original.columns]
+    key, values = (", ".join(each) for each in (map(identifier, keys), columns))
+
+    def folded(rows: DataFrame, name: str) -> DataFrame:
+        return rows.selectExpr(f"struct({key}) as _key", f"struct({values}) as {name}")
+
+    joined = folded(original, "_a").join(folded(copy, "_b"), "_key", "full_outer")
+    verdict = (
+        "case when _b is null then 'missing' when _a is null then 'invented' when _a <=> _b then '' "
+        "else 'different' end as _verdict"
+    )
+    judged = joined.selectExpr("to_json(_key) as _key", verdict).persist()
+    try:
+        counts = {row[0]: row[1] for row in judged.groupBy("_verdict").count().collect()}
+        wrong = judged.where("_verdict <> ''").orderBy("_key").limit(_EXAMPLES).collect()
+    finally:
+        judged.unpersist()
+    copies = copy.groupBy(*map(sql.col, map(identifier, keys))).count().where("count > 1")
+    repeated = copies.selectExpr("coalesce(sum(count - 1), 0)").collect()[0][0]
+    return Differences(
+        original.count(),
+        counts.get("missing", 0),
+        counts.get("invented", 0) + repeated,
+        counts.get("different", 0),
+        [f"{row[1]} {row[0]}" for row in wrong],
+    )

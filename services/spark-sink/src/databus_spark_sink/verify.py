@@ -1,0 +1,100 @@
+"""Compare mirrors with their tables in the database: as of one transaction, while the sink and the database go on.
+
+A new dump is loaded beside the mirror, and what the change log has after the dump is added to it, up to the mirror's
+transaction. So both must have the same rows.
+"""
+
+import asyncio
+import shutil
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+from databus.dump_client import DumpApi
+from databus.errors import InvalidSettings
+from databus.events import Table
+from databus.settings import Settings
+from databus_spark import delta
+from databus_spark.changelog import ChangeLog
+from databus_spark.compare import Differences, differences
+from databus_spark.definitions import encode_definition, key_columns
+from databus_spark.layout import Layout
+from databus_spark.mirror import Mirror, MirrorState
+from databus_spark_sink import session
+from databus_spark_sink.dumps import FetchedDump, fetch, require_rows, rows_of
+
+_POLL_SECONDS = 0.5
+
+
+async def verify(settings: Settings, tables: list[str]) -> bool:
+    """Compare the mirrors of the tables that match these patterns; print a line for each; return whether all are equal.
+
+    Raises InvalidSettings if the lake has no mirror of such a table.
+    """
+    layout = Layout(settings.spark.lake)
+    spark = await asyncio.to_thread(session.open_session, settings.spark, layout)
+    try:
+        return await verify_in(settings, spark, layout, tables)
+    finally:
+        await asyncio.to_thread(spark.stop)
+
+
+async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
+    """Do the work of `verify` in an open session."""
+    async with DumpApi(settings.dumps.url) as api:
+        manifest = await api.take(tables)
+        dump = await fetch(settings, _say, api, manifest, layout)
+    try:
+        mirrored = [table for table in dump.tables if delta.Table(spark, _path(layout, table)).exists]
+        if not mirrored:
+            raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
+        equal = True
+        for table in mirrored:
+            found = await asyncio.to_thread(compare, spark, layout, dump, table)
+            sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
+            equal = equal and found.equal
+    finally:
+        await asyncio.to_thread(shutil.rmtree, dump.folder)
+    return equal
+
+
+def compare(spark: SparkSession, layout: Layout, dump: FetchedDump, table: Table) -> Differences:
+    """Compare a mirror with a dump, after both are as of the same transaction."""
+    name = (table.schema, table.name)
+    log = ChangeLog(spark, layout.changes)
+    mirror = Mirror(spark, log, name, _path(layout, table))
+    rows, state = mirror.rows()
+    while log.state().transaction < dump.base.until or _is_behind(log, name, state, dump.base.until):
+        time.sleep(_POLL_SECONDS)  # until the sink has what the dump has
+        rows, state = mirror.rows()
+    last = max(state.transaction, dump.base.until)
+    folder = f"{layout.downloads}/{dump.manifest.id}.expected"
+    expected = Mirror(spark, log, name, folder)
+    try:
+        begin = MirrorState(-1, encode_definition(table), dump.base)
+        require_rows(dump, table, expected.load(rows_of(spark, dump, table), table, begin))
+        expected.advance(expected.changes(last), last)
+        return differences(expected.rows()[0], rows, key_columns(table))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_behind(log: ChangeLog, name: tuple[str, str], state: MirrorState, last: int) -> bool:
+    missing = log.changes_of(name, state.transaction, last)
+    return bool(missing.images or missing.statements)
+
+
+def _path(layout: Layout, table: Table) -> str:
+    return layout.mirror(table.schema, table.name)
+
+
+def _describe(found: Differences) -> str:
+    if found.equal:
+        return f"equal, {found.rows:,} rows"
+    text = f"{found.rows:,} rows, {found.missing:,} missing, {found.invented:,} invented, {found.different:,} different"
+    return f"DIFFERS: {text}; for instance {'; '.join(found.examples)}"
+
+
+def _say(step: str) -> None:
+    sys.stderr.write(f"{step}\n")
