@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.records_to_delete import RecordsToDelete
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from databus import names
@@ -19,10 +20,11 @@ from databus.events import Action, Row, Table
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import ABSENT, Position
+from databus_spark.changelog import TableChanges
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
-from databus_spark.mirror import DumpBase
-from databus_spark_sink import service
+from databus_spark.mirror import DumpBase, Mirror
+from databus_spark_sink import cuts, service
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.verify import verify_in
@@ -323,6 +325,30 @@ async def test_a_sink_that_was_killed_after_the_change_log_was_written_catches_u
     assert [action for (action,) in sink.changes(ITEMS, "_action")] == ["insert", "update_before", "update_after"]
 
 
+async def test_a_mirror_that_could_not_be_written_follows_all_statements_with_the_next_batch(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = describe_table("items", "id int(11)", "name varchar(20)", "n int(11)")
+    sink.dump({ITEMS: [[b"1", b"one"]]})
+    advance, failures = Mirror.advance, [PySparkException("the disk is full")]
+
+    def advance_later(mirror: Mirror, changes: TableChanges, last: int) -> None:
+        if failures and changes.statements:
+            raise failures.pop()
+        advance(mirror, changes, last)
+
+    monkeypatch.setattr(Mirror, "advance", advance_later)
+    monkeypatch.setattr(cuts, "MAX_RECORDS", 1)  # a batch for each
+    await sink.publisher.send((ITEMS, Action.TRUNCATE, b"TRUNCATE items"))
+    await sink.publisher.send((counted, ALTER, b"ALTER TABLE items ADD n int DEFAULT 5"))
+    await sink.publisher.send((counted, INSERT, [[b"2", b"two", b"5"]]))
+
+    await sink.run()
+
+    assert not failures
+    assert sink.mirror(ITEMS) == [{"id": 2, "name": "two", "n": 5}]
+
+
 async def test_truncated_and_recreated_tables_are_emptied(sink: Sink) -> None:
     born = describe_table("born", "id int(11)", "name varchar(20)")
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"]]})
@@ -426,6 +452,23 @@ async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: p
         "shop.items: DIFFERS: 3 rows, 1 missing, 1 invented, 1 different; "
         'for instance different {"id":2}; invented {"id":3}; missing {"id":9}\n'
     )
+
+
+async def test_a_parked_table_that_is_renamed_is_parked_under_its_new_name(sink: Sink) -> None:
+    a, b, c = (describe_table(name, "id int(11)", "at time") for name in ("a", "b", "c"))
+    retyped_a, retyped_b = (describe_table(name, "id int(11)", "at time(3)") for name in ("a", "b"))
+    sink.dump({a: [[b"1", b"10:00:00"]], b: [[b"2", b"10:00:00"]], c: []})
+    await sink.publisher.send(
+        (retyped_a, ALTER, b"ALTER TABLE a MODIFY at time(3)"), (c, INSERT, [[b"3", b"10:00:00"]])
+    )
+    await sink.publisher.statement(b"RENAME TABLE a TO t, b TO a, t TO b", (a, ALTER), (retyped_b, ALTER))
+    await sink.publisher.send((a, INSERT, [[b"4", b"10:00:00"]]), (retyped_b, INSERT, [[b"5", b"10:00:00.000"]]))
+
+    await sink.run()
+
+    assert sink.health.degraded == "parked: shop.b"
+    assert [row["id"] for row in sink.mirror(a)] == [2, 4]
+    assert [row["id"] for row in sink.mirror(c)] == [3]
 
 
 async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -> None:

@@ -125,7 +125,7 @@ class Lake:
             self._quarantine.follow(last)
         changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
-        for name in sorted(self._behind - changes.keys()):
+        for name in sorted(self._behind):  # all that a mirror lacks, not only what the last batch has
             changes[name] = self.mirror(name).changes(last)
         self.tables.add(name for name, each in changes.items() if each.definitions)
         for statement in unknown.statements:
@@ -157,15 +157,27 @@ class Lake:
         """Let mirrors follow a statement that renames tables, after all that was before it."""
         for name in sorted(rename.tables & changes.keys()):
             self._advance(name, changes[name], rename.transaction - 1)
-        for name, (source, statement) in rename.contents.items():
-            mirror = self.mirror(name)
-            if mirror.state and mirror.state.transaction >= rename.transaction:
-                continue
-            if source is None:
-                mirror.drop(rename.transaction)
-                continue
-            table = changes[name].definitions[statement.version]
+        if late := sorted(full_name(*name) for name in self._behind & rename.tables):
+            raise LakeUnavailable(f"a statement renames tables whose mirrors cannot be written: {first_names(late)}")
+        due = {name: each for name, each in rename.contents.items() if not self._has(name, rename.transaction)}
+        doubtful = {name: source for name, (source, _) in due.items() if source and source in self.tables.parked}
+        for name, was in doubtful.items():  # before any name is released: this may be interrupted, and repeated
+            reason = f"it was renamed from {full_name(*was)}, which was parked"
+            self.tables.park(name, reason, rename.transaction)
+        for name in due.keys() - doubtful.keys():
+            source, statement = due[name]
             try:
-                mirror.copy(self.mirror(source), table, statement.query, rename.transaction)
+                if source is None:
+                    self.mirror(name).drop(rename.transaction)
+                else:
+                    table = changes[name].definitions[statement.version]
+                    self.mirror(name).copy(self.mirror(source), table, statement.query, rename.transaction)
             except TableParked as error:
                 self.tables.park(name, str(error), rename.transaction, heals=error.heals)
+            else:
+                self.tables.release(name)
+
+    def _has(self, name: TableName, transaction: int) -> bool:
+        """Return whether a table has passed a transaction, or was parked there."""
+        state, parked = self.mirror(name).state, self.tables.parked.get(name)
+        return max(state.transaction if state else -1, parked.transaction if parked else -1) >= transaction
