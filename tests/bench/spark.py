@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aiokafka import TopicPartition
 from delivered import consuming, wait_until_committed
-from environment import Environment, create, environment, pipeline_of
+from environment import Environment, cpu, create, environment, pipeline_of
 from pyspark.sql import SparkSession
 from report import Result, report
 from rich.progress import track
@@ -64,7 +64,9 @@ class Topic:
 class Cost:
     """What one step took."""
 
-    seconds: float
+    #: wall clock, and CPU time of Spark's process, in seconds
+    wall: float
+    cpu: float
     jobs: int
     tasks: int
 
@@ -127,13 +129,17 @@ def speed(name: str, spark: SparkSession, topic: Topic, runs: int) -> list[Resul
         for step, cost in _round(spark, topic).items():
             if round_:  # the first round warms up Spark and Kafka
                 costs[step].append(cost)
-    pace = {step: [topic.images / cost.seconds for cost in each] for step, each in costs.items()}
+    pace = {step: [topic.images / cost.wall for cost in each] for step, each in costs.items()}
     shares = [log / raw * 100 for log, raw in zip(pace["change log"], pace["raw"], strict=True)]
     mirrored = [mirror / log * 100 for mirror, log in zip(pace["mirror"], pace["change log"], strict=True)]
     return [
         *(Result(f"{name}: {step}", "images/s", figures) for step, figures in pace.items()),
         Result(f"{name}: change log", "% of its speed", shares, "raw", LOG_GOAL),
         Result(f"{name}: mirror", "% of its speed", mirrored, "change log", MIRROR_GOAL),
+        *(
+            Result(f"{name}: {step}", "µs CPU/image", [cost.cpu / topic.images * 1e6 for cost in costs[step]])
+            for step in STEPS
+        ),
         *(Result(f"{name}: {step}", "Spark jobs", [cost.jobs for cost in costs[step]]) for step in STEPS),
         *(Result(f"{name}: {step}", "Spark tasks", [cost.tasks for cost in costs[step]]) for step in STEPS),
     ]
@@ -168,12 +174,13 @@ def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
 @contextmanager
 def _measured(spark: SparkSession, costs: dict[str, Cost], step: str) -> Iterator[None]:
     """Add what a step takes to `costs`."""
-    before, begin = _jobs(spark), time.perf_counter()
+    process = spark.sparkContext._gateway.proc.pid
+    before, used, begin = _jobs(spark), cpu(process), time.perf_counter()
     yield
-    seconds = time.perf_counter() - begin
+    wall, used = time.perf_counter() - begin, cpu(process) - used
     jobs = _jobs(spark)
     new = jobs.keys() - before.keys()
-    costs[step] = Cost(seconds, len(new), sum(jobs[job] for job in new))
+    costs[step] = Cost(wall, used, len(new), sum(jobs[job] for job in new))
 
 
 def _jobs(spark: SparkSession) -> dict[int, int]:
