@@ -173,20 +173,21 @@ class DumpServer:
 
     def manifest(self, position: Position, rows: dict[Table, Sequence[Row]], **more: Any) -> Manifest:
         """Write a dump's files, with up to two rows in a line, and return its manifest."""
-        files = []
+        files, dump = [], f"dump-{len(self.manifests) + 1}"
+        (self.folder / dump).mkdir(exist_ok=True)
         for table, content in rows.items():
             if content:
                 pairs = (content[i : i + 2] for i in range(0, len(content), 2))
                 lines = (Encoder().rows_value(table, Action.INSERT, pair) for pair in pairs)
                 packed = zstandard.compress(b"".join(line + b"\n" for line in lines))
                 name = f"{table.full_name}.00001.jsonl.zst"
-                (self.folder / name).write_bytes(packed)
+                (self.folder / dump / name).write_bytes(packed)
                 digest = hashlib.sha256(packed).hexdigest()
                 files.append(
                     DumpFile(name=name, table=table.full_name, rows=len(content), bytes=len(packed), sha256=digest)
                 )
         return Manifest(
-            id=f"dump-{len(self.manifests) + 1}",
+            id=dump,
             pipeline=self.pipeline,
             created=datetime.now(UTC),
             position=position,
@@ -231,9 +232,9 @@ class DumpServer:
         return Response(status_code=204)
 
     async def _file(self, request: Request) -> Response:
-        assert [line.split()[0] for line in self.leases].count("taken") == 1
+        assert self.leases[-1] == f"taken {request.path_params['dump']}"
         self.ranges.append(request.headers["range"])
-        return FileResponse(self.folder / request.path_params["name"])
+        return FileResponse(self.folder / request.path_params["dump"] / request.path_params["name"])
 
 
 def _json(content: object) -> Response:
