@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from databus import names
 from databus.errors import DumpUnusable
 from databus.events import Action, Row, Table
+from databus.kafka_progress import read_progress
+from databus.progress import Progress
 from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import ABSENT, Position
@@ -302,6 +304,28 @@ async def test_partitions_are_read_in_the_order_of_the_source(sink: Sink) -> Non
     await sink.run()
 
     assert sink.mirror(ITEMS) == [{"id": 102, "name": "y"}, {"id": 200, "name": "y"}]
+
+
+async def test_a_transaction_whose_records_kafka_shows_before_its_progress_is_not_lost(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = describe_table("other", "id int(11)")
+    sink.dump({ITEMS: [], other: []})
+    await sink.publisher.send((ITEMS, INSERT, [[b"1", b"one"]]))
+    early = await read_progress(sink.settings)
+    await sink.publisher.send((other, INSERT, [[b"1"]]))
+    shown = [early, early]  # the marker of the second commit is not yet in the progress topic
+
+    async def read_shown(settings: Settings, *, to_end: bool = False) -> Progress | None:
+        hidden = shown.pop() if shown else None
+        return hidden if hidden and not to_end else await read_progress(settings, to_end=to_end)
+
+    monkeypatch.setattr(cuts, "read_progress", read_shown)
+
+    await sink.run()
+
+    assert [row["id"] for row in sink.mirror(ITEMS)] == [1]
+    assert [row["id"] for row in sink.mirror(other)] == [1]
 
 
 async def test_a_sink_that_was_killed_after_the_change_log_was_written_catches_up(

@@ -56,7 +56,8 @@ class Cuts:
         ends = await self._stable_ends(partitions)
         starts, lost = await self._starts(state, ends)
         last = progress.transaction
-        later = await read_progress(self._settings)
+        # Kafka may show a transaction's records before its progress: `to_end` waits for the progress, too.
+        later = await read_progress(self._settings, to_end=True)
         if later == progress and not any(ends[each] - start > MAX_RECORDS for each, start in starts.items()):
             return Batch(
                 _by_topic(starts), LogState(last, _by_topic(ends)), lost
