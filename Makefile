@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model faults golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark images chart lock clean
+.PHONY: help setup demo up down test lint types fmt fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -62,6 +62,9 @@ model: setup ## Search models of the hand-over and of backfills for lost or inve
 
 faults: setup ## Inject 100 random faults into a pipeline that loads tables, and check every row in Kafka (ARGS="--faults 20 --seed 7 --server mysql")
 	PYTHONPATH=tests $(BIN)/python tests/faults/storm.py $(ARGS)
+
+faults-lake: setup ## Change rows and tables at random while services are killed, and compare the lake (ARGS="--rounds 10 --seed 7 --server mysql --partitions 4")
+	PYTHONPATH=tests $(BIN)/python tests/faults/lake.py $(ARGS)
 
 golden: setup ## Write new binlogs, and from them the golden files and the guide's examples (ARGS=--keep keeps the binlogs)
 	PYTHONPATH=tests $(BIN)/python -m golden.write $(ARGS)

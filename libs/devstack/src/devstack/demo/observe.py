@@ -10,14 +10,15 @@ from typing import Any
 
 import httpx
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from devstack.demo import shop
 from devstack.pipeline import Pipeline
 from devstack.server import DevstackError, Server
 
-_TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = 600
 _POLL_SECONDS = 0.2
-_SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="0",topic="([^"]+)"\} (\S+)$', re.MULTILINE)
+_SINK_OFFSET = re.compile(r'^databus_sink_offset\{partition="(\d+)",topic="([^"]+)"\} (\S+)$', re.MULTILINE)
 
 
 async def take_dump(pipeline: Pipeline) -> dict[str, Any]:
@@ -63,7 +64,7 @@ async def until_published(source: Server, pipeline: Pipeline) -> None:
     """Wait until the pipeline's progress reaches the end that the binlog has at the call."""
     connection = await shop.connect(source)
     async with connection, connection.cursor() as cursor:
-        await cursor.execute("SHOW MASTER STATUS")
+        await cursor.execute("SHOW BINARY LOG STATUS" if source.kind == "mysql" else "SHOW MASTER STATUS")
         file, offset, *_ = await cursor.fetchone()
     async with asyncio.timeout(_TIMEOUT_SECONDS), aclosing(progress(pipeline)) as records:
         async for record in records:
@@ -80,7 +81,7 @@ async def until_in_lake(pipeline: Pipeline) -> None:
     """Wait until the sink has read the topics of all tables to the ends that they have at the call."""
     async with _consumer(pipeline) as consumer:
         topics = [name for name in await consumer.topics() if name.startswith(f"{pipeline.name}.")]
-        ends = await consumer.end_offsets([TopicPartition(topic, 0) for topic in topics])
+        ends = await consumer.end_offsets(await _partitions(pipeline, topics))
     async with (
         httpx.AsyncClient(base_url=pipeline.url("spark-sink"), timeout=30) as http,
         asyncio.timeout(_TIMEOUT_SECONDS),
@@ -91,10 +92,20 @@ async def until_in_lake(pipeline: Pipeline) -> None:
             except httpx.TransportError:
                 await asyncio.to_thread(pipeline.wait, "spark-sink")  # raises an error if the sink has ended
                 continue
-            read = {topic: float(offset) for topic, offset in _SINK_OFFSET.findall(metrics)}
-            if all(read.get(partition.topic, 0) >= end for partition, end in ends.items()):
+            read = {(topic, int(each)): float(offset) for each, topic, offset in _SINK_OFFSET.findall(metrics)}
+            if all(read.get((partition.topic, partition.partition), 0) >= end for partition, end in ends.items()):
                 return
             await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _partitions(pipeline: Pipeline, topics: list[str]) -> list[TopicPartition]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=pipeline.kafka.url)
+    await admin.start()
+    try:
+        found = await admin.describe_topics(topics)
+    finally:
+        await admin.close()
+    return [TopicPartition(topic["topic"], each["partition"]) for topic in found for each in topic["partitions"]]
 
 
 def _consumer(pipeline: Pipeline) -> AIOKafkaConsumer:

@@ -1,0 +1,98 @@
+"""`make faults-lake`: changes rows and tables at random while services are killed, and compares the lake each round.
+
+The same seed draws the same statements; what they meet differs if several connections write.
+"""
+
+import argparse
+import asyncio
+import logging
+import shutil
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+
+from devstack import Stack
+from devstack.demo.scenario import connectors
+from faults.lake_storm import LakeStorm, Report
+
+_HOME = Path(".devstack/faults-lake")
+
+
+async def _run(options: argparse.Namespace, console: Console) -> Report:
+    home = _HOME / f"{options.server}-{options.partitions}"
+    stack = Stack(home / "servers", own=True)
+    await asyncio.to_thread(stack.discard)  # servers that a killed run has left
+    shutil.rmtree(home, ignore_errors=True)
+    begin = time.monotonic()
+
+    def say(text: str) -> None:
+        console.print(f"[dim]\\[{time.monotonic() - begin:5.0f} s][/] {text}", highlight=False, soft_wrap=True)
+
+    try:
+        jars = connectors()
+        source, redis, kafka = await asyncio.gather(
+            *(asyncio.to_thread(stack.start, kind) for kind in (options.server, "redis", "kafka"))
+        )
+        storm = LakeStorm(home / "pipeline", (source, redis, kafka), jars, options.seed, options.partitions)
+        await storm.prepare()
+        say("the sink has loaded a dump")
+        try:
+            for number in range(1, options.rounds + 1):
+                await storm.round(options.transactions, options.statements)
+                report = storm.report
+                say(
+                    f"round {number}: {report.transactions} transactions, {report.ddl.total()} statements on tables, "
+                    f"{report.kills.total()} kills, {report.tables} comparisons, {report.rows} rows"
+                )
+                if report.failures:
+                    break
+        finally:
+            if not storm.report.failures:
+                await storm.close()
+        return storm.report
+    finally:
+        await asyncio.to_thread(stack.discard)
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the report."""
+    for title, counter in (("statements", report.ddl), ("refused", report.refused), ("kills", report.kills)):
+        texts = ", ".join(f"{number} {what}" for what, number in counter.most_common())
+        console.print(f"{title}: {texts}", highlight=False, soft_wrap=True)
+    for failure in report.failures:
+        console.print(f"[red]FAILED[/]: {failure}", soft_wrap=True)
+    if not report.failures:
+        console.print("[green]all mirrors equal their tables[/]")
+
+
+def main() -> int:
+    """Run the command line and return the exit code."""
+    parser = argparse.ArgumentParser(prog="make faults-lake", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=None, help="draw the statements of this seed (default: a new one)")
+    parser.add_argument("--server", choices=["mariadb", "mysql"], default="mariadb")
+    parser.add_argument("--partitions", type=int, default=1, help="partitions of each topic (default: %(default)s)")
+    parser.add_argument("--transactions", type=int, default=300, help="a round (default: %(default)s)")
+    parser.add_argument("--statements", type=int, default=20, help="on tables, a round (default: %(default)s)")
+    options = parser.parse_args()
+    options.seed = Random().randrange(10**6) if options.seed is None else options.seed
+    for noisy in ("aiokafka", "asyncmy"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+    console = Console()
+    console.print(
+        f"{options.rounds} rounds on {options.server}, {options.partitions} partitions, seed {options.seed}",
+        highlight=False,
+    )
+    try:
+        report = asyncio.run(_run(options, console))
+    except KeyboardInterrupt:
+        return 130
+    show(report, console)
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
