@@ -16,7 +16,7 @@ async def test_every_mirror_equals_its_table_whatever_is_altered_renamed_and_kil
     storm = LakeStorm(tmp_path / "storm", (mariadb, redis_server, kafka), connectors(), seed=3, partitions=2)
     try:
         await storm.prepare()
-        await storm.round(60, 6, pause=0.02)
+        await storm.round(60, 6, pause=0.05, catch_up=5)
     finally:
         await storm.close()
     assert storm.report.failures == []

@@ -104,8 +104,6 @@ def _integer(random: Random, column: Column) -> int:
     if column.in_key:
         return random.randrange(1, _KEYS)
     bits, unsigned = _LIMITS[column.kind], "unsigned" in column.type
-    low: int
-    high: int
     low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     values: list[int] = [low, high, random.randint(0, 99), random.randint(low, high)]
     return random.choice(values)

@@ -114,12 +114,15 @@ class LakeStorm:
         async with connection:
             await _execute(connection, f"DROP DATABASE {self.schema}")
 
-    async def round(self, transactions: int, statements: int, pause: float = 0.05) -> None:
-        """Run random transactions and statements on tables while services are killed, and compare all tables."""
+    async def round(self, transactions: int, statements: int, pause: float = 0.05, catch_up: float = 40) -> None:
+        """Run random transactions and statements on tables while services are killed, and compare all tables.
+
+        For `catch_up` seconds after the load, the sink is killed on.
+        """
         self._round += 1
         writers = self._random.randint(1, 3)
         async with asyncio.TaskGroup() as tasks:
-            killing = tasks.create_task(self._kill(Random(self._random.random())))
+            killing = tasks.create_task(self._kill(Random(self._random.random()), _VICTIMS))
             work = [
                 tasks.create_task(self._write(Random(self._random.random()), transactions // writers, pause))
                 for _ in range(writers)
@@ -128,6 +131,9 @@ class LakeStorm:
             work.append(tasks.create_task(self._change_tables(changing, statements, transactions * pause)))
             await asyncio.gather(*work)
             killing.cancel()
+        with suppress(TimeoutError):  # a sink that catches up has the most to lose
+            async with asyncio.timeout(catch_up):
+                await self._kill(Random(self._random.random()), ("spark-sink",))
         await self._settle()
         await self._compare()
 
@@ -210,16 +216,15 @@ class LakeStorm:
 
     # --- faults -------------------------------------------------------------------------------------------------------
 
-    async def _kill(self, random: Random) -> None:
+    async def _kill(self, random: Random, victims: Sequence[Service]) -> None:
         """Kill services at random moments and start them again."""
         while True:
-            await asyncio.sleep(random.uniform(0.5, 6))
-            victim = random.choice(_VICTIMS)
-            await asyncio.to_thread(self.pipeline.kill, victim)
+            await asyncio.sleep(random.uniform(1, 25))
+            victim = random.choice(victims)
+            self.pipeline.kill(victim)  # not in a thread: whoever cancels this finds the service started again
             self.report.kills[victim] += 1
             self.pipeline.spawn(victim)
-            if random.random() < 0.8:
-                await self._ready(victim, 60)
+            await self._ready(victim, random.choice([0, 5, 30]))
 
     async def _ready(self, service: Service, seconds: float) -> bool:
         """Wait until a service is ready, or for some time: a sink that has much to catch up takes long."""
