@@ -134,6 +134,7 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     layout = Layout((folder / "lake").as_uri())
     (folder / "spark-defaults.conf").write_text(
         "spark.sql.codegen.wholeStage false\n"
+        "spark.sql.adaptive.enabled false\n"
         "spark.sql.codegen.factoryMode NO_CODEGEN\n"
         "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
     )

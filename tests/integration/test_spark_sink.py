@@ -442,6 +442,8 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     retyped = describe_table("items", "id int(11)", "name int(11)")
     sink.dump({ITEMS: [[b"1", b"1"]]})
     await publisher.send((retyped, ALTER, b"ALTER TABLE items MODIFY name int"), (retyped, INSERT, [[b"2", b"2"]]))
+    await sink.run()
+    assert sink.health.degraded == "parked: shop.items"
     sink.settings = sink.settings.model_copy(update={"spark": sink.settings.spark.model_copy(update={"heal": "auto"})})
     healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
     sink.dumps.on_request = [healing]

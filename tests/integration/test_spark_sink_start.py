@@ -48,7 +48,7 @@ async def test_an_interrupted_download_is_resumed_and_verified(dumps: DumpServer
     rows = [[b"%d" % number, b"x" * 20] for number in range(100)]
     manifest = dumps.manifest(Position(file="bin.000001", offset=4), {ITEMS: rows})
     (file,), path = manifest.files, tmp_path / "part"
-    content = (tmp_path / file.name).read_bytes()
+    content = (tmp_path / manifest.id / file.name).read_bytes()
     path.write_bytes(content[:50])
 
     async with api.leased(manifest.id):

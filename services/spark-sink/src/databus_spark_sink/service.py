@@ -62,10 +62,10 @@ async def keep_up_to_date(
                 if batch := await cuts.next(lake.state):
                     await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))
                     _set_metrics(lake.state)
-                elif until_idle and not healing.is_pending:
-                    return
                 health.up()
                 health.degraded = lake.degraded
+                if until_idle and not batch and not healing.is_pending:
+                    return
                 pause = settings.spark.trigger if batch else _IDLE_SECONDS
                 if not (batch and until_idle):
                     await asyncio.sleep(max(0.0, begin + pause - time.monotonic()))
