@@ -50,8 +50,7 @@ async def _run(options: argparse.Namespace, console: Console) -> Report:
                 if report.failures:
                     break
         finally:
-            if not storm.report.failures:
-                await storm.close()
+            await storm.close()
         return storm.report
     finally:
         await asyncio.to_thread(stack.discard)

@@ -26,9 +26,10 @@ def read_rows(mirror: Path) -> list[dict[str, Any]]:
     with TemporaryDirectory(dir=mirror.parent.parent) as folder:
         copy = Path(folder) / mirror.name
         shutil.copytree(mirror, copy, copy_function=os.link)
-        for checkpoint in copy.glob("_delta_log/*checkpoint*"):
-            checkpoint.unlink()
-        for commit in copy.glob("_delta_log/*.json"):
+        log = copy / "_delta_log"
+        for summary in {*log.glob("*checkpoint*"), *log.glob("*.crc")}:  # they have the features, too
+            summary.unlink()
+        for commit in log.glob("*.json"):
             actions = [json.loads(line) for line in commit.read_text().splitlines()]
             for features in (each["protocol"] for each in actions if "protocol" in each):
                 for kind in ("readerFeatures", "writerFeatures"):
