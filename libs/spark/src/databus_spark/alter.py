@@ -27,8 +27,14 @@ _FAMILIES = (
     ("bit",),
 )
 _NULL = "null"
-#: types whose values in the lake are not the text of the default
-_CONVERTED = ("enum", "set", "bit", "timestamp", "year", "binary", "time")
+#: types → defaults whose text is that of the value
+_CANONICAL = {
+    _INTEGERS: re.compile(r"[+-]?\d+"),
+    ("decimal", "float", "double"): re.compile(r"[+-]?\d+(\.\d+)?"),
+    ("date",): re.compile(r"\d{4}-\d\d-\d\d"),
+    ("datetime",): re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
+    ("char", "varchar"): re.compile(r".*", re.DOTALL),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class RowChange:
     columns: dict[str, str]
     #: whether only columns were added that are NULL in all rows, or types became wider
     only_schema: bool
+    #: whether each column has the values that it had, and the type
+    is_identity: bool
     #: columns, by their old names, whose NULLs may have become other values: they may not be NULL any more
     not_null: tuple[str, ...]
 
@@ -53,6 +61,7 @@ def row_change(before: Table, after: Table, query: str) -> RowChange:
     columns: dict[str, str] = {}
     only_schema = len(after.columns) >= len(before.columns)
     not_null = []
+    is_identity = len(after.columns) == len(before.columns)
     for index, column in enumerate(after.columns):
         source = old.get(changes.source(column.name) or "")
         added = changes.added.get(column.name.lower())
@@ -61,6 +70,8 @@ def row_change(before: Table, after: Table, query: str) -> RowChange:
                 raise CannotApply(f"column {column.name} changes from {source.raw_type} to {column.raw_type}")
             initial = identifier(source.name)
             definition = changes.redefined.get(column.name.lower())
+            if definition and definition.generated:
+                raise CannotApply(f"column {column.name} has computed values")
             if definition and definition.nullable is False:
                 not_null.append(source.name)
             in_place = index < len(before.columns) and before.columns[index].name == column.name
@@ -71,7 +82,8 @@ def row_change(before: Table, after: Table, query: str) -> RowChange:
             raise CannotApply(f"where column {column.name} comes from cannot be told")
         columns[column.name] = f"cast({initial} as {lake_type(column)})"
         only_schema = only_schema and in_place
-    return RowChange(columns, only_schema, tuple(not_null))
+        is_identity = is_identity and source is not None and in_place
+    return RowChange(columns, only_schema, is_identity and not not_null, tuple(not_null))
 
 
 def keeps_values(old: Column, new: Column) -> bool:
@@ -87,7 +99,7 @@ def keeps_values(old: Column, new: Column) -> bool:
     if kind == new_kind == "decimal":
         is_text = "string" in (lake_type(old), lake_type(new))  # with all digits of the scale
         return size <= new_size and scale == new_scale if is_text else can_represent(lake_type(new), lake_type(old))
-    fits = kind != new_kind or size <= new_size or kind in _INTEGERS
+    fits = size <= new_size or kind in _INTEGERS or new_kind in (*_TEXTS, *_BLOBS)
     return fits and any(
         kind in family and new_kind in family and family.index(kind) <= family.index(new_kind) for family in _FAMILIES
     )
@@ -105,9 +117,13 @@ def _initial(column: Column, added: ColumnDefinition) -> str:
     """Build the SQL of the value that rows have in a column that was added."""
     if added.computes_default or added.generated or added.auto_increment:
         raise CannotApply(f"column {column.name} was added with computed values")
+    kind = _parts(column)[0]
+    if kind == "timestamp" and added.nullable is None:  # what that means depends on the server
+        raise CannotApply(f"column {column.name} was added with a default that is not written")
     if added.default is None:
         return _implicit(column) if added.nullable is False or added.primary else _NULL
-    if column.raw_type.lower().startswith(_CONVERTED):
+    pattern = next((pattern for kinds, pattern in _CANONICAL.items() if kind in kinds), None)
+    if pattern is None or not pattern.fullmatch(added.default) or (lake_type(column) == "string" and kind == "decimal"):
         raise CannotApply(f"column {column.name} of type {column.raw_type} was added with a default")
     return value(column, f"cast({literal(added.default)} as binary)")
 

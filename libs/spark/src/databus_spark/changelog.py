@@ -105,6 +105,8 @@ class ChangeLog:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._table = delta.Table(spark, path)
+        #: ordinal of the last transaction of the last commit that was read or written here
+        self._committed = -1
 
     @property
     def exists(self) -> bool:
@@ -113,16 +115,21 @@ class ChangeLog:
 
     def state(self) -> LogState:
         """Return how far it has come. It must exist."""
-        return msgspec.json.decode(self._table.text(), type=LogState)
+        state = msgspec.json.decode(self._table.text(), type=LogState)
+        self._committed = state.transaction
+        return state
 
-    def append(self, entries: DataFrame, before: LogState, after: LogState) -> bool:
-        """Append the entries that lead from one state to another one.
+    def append(self, entries: DataFrame, after: LogState) -> bool:
+        """Append the entries that lead from the last commit to a state.
 
-        What follows a state is appended only once. Returns whether the log has the new state then; it does not if
+        What follows a commit is appended only once. Returns whether the log has the new state then; it does not if
         another sink has appended something else.
         """
-        self._table.append(entries, _encode(after), f"after-{before.transaction}")
-        return self._table.text() == _encode(after)
+        self._table.append(entries, _encode(after), f"after-{self._committed}")
+        if self._table.text() != _encode(after):
+            return False
+        self._committed = after.transaction
+        return True
 
     def start(self, offsets: Offsets) -> LogState:
         """Create an empty log that begins at these offsets."""
@@ -166,7 +173,7 @@ def _changes(entries: DataFrame) -> dict[TableName, TableChanges]:
         sql.expr("size(collect_set(struct(_topic, _partition)) filter (where _query is null))"),
     )
     found: dict[TableName, TableChanges] = {}
-    seen: set[tuple[str, str, int]] = set()
+    seen: set[tuple[str, str, str, str, int]] = set()
     for schema, table, version, definition, statements, images, first, last, partitions in groups.collect():
         changes = found.setdefault((schema or "", table or ""), TableChanges([], {}, []))
         if definition:
@@ -175,11 +182,13 @@ def _changes(entries: DataFrame) -> dict[TableName, TableChanges]:
             changes.images.append(Images(version, images, transaction_of(first), transaction_of(last), partitions))
         for statement in (Statement(*row) for row in statements):
             # each partition of a topic has a copy
-            if statement.action == "invalid" or (statement.sequence, table, version) not in seen:
-                seen.add((statement.sequence, table, version))
+            copy = (statement.sequence, schema, table, statement.action, statement.version)
+            if statement.action == "invalid" or copy not in seen:
+                seen.add(copy)
                 changes.statements.append(statement)
     for changes in found.values():
-        changes.statements.sort(key=lambda each: each.sequence)
+        # CREATE OR REPLACE TABLE has two messages with one sequence: DROP and CREATE
+        changes.statements.sort(key=lambda each: (each.sequence, each.partition, each.offset))
     return found
 
 

@@ -92,7 +92,9 @@ class Table:
 
         A row that exists is only replaced if `newer`, over the aliases `t` and `s`, is true.
         """
-        columns: dict[str, str | Column] = {name: f"s.{name}" for name in map(identifier, self.columns())}
+        # The table may have further columns: `add_columns` was interrupted, and what was before it is merged again.
+        shared = [name for name in self.columns() if name in rows.columns]
+        columns: dict[str, str | Column] = {name: f"s.{name}" for name in map(identifier, shared)}
         condition = " AND ".join(f"t.{column} <=> s.{column}" for column in map(identifier, on))
         with self._committing(text):
             (

@@ -13,7 +13,7 @@ from databus_spark.sequences import last_of
 
 #: the members of a message that are parsed for each message; the definition of the table is kept as text
 _MESSAGE = (
-    "Table struct<Schema: string, Name: string, Columns: array<struct<Name: string>>>, "
+    "Table struct<Schema: string, Name: string, Columns: array<struct<Name: string, RawType: string>>>, "
     "Action string, Query binary, Rows array<array<binary>>, _corrupt string"
 )
 _KEY = "Pos struct<Name: string, Pos: bigint>"
@@ -35,7 +35,9 @@ FAULTS = {
     "it came after newer changes, as a replayed dead letter does": "_seq <= '{after}'",
     "it is not in the databus format": (
         "m is null or m._corrupt is not null or m.Table.Schema is null or m.Table.Name is null "
-        "or m.Table.Columns is null or _definition is null or pos.Name is null or pos.Pos is null "
+        "or m.Table.Columns is null or exists(m.Table.Columns, c -> c.Name is null or c.RawType is null) "
+        f"or _definition is null or not startswith(cast(value as string), '{_BEFORE_TABLE}{{') "
+        "or pos.Name is null or pos.Pos is null "
         f"or not coalesce(m.Action in ({_ROWS}) and m.Rows is not null and m.Query is null "
         f"or m.Action in ({_STATEMENTS}) and m.Rows is null and m.Query is not null, false)"
     ),
@@ -80,8 +82,8 @@ def decode_records(records: DataFrame, after: int, last: int) -> DataFrame:
         "pos.Pos as _position",
         "m.Table.Schema as _schema",
         "m.Table.Name as _table",
-        "_definition",
-        "xxhash64(_definition) as _version",
+        "if(fault is null, _definition, null) as _definition",
+        "if(fault is null, xxhash64(_definition), null) as _version",
         "if(fault is null, m.Action, 'invalid') as action",
         "coalesce(fault, cast(m.Query as string)) as _query",
         "if(fault is null, m.Rows, array(array(key, value))) as images",

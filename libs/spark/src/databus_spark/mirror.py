@@ -4,7 +4,7 @@ Each commit to the mirror has the mirror's state: how far it has come, and the d
 effect between the entries before it and those after it, so all rows are read with their own definition.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
@@ -12,8 +12,10 @@ from pyspark.sql import functions as sql
 
 from databus.errors import CannotApply
 from databus.events import Table
+from databus_changes.ddl.statement import parse_statement
+from databus_changes.ddl.token import UnreadableStatement
 from databus_spark import delta
-from databus_spark.alter import row_change
+from databus_spark.alter import RowChange, row_change
 from databus_spark.changelog import ChangeLog, Offsets, Statement, TableChanges, TableName
 from databus_spark.definitions import (
     SEQUENCE,
@@ -86,15 +88,16 @@ class Mirror:
         """Definition of its rows; None if there is no mirror, or the table was dropped."""
         return decode_definition(self.state.definition) if self.state and not self.state.dropped else None
 
-    def load(self, rows: DataFrame, table: Table, state: MirrorState) -> int:
-        """Replace everything by the rows of a dump, with the column `cells`; return their number."""
-        into = mirror_columns(table)
-        typed = rows.selectExpr(
-            *typed_cells(table, {k: v for k, v in into.items() if k != SEQUENCE}), f"'' as {SEQUENCE}"
+    def load(self, rows: DataFrame, table: Table, state: MirrorState) -> None:
+        """Replace everything by the rows of a dump, with the column `cells`. Raises TableParked."""
+        columns = typed_cells(table, {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE})
+        self._commit(
+            table,
+            lambda: self.table.overwrite(
+                _with_keys(rows.selectExpr(*columns, f"'' as {SEQUENCE}"), table), _encode(state)
+            ),
         )
-        self.table.overwrite(typed, _encode(state))
         self.state = state
-        return self.table.read().count()
 
     def advance(self, changes: TableChanges, last: int) -> None:
         """Follow the change log up to a transaction; `changes` is what it has of the table until then.
@@ -127,8 +130,6 @@ class Mirror:
         """Become an empty mirror of this table, which has no rows after the transaction."""
         if not table.primary_key and self.state is None:
             return
-        if SEQUENCE in {column.name.lower() for column in table.columns}:
-            raise TableParked(f"it has a column {SEQUENCE}, which every mirror has", heals=False)
         state = MirrorState(transaction, encode_definition(table))
         self.table.empty(mirror_columns(table), _encode(state))
         self.state = state
@@ -136,8 +137,9 @@ class Mirror:
     def drop(self, transaction: int) -> None:
         """Remove all rows, because the table is gone."""
         if self.state:
-            self.state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None)
-            self.table.empty(mirror_columns(decode_definition(self.state.definition)), _encode(self.state))
+            state = msgspec.structs.replace(self.state, transaction=transaction, dropped=True, base=None)
+            self.table.empty(mirror_columns(decode_definition(state.definition)), _encode(state))
+            self.state = state
 
     def copy(self, source: "Mirror", table: Table, query: str, transaction: int) -> None:
         """Become what another mirror was before a transaction, which renamed that table, and maybe altered it."""
@@ -145,7 +147,8 @@ class Mirror:
         if before is None or before[1].dropped:
             raise TableParked(f"it was renamed from {'.'.join(source.name)}, whose rows are not in the lake")
         version, state = before
-        self._rewrite(source.table.read(version), decode_definition(state.definition), table, query, transaction)
+        change = _row_change(decode_definition(state.definition), table, query)
+        self._rewrite(source.table.read(version), change, table, transaction, in_place=False)
 
     def before(self, transaction: int) -> tuple[int, MirrorState] | None:
         """Return version and state of the mirror as it was before a transaction; None if there was none."""
@@ -159,30 +162,29 @@ class Mirror:
     def _execute(self, statement: Statement, table: Table) -> None:
         before, transaction = self.definition, statement.transaction
         match statement.action:
+            case "create" if self.state is None and not is_reset(statement):
+                raise TableParked("CREATE TABLE IF NOT EXISTS does not tell whether it had rows")
             case "create" | "truncate" if is_reset(statement) or before is None:
                 # CREATE TABLE … SELECT, and the TRUNCATE of a backfill, have rows in the same transaction
                 self.reset(table, transaction - 1)
             case "drop":
                 self.drop(transaction)
             case "alter" if before is not None:
-                if not same_rows(before, table):
-                    self._rewrite(self.table.read(), before, table, statement.query, transaction)
+                change = _row_change(before, table, statement.query)
+                if not change.is_identity or not same_rows(before, table):
+                    self._rewrite(self.table.read(), change, table, transaction, in_place=change.only_schema)
             case _:
                 pass
 
-    def _rewrite(self, rows: DataFrame, before: Table, after: Table, query: str, transaction: int) -> None:
-        """Change the rows as the statement did."""
-        try:
-            change = row_change(before, after, query)
-        except CannotApply as error:
-            raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error
+    def _rewrite(self, rows: DataFrame, change: RowChange, after: Table, transaction: int, *, in_place: bool) -> None:
+        """Change the rows as a statement did; `in_place`: only by changing the schema, if the lake's types allow it."""
         nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
         if nulls and rows.where(nulls).limit(1).count():
             raise TableParked("NULLs of a column that became NOT NULL have values that cannot be told")
         state = MirrorState(transaction, encode_definition(after))
         into = mirror_columns(after)
         present = dict(rows.dtypes)
-        if change.only_schema and self.state is not None and before.name == after.name:
+        if in_place:
             wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
             if all(can_represent(kind, present[column]) for column, kind in wider.items()):
                 added = {column: kind for column, kind in into.items() if column not in present}
@@ -218,20 +220,22 @@ class Mirror:
             raise TableParked("it has no primary key", heals=False)
         entries = self._log.entries(self.name, after, last, self._condition).where("_query is null")
         state = MirrorState(last, self.state.definition, self._base(last))
+        latest = last_of_each_key(entries, table, sum(each.partitions for each in images))
+        self._commit(
+            table,
+            lambda: self.table.merge(latest, key_columns(table), _REMOVED, _encode(state), "s._seq >= t._seq"),
+        )
+        self.state = state
+
+    def _commit(self, table: Table, commit: Callable[[], None]) -> None:
+        """Commit rows. Raises TableParked if the lake's types cannot represent the key of one."""
         try:
-            self.table.merge(
-                last_of_each_key(entries, table, sum(each.partitions for each in images)),
-                key_columns(table),
-                _REMOVED,
-                _encode(state),
-                "s._seq >= t._seq",
-            )
+            commit()
         except Exception as error:
             if _NO_KEY not in str(error):
                 raise
-            reason = "a primary key value, for instance a zero date, is none of the lake's type"
+            reason = f"a primary key value of {table.full_name}, for instance a zero date, is none of the lake's type"
             raise TableParked(reason, heals=False) from error
-        self.state = state
 
     def _base(self, last: int) -> DumpBase | None:
         """Return the dump that later entries than those of a transaction must be compared with."""
@@ -253,11 +257,7 @@ def last_of_each_key(entries: DataFrame, table: Table, partitions: int) -> DataF
     into: Columns = {name: kind for name, kind in mirror_columns(table).items() if name != SEQUENCE}
     keys = key_columns(table)
     typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *typed_cells(table, into))
-    for index in table.primary_key:
-        column = table.columns[index]
-        if may_become_null(column):
-            name = identifier(column.name)
-            typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
+    typed = _with_keys(typed, table)
     kept = [name for name in (*into, "_seq", "_action") if name not in keys]
 
     def last(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
@@ -271,11 +271,37 @@ def last_of_each_key(entries: DataFrame, table: Table, partitions: int) -> DataF
     return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*columns)
 
 
+def _with_keys(typed: DataFrame, table: Table) -> DataFrame:
+    """Let a query fail at a row whose key is NULL in the lake: rows with different keys would become one."""
+    for index in table.primary_key:
+        column = table.columns[index]
+        if may_become_null(column):
+            name = identifier(column.name)
+            typed = typed.withColumn(column.name, sql.expr(f"if({name} is null, raise_error('{_NO_KEY}'), {name})"))
+    return typed
+
+
+def _row_change(before: Table, after: Table, query: str) -> RowChange:
+    try:
+        return row_change(before, after, query)
+    except CannotApply as error:
+        raise TableParked(f"the effect of a statement on its rows cannot be told: {error}") from error
+
+
 def is_reset(statement: Statement) -> bool:
     """Return whether the table has no rows after the statement, whatever was before."""
     if statement.action == "create":
-        return "if not exists" not in " ".join(statement.query.lower().split())
-    return statement.action == "truncate"
+        return not _is_conditional(statement.query)
+    return statement.action in {"truncate", "drop"}
+
+
+def _is_conditional(query: str) -> bool:
+    """Return whether a CREATE TABLE does nothing if the table exists."""
+    try:
+        keywords = [token.keyword for token in parse_statement(query, "").tokens]
+    except UnreadableStatement:  # a table that is emptied by mistake would be silently wrong
+        return "if not exists" in " ".join(query.lower().split())
+    return keywords[keywords.index("TABLE") + 1 :][:3] == ["IF", "NOT", "EXISTS"] if "TABLE" in keywords else False
 
 
 def _decode(text: str) -> MirrorState:

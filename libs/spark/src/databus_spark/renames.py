@@ -7,6 +7,9 @@ from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
 from databus_spark.changelog import Statement, TableChanges, TableName
 
+#: a table whose rows are not in the lake
+UNKNOWN: TableName = ("", "")
+
 
 @dataclass
 class Rename:
@@ -14,7 +17,7 @@ class Rename:
 
     transaction: int
     #: each table that it concerns → the table, by its old name, whose rows it has then, None if it has none; and the
-    #: statement as its messages have it. A table that gets unknown rows has itself as the source, and no rows.
+    #: statement as its messages have it. `UNKNOWN` is a table that has no message of the statement.
     contents: dict[TableName, tuple[TableName | None, Statement]] = field(default_factory=dict)
 
     @property
@@ -43,7 +46,8 @@ def renames(changes: Mapping[TableName, TableChanges]) -> list[Rename]:
             rename = Rename(first.transaction)
             for name, statement in statements.items():
                 source = contents.get(name)
-                rename.contents[name] = (source if source is None or source in statements else name, statement)
+                known = source is None or source in statements
+                rename.contents[name] = (source if known else UNKNOWN, statement)
             result.append(rename)
     return result
 

@@ -29,7 +29,7 @@ async def load(settings: Settings, health: Health, spark: SparkSession, lake: La
         manifest = await _choose(settings, health, api)
         starts = await starting_offsets(settings, manifest)
         dump = await fetch(settings, health.down, api, manifest, lake.layout)
-    await asyncio.to_thread(load_mirrors, spark, health.down, lake, dump, lake.state.transaction)
+    await asyncio.to_thread(load_mirrors, spark, health.down, lake, dump)
     await asyncio.to_thread(lake.begin, starts)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from databus import kafka_client, names
+from databus.errors import FatalError
 from databus.kafka_progress import read_progress
 from databus.settings import Settings
 from databus_spark.changelog import LogState, Offsets
@@ -50,8 +51,13 @@ class Cuts:
     async def next(self, state: LogState) -> Batch | None:
         """Return the batch after `state`; None if there is no new transaction."""
         progress = await read_progress(self._settings)
-        if progress is None or progress.transaction <= state.transaction:
+        if progress is None or progress.transaction == state.transaction:
             return None
+        if progress.transaction < state.transaction:
+            raise FatalError(
+                "the pipeline has begun anew, and its order does not continue that of the lake: stop the sink, "
+                "remove the lake, and start the sink again"
+            )
         partitions = await list_partitions(self._settings)
         ends = await self._stable_ends(partitions)
         starts, lost = await self._starts(state, ends)
@@ -67,7 +73,7 @@ class Cuts:
                 last = min(last, await self._last_before(partition, start, ends[partition], state.transaction))
         for partition, start in starts.items():
             ends[partition] = await self._first_after(partition, start, ends[partition], state.transaction, last)
-        return Batch(_by_topic(starts), LogState(last, _by_topic(ends)), lost)
+        return Batch(_by_topic(starts), LogState(last, _merged(state.offsets, _by_topic(ends))), lost)
 
     async def _starts(
         self, state: LogState, ends: dict[TopicPartition, int]
@@ -76,7 +82,7 @@ class Cuts:
         starts: dict[TopicPartition, int] = await self._committed.beginning_offsets(list(ends))
         lost: dict[str, str] = {}
         for partition, earliest in starts.items():
-            known = state.offsets.get(partition.topic, {}).get(partition.partition, earliest)
+            known = state.offsets.get(partition.topic, {}).get(partition.partition, 0)
             if earliest <= known <= ends[partition]:
                 starts[partition] = known
             elif known < earliest:
@@ -131,6 +137,11 @@ class Cuts:
             if (transaction := _transaction(record)) is not None and transaction > after:
                 return transaction, record.offset
         return None
+
+
+def _merged(offsets: Offsets, ends: Offsets) -> Offsets:
+    """Keep the offsets of topics that are not listed now: one that comes back may have lost records."""
+    return {topic: offsets.get(topic, {}) | ends.get(topic, {}) for topic in (*offsets, *ends)}
 
 
 def _by_topic(ends: dict[TopicPartition, int]) -> Offsets:

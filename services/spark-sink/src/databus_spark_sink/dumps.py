@@ -14,9 +14,11 @@ from databus import durable
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
+from databus.kafka_progress import read_progress
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.manifest import Manifest
+from databus.progress import Progress
 from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
@@ -25,7 +27,7 @@ from databus_spark.layout import Layout
 from databus_spark.messages import decode_dump_lines
 from databus_spark.mirror import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.offsets import wait_until_passed
+from databus_spark_sink.offsets import is_from_pipeline_host, wait_until_passed
 
 log = get_logger(__name__)
 
@@ -42,10 +44,26 @@ class FetchedDump:
     #: its tables that belong to the lake
     tables: Sequence[Table]
     folder: Path
+    #: ordinal of a transaction; it and all before it are in the dump
+    transaction: int
 
 
-async def fetch(settings: Settings, say: Say, api: DumpApi, manifest: Manifest, layout: Layout) -> FetchedDump:
-    """Download a dump's files under a lease, and wait until the pipeline has passed its position."""
+async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], layout: Layout) -> FetchedDump:
+    """Request a dump of these tables, and fetch it."""
+    progress = await read_progress(settings) or Progress()
+    manifest = await api.take(tables)
+    if not is_from_pipeline_host(manifest, progress):
+        raise DumpUnusable(f"the pipeline failed over to another server before dump {manifest.id}: request a new dump")
+    return await fetch(settings, say, api, manifest, layout, progress.transaction)
+
+
+async def fetch(
+    settings: Settings, say: Say, api: DumpApi, manifest: Manifest, layout: Layout, transaction: int = -1
+) -> FetchedDump:
+    """Download a dump's files under a lease, and wait until the pipeline has passed its position.
+
+    The dump is known to have `transaction` and all before it.
+    """
     folder = Path(layout.downloads) / manifest.id
     kept = TableFilter(settings.spark.tables)
     tables = [table for table in manifest.tables if kept.matches(table.schema, table.name)]
@@ -55,18 +73,15 @@ async def fetch(settings: Settings, say: Say, api: DumpApi, manifest: Manifest, 
     passed = await wait_until_passed(settings, manifest)
     position = manifest.position or Position()  # without one, the pipeline cannot pass it
     base = DumpBase(manifest.id, position.file, position.offset, passed.transaction, passed.offsets)
-    return FetchedDump(manifest, base, tables, folder)
+    return FetchedDump(manifest, base, tables, folder, transaction)
 
 
-def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump, transaction: int) -> None:
-    """Load a dump into mirrors, and delete its files.
-
-    All transactions up to `transaction` are in the dump. The change log has, or will have, all that are not.
-    """
+def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump) -> None:
+    """Load a dump into mirrors, and delete its files. The change log has, or will have, what is newer."""
     for number, table in enumerate(dump.tables, 1):
         say(f"loading dump {dump.manifest.id}, table {number} of {len(dump.tables)}: {table.full_name}")
         if table.primary_key:
-            _load_mirror(spark, lake, table, dump, transaction)
+            _load_mirror(spark, lake, table, dump)
         else:
             text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
             log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
@@ -74,34 +89,30 @@ def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump, t
     shutil.rmtree(dump.folder)
 
 
-def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump, transaction: int) -> None:
-    state = MirrorState(transaction, encode_definition(table), dump.base)
-    found = lake.load((table.schema, table.name), rows_of(spark, dump, table), table, state)
-    require_rows(dump, table, found)
+def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump) -> None:
+    rows = rows_of(spark, dump, table)
+    state = MirrorState(dump.transaction, encode_definition(table), dump.base)
+    lake.load((table.schema, table.name), rows, table, state)
     log.info(
         LogEvent.TABLE_LOADED,
         f"the mirror of {table.full_name} is loaded",
         table=table.full_name,
-        rows=found,
+        rows=sum(file.rows for files in dump.manifest.files_of([table]) for file in files),
         dump=dump.manifest.id,
     )
 
 
 def rows_of(spark: SparkSession, dump: FetchedDump, table: Table) -> DataFrame:
-    """Return the rows of a table, with the column `cells`."""
+    """Return the rows of a table, with the column `cells`. Raises DumpUnusable if it is not the right number."""
     (files,) = dump.manifest.files_of([table])
-    return decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
-
-
-def require_rows(dump: FetchedDump, table: Table, found: int) -> None:
-    """Raise DumpUnusable if this is not the number of rows that the manifest says."""
-    (files,) = dump.manifest.files_of([table])
-    expected = sum(file.rows for file in files)
+    rows = decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
+    found, expected = rows.count(), sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(
             f"dump {dump.manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
             "request a new dump"
         )
+    return rows
 
 
 async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:

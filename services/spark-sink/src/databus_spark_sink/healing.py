@@ -4,16 +4,19 @@ import asyncio
 import time
 from contextlib import suppress
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
 from databus.errors import DatabusError
-from databus.events import first_names, full_name
+from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
+from databus.runtime import uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import TableName
-from databus_spark_sink.dumps import FetchedDump, fetch, load_mirrors
+from databus_spark_sink.dumps import FetchedDump, load_mirrors, take
 from databus_spark_sink.lake import Lake
 
 log = get_logger(__name__)
@@ -29,8 +32,8 @@ class Healing:
         self._settings = settings
         self._spark = spark
         self._lake = lake
-        #: the dump that is being fetched, and the last transaction that was certainly committed before it
-        self._fetching: tuple[asyncio.Task[FetchedDump], int] | None = None
+        #: the dump that is being fetched
+        self._fetching: asyncio.Task[FetchedDump] | None = None
         #: table → when it may be loaded again, on the monotonic clock, and the pause after that
         self._waits: dict[TableName, tuple[float, float]] = {}
 
@@ -42,28 +45,34 @@ class Healing:
     async def step(self) -> None:
         """Begin to fetch a dump if a table is parked; load it when it is here."""
         if self._fetching is None:
-            if names := self._due():
-                for name in names:
-                    pause = self._waits.get(name, (0.0, _FIRST_PAUSE))[1]
-                    self._waits[name] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
-                task = asyncio.create_task(self._fetch(names))
-                self._fetching = task, self._lake.state.transaction
-        elif self._fetching[0].done():
-            task, transaction = self._fetching
-            self._fetching = None
+            for name in self._due()[:1]:  # one by one: a dump of a table that is gone fails
+                pause = self._waits.get(name, (0.0, _FIRST_PAUSE))[1]
+                self._waits[name] = time.monotonic() + pause, min(pause * 2, _LONGEST_PAUSE)
+                self._fetching = asyncio.create_task(self._fetch(name))
+        elif self._fetching.done():
+            task, self._fetching = self._fetching, None
             try:
-                await asyncio.to_thread(load_mirrors, self._spark, log_nothing, self._lake, task.result(), transaction)
-            except DatabusError as error:
-                log.warning(LogEvent.HEALING_FAILED, f"parked tables could not be loaded, and are tried again: {error}")
-            else:
-                await asyncio.to_thread(self._lake.catch_up)
+                await uninterrupted(asyncio.to_thread(self._load, task.result()))
+            except (DatabusError, PySparkException, Py4JError) as error:
+                reason = str(error) if isinstance(error, DatabusError) else type(error).__name__
+                log.warning(
+                    LogEvent.HEALING_FAILED, f"a parked table could not be loaded, and is tried again: {reason}"
+                )
+
+    def _load(self, dump: FetchedDump) -> None:
+        """Load a dump, unless the doubt has ended meanwhile, or there is a newer one."""
+        parked = self._lake.tables.parked
+        names = [(table.schema, table.name) for table in dump.tables]
+        if all(name in parked and parked[name].transaction <= dump.base.until for name in names):
+            load_mirrors(self._spark, log_nothing, self._lake, dump)
+            self._lake.catch_up()
 
     async def close(self) -> None:
         """Stop fetching."""
         if self._fetching:
-            self._fetching[0].cancel()
+            self._fetching.cancel()
             with suppress(asyncio.CancelledError, DatabusError):
-                await self._fetching[0]
+                await self._fetching
 
     def _due(self) -> list[TableName]:
         if self._settings.spark.heal == "manual":
@@ -71,12 +80,11 @@ class Healing:
         parked = sorted(name for name, each in self._lake.tables.parked.items() if each.heals)
         return [name for name in parked if self._waits.get(name, (0.0, 0.0))[0] <= time.monotonic()]
 
-    async def _fetch(self, names: list[TableName]) -> FetchedDump:
-        tables = [full_name(*name) for name in names]
-        log.info(LogEvent.HEALING_STARTED, f"parked tables are loaded from a new dump: {first_names(tables)}")
+    async def _fetch(self, name: TableName) -> FetchedDump:
+        table = full_name(*name)
+        log.info(LogEvent.HEALING_STARTED, f"{table} is loaded again from a new dump", table=table)
         async with DumpApi(self._settings.dumps.url) as api:
-            manifest = await api.take(tables)
-            return await fetch(self._settings, log_nothing, api, manifest, self._lake.layout)
+            return await take(self._settings, log_nothing, api, [table], self._lake.layout)
 
 
 def log_nothing(_: str) -> None:

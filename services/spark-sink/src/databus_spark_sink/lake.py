@@ -23,7 +23,7 @@ from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, 
 from databus_spark.errors import TableParked
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState, is_reset
-from databus_spark.renames import Rename, renames
+from databus_spark.renames import UNKNOWN, Rename, renames
 from databus_spark_sink.quarantine import Quarantine
 from databus_spark_sink.tables import TableStates
 
@@ -31,7 +31,6 @@ log = get_logger(__name__)
 
 #: mirrors that are written at the same time
 _PARALLEL = 4
-_UNKNOWN: TableName = ("", "")
 
 
 class Lake:
@@ -74,13 +73,15 @@ class Lake:
             self._mirrors[name] = Mirror(session, changes, name, self.layout.mirror(*name))
         return self._mirrors[name]
 
-    def load(self, name: TableName, rows: DataFrame, table: Table, state: MirrorState) -> int:
-        """Replace a mirror by the rows of a dump, and return their number. `catch_up` adds what is newer."""
-        count = self.mirror(name).load(rows, table, state)
+    def load(self, name: TableName, rows: DataFrame, table: Table, state: MirrorState) -> None:
+        """Replace a mirror by the rows of a dump. `catch_up` adds what is newer, and releases the table."""
+        try:
+            self.mirror(name).load(rows, table, state)
+        except TableParked as error:
+            self.tables.park(name, str(error), self.state.transaction, heals=error.heals)
+            return
         if self.is_loaded:
             self._behind.add(name)
-        self.tables.release(name)
-        return count
 
     def catch_up(self) -> None:
         """Bring mirrors that are behind to the change log's state."""
@@ -94,14 +95,18 @@ class Lake:
     @property
     def degraded(self) -> str:
         """What does not work, for /readyz; empty: nothing."""
-        parked = [full_name(*name) for name in sorted(self.tables.parked)]
-        return f"parked: {first_names(parked)}" if parked else ""
+        found = {"parked": self.tables.parked.keys(), "behind": self._behind - self.tables.parked.keys()}
+        return "; ".join(
+            f"{what}: {first_names([full_name(*name) for name in sorted(names)])}"
+            for what, names in found.items()
+            if names
+        )
 
-    def park_tables_of(self, topic: str, reason: str) -> None:
-        """Park all tables that a topic may have records of."""
+    def park_tables_of(self, topic: str, reason: str, transaction: int) -> None:
+        """Park all tables that a topic may have records of; what is missing is not after the transaction."""
         for name in self.tables.known:
             if self._publishes(topic, name):
-                self.tables.park(name, reason, self.state.transaction)
+                self.tables.park(name, reason, transaction)
 
     def apply(self, records: DataFrame | None, end: LogState) -> None:
         """Write the Kafka records between the change log's state and `end`, which are all up to a transaction."""
@@ -111,7 +116,7 @@ class Lake:
         entries = messages.decode_records(records, self.state.transaction, end.transaction)
         if not self._behind:
             end = msgspec.structs.replace(end, mirrored=self.state.transaction)
-        if not self.log.append(entries, self.state, end):
+        if not self.log.append(entries, end):
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction))
@@ -120,25 +125,30 @@ class Lake:
     def _follow(self, changes: dict[TableName, TableChanges]) -> None:
         """Bring the mirrors of these tables, and of those that are behind, to the change log's state."""
         last = self.state.transaction
-        unknown = changes.pop(_UNKNOWN, TableChanges())
+        unknown = changes.pop(UNKNOWN, TableChanges())
         if unknown.statements or any(s.action == "invalid" for each in changes.values() for s in each.statements):
             self._quarantine.follow(last)
         changes = {name: each for name, each in changes.items() if self._filter.matches(*name)}
         SINK_ROWS.inc(sum(images.count for each in changes.values() for images in each.images))
+        for name in sorted(changes):  # a dump that was loaded may have a part of them
+            if (state := self.mirror(name).state) and state.base:
+                changes[name] = self.mirror(name).changes(last)
         for name in sorted(self._behind):  # all that a mirror lacks, not only what the last batch has
             changes[name] = self.mirror(name).changes(last)
         self.tables.add(name for name, each in changes.items() if each.definitions)
         for statement in unknown.statements:
             if statement.query != messages.FOREIGN:
-                self.park_tables_of(statement.topic, f"{statement.place} cannot be used: {statement.query}")
+                reason = f"{statement.place} cannot be used: {statement.query}"
+                self.park_tables_of(statement.topic, reason, statement.transaction)
         for rename in renames(changes):
             self._rename(rename, changes)
         list(self._pool.map(lambda name: self._advance(name, changes[name], last), sorted(changes)))
 
     def _advance(self, name: TableName, changes: TableChanges, last: int) -> None:
         """Bring a mirror to a transaction, or park its table."""
-        statements = [each for each in changes.statements if each.transaction <= last]
-        if name in self.tables.parked and not any(map(is_reset, statements)):
+        parked = self.tables.parked.get(name)
+        resets = [each for each in changes.statements if each.transaction <= last and is_reset(each)]
+        if parked and name not in self._behind and not any(each.transaction > parked.transaction for each in resets):
             return
         with bound(table=full_name(*name)):
             try:
@@ -147,6 +157,7 @@ class Lake:
                 self.tables.park(name, str(error), last, heals=error.heals)
             except (PySparkException, Py4JError) as error:
                 self._behind.add(name)
+                self._mirrors.pop(name)  # the commit may have been made: its state is read again
                 text = f"the mirror of {full_name(*name)} could not be written, and is tried again with the next batch"
                 log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__)
             else:
@@ -166,6 +177,10 @@ class Lake:
             self.tables.park(name, reason, rename.transaction)
         for name in due.keys() - doubtful.keys():
             source, statement = due[name]
+            if source == UNKNOWN:
+                reason = "it was renamed from a table whose rows are not in the lake"
+                self.tables.park(name, reason, rename.transaction)
+                continue
             try:
                 if source is None:
                     self.mirror(name).drop(rename.transaction)

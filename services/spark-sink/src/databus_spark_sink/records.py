@@ -10,7 +10,7 @@ from databus_spark.changelog import Offsets
 
 def read_records(spark: SparkSession, settings: Settings, starts: Offsets, ends: Offsets) -> DataFrame | None:
     """Return the committed records between two offsets of each partition, with headers; None if there are none."""
-    ranges = {topic: {p: (starts[topic][p], end) for p, end in parts.items()} for topic, parts in ends.items()}
+    ranges = {topic: {p: (start, ends[topic][p]) for p, start in parts.items()} for topic, parts in starts.items()}
     ranges = {topic: {p: each for p, each in parts.items() if each[0] < each[1]} for topic, parts in ranges.items()}
     ranges = {topic: parts for topic, parts in ranges.items() if parts}
     if not ranges:

@@ -74,7 +74,7 @@ async def keep_up_to_date(
 def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) -> None:
     try:
         for topic, reason in batch.lost.items():
-            lake.park_tables_of(topic, reason)
+            lake.park_tables_of(topic, reason, batch.end.transaction)
         lake.apply(read_records(spark, settings, batch.starts, batch.end.offsets), batch.end)
     except (PySparkException, Py4JError) as error:
         if "org.apache.kafka.common.errors" in str(error):

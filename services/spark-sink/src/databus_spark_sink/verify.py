@@ -12,7 +12,7 @@ import time
 from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
-from databus.errors import InvalidSettings
+from databus.errors import InvalidSettings, LakeUnavailable
 from databus.events import Table
 from databus.settings import Settings
 from databus_spark import delta
@@ -22,9 +22,11 @@ from databus_spark.definitions import encode_definition, key_columns
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
 from databus_spark_sink import session
-from databus_spark_sink.dumps import FetchedDump, fetch, require_rows, rows_of
+from databus_spark_sink.dumps import FetchedDump, rows_of, take
 
 _POLL_SECONDS = 0.5
+#: how long the sink may take to get what the database has
+_TIMEOUT_SECONDS = 300
 
 
 async def verify(settings: Settings, tables: list[str]) -> bool:
@@ -43,8 +45,7 @@ async def verify(settings: Settings, tables: list[str]) -> bool:
 async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
     """Do the work of `verify` in an open session."""
     async with DumpApi(settings.dumps.url) as api:
-        manifest = await api.take(tables)
-        dump = await fetch(settings, _say, api, manifest, layout)
+        dump = await take(settings, _say, api, tables, layout)
     try:
         mirrored = [table for table in dump.tables if delta.Table(spark, _path(layout, table)).exists]
         if not mirrored:
@@ -65,24 +66,23 @@ def compare(spark: SparkSession, layout: Layout, dump: FetchedDump, table: Table
     log = ChangeLog(spark, layout.changes)
     mirror = Mirror(spark, log, name, _path(layout, table))
     rows, state = mirror.rows()
-    while log.state().transaction < dump.base.until or _is_behind(log, name, state, dump.base.until):
+    end = time.monotonic() + _TIMEOUT_SECONDS
+    while log.state().transaction < dump.base.until or mirror.changes(dump.base.until).images:
+        if time.monotonic() > end:
+            raise LakeUnavailable(f"the mirror of {table.full_name} does not get what the database has: is it parked?")
         time.sleep(_POLL_SECONDS)  # until the sink has what the dump has
+        mirror = Mirror(spark, log, name, _path(layout, table))
         rows, state = mirror.rows()
     last = max(state.transaction, dump.base.until)
     folder = f"{layout.downloads}/{dump.manifest.id}.expected"
     expected = Mirror(spark, log, name, folder)
     try:
-        begin = MirrorState(-1, encode_definition(table), dump.base)
-        require_rows(dump, table, expected.load(rows_of(spark, dump, table), table, begin))
+        begin = MirrorState(dump.transaction, encode_definition(table), dump.base)
+        expected.load(rows_of(spark, dump, table), table, begin)
         expected.advance(expected.changes(last), last)
         return differences(expected.rows()[0], rows, key_columns(table))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_behind(log: ChangeLog, name: tuple[str, str], state: MirrorState, last: int) -> bool:
-    missing = log.changes_of(name, state.transaction, last)
-    return bool(missing.images or missing.statements)
 
 
 def _path(layout: Layout, table: Table) -> str:
