@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,6 +156,8 @@ class DumpServer:
         self.manifests: list[Manifest] = []
         #: responses when a dump is requested: the first to that request, the others to requests for the dump's state
         self.on_request: list[Manifest] = []
+        #: what happens after a dump was requested
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
         #: the tables of which a dump may be requested
         self.requested = ["shop.*"]
         #: `taken DUMP` and `released DUMP`, in order
@@ -212,6 +214,8 @@ class DumpServer:
 
     async def _request(self, request: Request) -> Response:
         assert await request.json() == {"tables": self.requested}
+        if self.meanwhile:
+            await self.meanwhile()
         return _json(self.on_request.pop(0))
 
     async def _show(self, _: Request) -> Response:

@@ -464,7 +464,7 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
     healing = sink.dumps.manifest(publisher.position, {retyped: [[b"1", b"1"], [b"2", b"2"]]})
     sink.dumps.on_request = [healing]
     sink.dumps.requested = ["shop.items"]
-    await publisher.send((retyped, UPDATE, [[b"2", b"2"], [b"2", b"3"]]))  # newer than the dump
+    sink.dumps.meanwhile = lambda: publisher.send((retyped, UPDATE, [[b"2", b"2"], [b"2", b"3"]]))
 
     await sink.run()
 
@@ -481,14 +481,17 @@ async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: p
     same = sink.dumps.manifest(
         publisher.position, {ITEMS: [[b"1", b"one"], [b"2", b"two"], [b"3", b"three"], [b"4", b"four"]]}
     )
-    await publisher.send((ITEMS, DELETE, [[b"4", b"four"]]))  # newer than the dump
-    await sink.run()
-    sink.dumps.on_request = [same]
+
+    async def go_on() -> None:
+        await publisher.send((ITEMS, DELETE, [[b"4", b"four"]]))  # newer than the dump
+        await sink.run()
+
+    sink.dumps.on_request, sink.dumps.meanwhile = [same], go_on
     assert await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
     assert capsys.readouterr().out == "shop.items: equal, 3 rows\n"
 
     wrong = sink.dumps.manifest(publisher.position, {ITEMS: [[b"1", b"one"], [b"2", b"2"], [b"9", b"nine"]]})
-    sink.dumps.on_request = [wrong]
+    sink.dumps.on_request, sink.dumps.meanwhile = [wrong], None
     assert not await verify_in(sink.settings, sink.spark, sink.lake, ["shop.*"])
     assert capsys.readouterr().out == (
         "shop.items: DIFFERS: 3 rows, 1 missing, 1 invented, 1 different; "
