@@ -105,7 +105,7 @@ async def test_the_sink_fills_the_lake_and_writes_no_secret_there_and_names_a_wr
         assert [(row["id"], row["name"]) for row in mirror] == [(1, "one"), (2, "two")]
 
         secret = section.get("sasl", {}).get("password", "PRIVATE KEY").encode()
-        written = [path for path in Path(lake.root).rglob("*") if path.is_file()]
+        written = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
         assert written
         assert not any(secret in path.read_bytes() for path in written)
 
