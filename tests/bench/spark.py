@@ -149,7 +149,7 @@ def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     """Write the topic once with each of the STEPS, into an empty lake."""
     shutil.rmtree(_LAKE, ignore_errors=True)
     layout, costs = Layout(_LAKE.as_uri()), {}
-    records = read_records(spark, topic.settings, topic.start, topic.end)
+    records = read_records(spark, topic.settings, topic.start.offsets, topic.end.offsets)
     if records is None:
         raise SystemExit("bench: the topic is empty")
     with _measured(spark, costs, "raw"):
@@ -158,7 +158,7 @@ def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     log.start(topic.start.offsets)
     with _measured(spark, costs, "change log"):
         entries = decode_records(records, topic.start.transaction, topic.end.transaction)
-        log.append(entries, topic.start, topic.end)
+        log.append(entries, topic.end)
     with _measured(spark, costs, "summary"):
         changes = log.changes(topic.start.transaction, topic.end.transaction)[_NAME]
     session = spark.newSession()  # as the sink does

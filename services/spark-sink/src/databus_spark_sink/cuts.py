@@ -4,7 +4,6 @@ So a batch has whole transactions, whatever the topics and partitions that their
 of the transactions in each partition, except foreign ones and replayed dead letters.
 """
 
-import asyncio
 import re
 from dataclasses import dataclass
 
@@ -16,14 +15,13 @@ from databus.kafka_progress import read_progress
 from databus.settings import Settings
 from databus_spark.changelog import LogState, Offsets
 from databus_spark.sequences import transaction_of
-from databus_spark_sink.offsets import list_partitions
+from databus_spark_sink.offsets import by_topic, list_partitions, stable_ends
 
 #: records of a partition in one batch, at most; more if a transaction has more
 MAX_RECORDS = 100_000
 _NO_LIMIT = 2**62
 #: records that are read one after the other, instead of searching among them
 _SCANNED = 64
-_PAUSE_SECONDS = 0.01
 _SEQUENCE = re.compile(rb"\d{16}-\d{10}")
 
 
@@ -59,21 +57,25 @@ class Cuts:
                 "remove the lake, and start the sink again"
             )
         partitions = await list_partitions(self._settings)
-        ends = await self._stable_ends(partitions)
+        ends = await stable_ends(self._written, self._committed, partitions)
         starts, lost = await self._starts(state, ends)
         last = progress.transaction
         # Kafka may show a transaction's records before its progress: `to_end` waits for the progress, too.
         later = await read_progress(self._settings, to_end=True)
-        if later == progress and not any(ends[each] - start > MAX_RECORDS for each, start in starts.items()):
-            return Batch(
-                _by_topic(starts), LogState(last, _by_topic(ends)), lost
-            )  # no transaction was committed while the ends were read
+        is_small = all(ends[each] - start <= MAX_RECORDS for each, start in starts.items())
+        if later != progress or not is_small:  # else no transaction was committed while the ends were read
+            ends, last = await self._cut(starts, ends, state.transaction, last)
+        return Batch(by_topic(starts), LogState(last, _merged(state.offsets, by_topic(ends))), lost)
+
+    async def _cut(
+        self, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int], after: int, last: int
+    ) -> tuple[dict[TopicPartition, int], int]:
+        """Return the ends of a batch of limited size, and its last transaction, which is at most `last`."""
         for partition, start in starts.items():
             if ends[partition] - start > MAX_RECORDS:
-                last = min(last, await self._last_before(partition, start, ends[partition], state.transaction))
-        for partition, start in starts.items():
-            ends[partition] = await self._first_after(partition, start, ends[partition], state.transaction, last)
-        return Batch(_by_topic(starts), LogState(last, _merged(state.offsets, _by_topic(ends))), lost)
+                last = min(last, await self._last_before(partition, start, ends[partition], after))
+        cut = {each: await self._first_after(each, start, ends[each], after, last) for each, start in starts.items()}
+        return cut, last
 
     async def _starts(
         self, state: LogState, ends: dict[TopicPartition, int]
@@ -90,15 +92,6 @@ class Cuts:
             else:
                 lost[partition.topic] = f"topic {partition.topic} was created anew"
         return starts, lost
-
-    async def _stable_ends(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the partitions' ends, after the transactions before them have ended."""
-        ends: dict[TopicPartition, int] = await self._written.end_offsets(partitions)
-        stable = await self._committed.end_offsets(partitions)
-        while any(stable[partition] < end for partition, end in ends.items()):
-            await asyncio.sleep(_PAUSE_SECONDS)
-            stable = await self._committed.end_offsets(partitions)
-        return ends
 
     async def _last_before(self, partition: TopicPartition, start: int, end: int, after: int) -> int:
         """Return the last transaction that is complete within the largest size of a batch; more if it has none."""
@@ -142,13 +135,6 @@ class Cuts:
 def _merged(offsets: Offsets, ends: Offsets) -> Offsets:
     """Keep the offsets of topics that are not listed now: one that comes back may have lost records."""
     return {topic: offsets.get(topic, {}) | ends.get(topic, {}) for topic in (*offsets, *ends)}
-
-
-def _by_topic(ends: dict[TopicPartition, int]) -> Offsets:
-    offsets: Offsets = {}
-    for partition, end in ends.items():
-        offsets.setdefault(partition.topic, {})[partition.partition] = end
-    return offsets
 
 
 def _transaction(record: "ConsumerRecord[object, object]") -> int | None:

@@ -1,6 +1,7 @@
 """Loads parked tables again, each from a new dump of it, while all other tables go on."""
 
 import asyncio
+import shutil
 import time
 from contextlib import suppress
 
@@ -60,12 +61,14 @@ class Healing:
                 )
 
     def _load(self, dump: FetchedDump) -> None:
-        """Load a dump, unless the doubt has ended meanwhile, or there is a newer one."""
+        """Load a dump, unless the doubt has ended meanwhile, or there is one that may be newer than the dump."""
         parked = self._lake.tables.parked
         names = [(table.schema, table.name) for table in dump.tables]
-        if all(name in parked and parked[name].transaction <= dump.base.until for name in names):
+        if all(name in parked and parked[name].transaction <= dump.transaction for name in names):
             load_mirrors(self._spark, log_nothing, self._lake, dump)
             self._lake.catch_up()
+        else:
+            shutil.rmtree(dump.folder)
 
     async def close(self) -> None:
         """Stop fetching."""

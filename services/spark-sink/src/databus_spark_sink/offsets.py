@@ -8,11 +8,10 @@ offsets on are newer than the dump, whatever their position.
 
 import asyncio
 import re
-from collections import defaultdict
 from collections.abc import AsyncIterator
 
 import msgspec
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import kafka_client, names
 from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
@@ -31,6 +30,8 @@ from databus_spark.changelog import Offsets
 log = get_logger(__name__)
 
 _PAUSE_SECONDS = 0.5
+#: pause while a transaction is open
+_END_SECONDS = 0.01
 
 
 def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
@@ -64,7 +65,11 @@ async def wait_until_passed(settings: Settings, manifest: Manifest) -> Passed:
             break
     if not progress.position or not progress.position.gtid_set:
         return Passed(progress.transaction, None)
-    ends = await _stable_end_offsets(settings)
+    async with (
+        kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
+        kafka_client.consumer(settings.kafka) as committed,
+    ):
+        ends = by_topic(await stable_ends(written, committed, await list_partitions(settings)))
     # With `exactly_once`, the progress of all records before these offsets is committed, so this raises if a failover
     # precedes them.
     _passing(later := await read_progress(settings, to_end=True) or progress, manifest)
@@ -94,21 +99,27 @@ def _place(position: Position) -> tuple[int, int]:
     return int(position.file.rpartition(".")[2]), position.offset
 
 
-async def _stable_end_offsets(settings: Settings) -> Offsets:
-    """Read the topics' end offsets, then wait until no transaction before them is open. Raises KafkaUnavailable."""
-    async with (
-        kafka_client.consumer(settings.kafka, "read_uncommitted") as written,
-        kafka_client.consumer(settings.kafka) as committed,
-    ):
-        ends: dict[TopicPartition, int] = await written.end_offsets(await list_partitions(settings))
-        stable = await committed.end_offsets(list(ends))
-        while any(stable[partition] < end for partition, end in ends.items()):
-            await asyncio.sleep(_PAUSE_SECONDS)
-            stable = await committed.end_offsets(list(ends))
-    offsets: Offsets = {}
-    for partition, end in ends.items():
-        offsets.setdefault(partition.topic, {})[partition.partition] = end
-    return offsets
+async def stable_ends(
+    written: AIOKafkaConsumer, committed: AIOKafkaConsumer, partitions: list[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Read the partitions' ends, and wait until no transaction before them is open.
+
+    The consumers read, and do not read, records of open transactions.
+    """
+    ends: dict[TopicPartition, int] = await written.end_offsets(partitions)
+    stable = await committed.end_offsets(partitions)
+    while any(stable[partition] < end for partition, end in ends.items()):
+        await asyncio.sleep(_END_SECONDS)
+        stable = await committed.end_offsets(partitions)
+    return ends
+
+
+def by_topic(offsets: dict[TopicPartition, int]) -> Offsets:
+    """Group offsets of partitions by their topics."""
+    found: Offsets = {}
+    for partition, offset in offsets.items():
+        found.setdefault(partition.topic, {})[partition.partition] = offset
+    return found
 
 
 def topic_pattern(settings: Settings) -> str:
@@ -161,15 +172,11 @@ async def list_partitions(settings: Settings) -> list[TopicPartition]:
         return await partitions_of(admin, lambda topic: pattern.fullmatch(topic) is not None)
 
 
-async def _earliest_offsets(settings: Settings) -> dict[str, dict[int, int]]:
+async def _earliest_offsets(settings: Settings) -> Offsets:
     """Read the earliest offset of each partition of the topics to subscribe to."""
     partitions = await list_partitions(settings)
     async with kafka_client.consumer(settings.kafka) as consumer:
-        offsets = await consumer.beginning_offsets(partitions)
-    found: dict[str, dict[int, int]] = defaultdict(dict)
-    for partition, offset in offsets.items():
-        found[partition.topic][partition.partition] = offset
-    return found
+        return by_topic(await consumer.beginning_offsets(partitions))
 
 
 async def check_kafka(settings: Settings) -> None:
