@@ -1,6 +1,7 @@
-"""Work ends when it is cancelled, even if a client of Redis swallows the cancellation, as redis-py may do."""
+"""Work ends when it is cancelled, even if a client swallows the cancellation, as redis-py and asyncmy may do."""
 
 import asyncio
+import random
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -15,6 +16,8 @@ from databus.leases.redis import RedisLease
 from databus.pipe import PublisherEnd, ReaderEnd
 from databus.progress import Progress
 from databus.runtime import Health
+from databus.settings import Source
+from databus.source_connection import connect_source
 from databus_reader.entries import EntryWriter
 from devstack import Server
 
@@ -80,3 +83,20 @@ async def test_an_append_that_swallows_a_cancellation_does_not_wait_for_the_publ
         await entries.flush()
         await reader.swallowing.begun.wait()
     assert await reader.backlog() > 0
+
+
+async def test_a_session_that_is_cancelled_while_it_connects_ends(source: Server) -> None:
+    settings = Source(hosts=[f"{source.host}:{source.port}"], user=source.user, password=source.password)
+    moments = random.Random(1)
+
+    async def hold() -> None:
+        async with connect_source(settings):
+            await asyncio.Event().wait()
+
+    for _ in range(200):
+        holding_it = asyncio.create_task(hold())
+        for _ in range(moments.randrange(20)):  # turns of the event loop; a login takes more
+            await asyncio.sleep(0)
+        holding_it.cancel()
+        _, running = await asyncio.wait([holding_it], timeout=5)
+        assert not running

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -202,6 +202,30 @@ async def test_another_server_behind_the_same_address_is_not_read(
     async with loading() as loader:
         assert (loader.windows, server.calls) == ([], [])
     assert "not the server whose binlog is read" in caplog.text
+
+
+async def test_a_loader_ends_though_its_client_of_redis_swallows_the_cancellation(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def swallow() -> None:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    found = settings()
+    limits = limits_of(found)
+    monkeypatch.setattr(limits, "wait", swallow)
+    loader = Loader(found, "db1", "uuid", T, RESUMED, limits, lambda: None)
+    task = asyncio.create_task(loader.run())
+    await turn()
+    await opened(loader)
+    await close(loader)
+    assert begun.is_set()
+    task.cancel()
+    _, running = await asyncio.wait([task], timeout=5)
+    assert not running
 
 
 async def test_a_view_that_waits_for_a_lock_is_opened_less_and_less_often(

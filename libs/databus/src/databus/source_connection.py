@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 
+from databus.cancellation import raise_if_cancelled
 from databus.checks import run_all
 from databus.errors import START_OVER, FatalError, Refusal, SourceNotReady, SourceRefused, SourceUnavailable
 from databus.settings import Source
@@ -59,6 +60,7 @@ async def connect_source(
             ):
                 raise SourceNotReady(f"database {host} is {other}, not {_KIND} (check source.hosts)") from error
             raise
+        raise_if_cancelled()
         yield session
 
 

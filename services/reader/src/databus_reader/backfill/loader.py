@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from databus.cancellation import raise_if_cancelled
 from databus.errors import FatalError, SourceUnavailable
 from databus.log_events import LogEvent
 from databus.logs import get_logger
@@ -156,6 +157,7 @@ class Loader:
         self, catalog: Session, read: Callable[[Position], Awaitable[Result]], *, holds: bool = False
     ) -> Window:
         """Request a window, read in it, and deliver the result, which may be an error. `holds`: as in `Window`."""
+        raise_if_cancelled()  # nobody opens windows of a loader that was stopped
         window = Window(holds=holds)
         self.windows.append(window)
         self._wake()
@@ -177,6 +179,7 @@ class Loader:
         return window
 
     async def _closed(self, window: Window) -> None:
+        raise_if_cancelled()
         if not await window.closed:
             raise _GivenUpError
 
