@@ -92,7 +92,7 @@ class LogEvent(StrEnum):
     TABLE_NOT_MIRRORED = "table_not_mirrored", "A table gets a change log and no mirror; the text says why."
     MIRROR_PARKED = "mirror_parked", "A mirror does not follow its table any more; the text says why."
     MIRROR_RELEASED = "mirror_released", "A mirror that was parked follows its table again."
-    MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again with the next batch."
+    MIRROR_BEHIND = "mirror_behind", "A mirror could not be written; it is tried again soon."
     HEALING_STARTED = "healing_started", "Parked tables are loaded again, from a new dump."
     HEALING_FAILED = "healing_failed", "Parked tables could not be loaded; it is tried again."
     RECORDS_QUARANTINED = "records_quarantined", "Records in Kafka could not be used; they are in the quarantine table."

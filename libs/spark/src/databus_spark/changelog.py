@@ -107,6 +107,8 @@ class ChangeLog:
         self._table = delta.Table(spark, path)
         #: ordinal of the last transaction of the last commit that was read or written here
         self._committed = -1
+        #: the entries of the last commit, if they are kept, and the ordinal of the last transaction before them
+        self._kept: tuple[DataFrame, int] | None = None
 
     @property
     def exists(self) -> bool:
@@ -119,12 +121,15 @@ class ChangeLog:
         self._committed = state.transaction
         return state
 
-    def append(self, entries: DataFrame, after: LogState) -> bool:
+    def append(self, entries: DataFrame, after: LogState, *, keep: bool = False) -> bool:
         """Append the entries that lead from the last commit to a state.
 
         What follows a commit is appended only once. Returns whether the log has the new state then; it does not if
-        another sink has appended something else.
+        another sink has appended something else. `keep`: mirrors read the entries from memory, until the next append.
         """
+        if self._kept:
+            self._kept[0].unpersist()
+        self._kept = (entries.persist(), self._committed) if keep else None
         self._table.append(entries, _encode(after), f"after-{self._committed}")
         if self._table.text() != _encode(after):
             return False
@@ -137,14 +142,16 @@ class ChangeLog:
         self._table.empty(COLUMNS, _encode(state), _PARTITIONS)
         return state
 
-    def read(self) -> DataFrame:
-        """Return all entries."""
+    def read(self, after: int = -1) -> DataFrame:
+        """Return at least all entries after a transaction."""
+        if self._kept and self._kept[1] <= after:
+            return self._kept[0]
         return self._table.read()
 
     def entries(self, name: TableName, after: int, last: int, condition: str = "true") -> DataFrame:
         """Return the entries of a table after one transaction, up to and with another one."""
         schema, table = map(literal, name)
-        return self._table.read().where(
+        return self.read(after).where(
             f"_schema = {schema} and _table = {table} and {between(after, last)} and ({condition})"
         )
 
@@ -153,7 +160,7 @@ class ChangeLog:
 
         Records whose table cannot be told are under ("", "").
         """
-        return _changes(self._table.read().where(between(after, last)))
+        return _changes(self.read(after).where(between(after, last)))
 
     def changes_of(self, name: TableName, after: int, last: int, condition: str = "true") -> TableChanges:
         """Return what the log has of a table after one transaction, up to and with another one."""

@@ -31,6 +31,8 @@ log = get_logger(__name__)
 
 #: mirrors that are written at the same time
 _PARALLEL = 4
+#: the entries of a batch with fewer records are kept in memory until all mirrors have them
+_FEW_RECORDS = 20_000
 
 
 class Lake:
@@ -69,8 +71,7 @@ class Lake:
         """Return a table's mirror."""
         if name not in self._mirrors:
             session = self._spark.newSession()  # see databus_spark.delta
-            changes = ChangeLog(session, self.layout.changes)
-            self._mirrors[name] = Mirror(session, changes, name, self.layout.mirror(*name))
+            self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name))
         return self._mirrors[name]
 
     def load(self, name: TableName, rows: DataFrame, table: Table, state: MirrorState) -> None:
@@ -86,6 +87,11 @@ class Lake:
     def catch_up(self) -> None:
         """Bring mirrors that are behind to the change log's state."""
         self._follow({})
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are mirrors that could not be written, and are not parked."""
+        return bool(self._behind - self.tables.parked.keys())
 
     def begin(self, offsets: Offsets) -> None:
         """Begin the change log at these offsets, after the mirrors were loaded."""
@@ -116,7 +122,7 @@ class Lake:
         entries = messages.decode_records(records, self.state.transaction, end.transaction)
         if not self._behind:
             end = msgspec.structs.replace(end, mirrored=self.state.transaction)
-        if not self.log.append(entries, end):
+        if not self.log.append(entries, end, keep=_count(self.state.offsets, end.offsets) < _FEW_RECORDS):
             raise LakeUnavailable(f"another sink writes to {self.layout.root}: stop one of them")
         before, self.state = self.state, end
         self._follow(self.log.changes(before.transaction, end.transaction))
@@ -158,7 +164,7 @@ class Lake:
             except (PySparkException, Py4JError) as error:
                 self._behind.add(name)
                 self._mirrors.pop(name)  # the commit may have been made: its state is read again
-                text = f"the mirror of {full_name(*name)} could not be written, and is tried again with the next batch"
+                text = f"the mirror of {full_name(*name)} could not be written, and is tried again soon"
                 log.error(LogEvent.MIRROR_BEHIND, text, cause=error, error=type(error).__name__)
             else:
                 self._behind.discard(name)
@@ -168,8 +174,9 @@ class Lake:
         """Let mirrors follow a statement that renames tables, after all that was before it."""
         for name in sorted(rename.tables & changes.keys()):
             self._advance(name, changes[name], rename.transaction - 1)
-        if late := sorted(full_name(*name) for name in self._behind & rename.tables):
-            raise LakeUnavailable(f"a statement renames tables whose mirrors cannot be written: {first_names(late)}")
+        for name in sorted(self._behind & rename.tables):
+            self._behind.discard(name)
+            self.tables.park(name, "its mirror could not be written before the table was renamed", rename.transaction)
         due = {name: each for name, each in rename.contents.items() if not self._has(name, rename.transaction)}
         doubtful = {name: source for name, (source, _) in due.items() if source and source in self.tables.parked}
         for name, was in doubtful.items():  # before any name is released: this may be interrupted, and repeated
@@ -196,3 +203,12 @@ class Lake:
         """Return whether a table has passed a transaction, or was parked there."""
         state, parked = self.mirror(name).state, self.tables.parked.get(name)
         return max(state.transaction if state else -1, parked.transaction if parked else -1) >= transaction
+
+
+def _count(before: Offsets, after: Offsets) -> int:
+    """Return the number of Kafka records between two states."""
+    return sum(
+        offset - before.get(topic, {}).get(partition, 0)
+        for topic, partitions in after.items()
+        for partition, offset in partitions.items()
+    )

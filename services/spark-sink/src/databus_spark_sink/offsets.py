@@ -8,13 +8,14 @@ offsets on are newer than the dump, whatever their position.
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from databus import kafka_client, names
-from databus.errors import ChangesLost, DumpUnusable, InvalidSettings
+from databus.errors import ChangesLost, DumpUnusable, InvalidSettings, KafkaUnavailable
 from databus.events import full_name
 from databus.kafka_progress import read_progress
 from databus.kafka_topics import partitions_of
@@ -32,6 +33,8 @@ log = get_logger(__name__)
 _PAUSE_SECONDS = 0.5
 #: pause while a transaction is open
 _END_SECONDS = 0.01
+#: how long a transaction may be open; the publisher's are much shorter
+_OPEN_SECONDS = 120
 
 
 def is_from_pipeline_host(manifest: Manifest, progress: Progress | None) -> bool:
@@ -104,14 +107,22 @@ async def stable_ends(
 ) -> dict[TopicPartition, int]:
     """Read the partitions' ends, and wait until no transaction before them is open.
 
-    The consumers read, and do not read, records of open transactions.
+    The consumers read, and do not read, records of open transactions. Raises KafkaUnavailable if one stays open.
     """
     ends: dict[TopicPartition, int] = await written.end_offsets(partitions)
-    stable = await committed.end_offsets(partitions)
-    while any(stable[partition] < end for partition, end in ends.items()):
-        await asyncio.sleep(_END_SECONDS)
+    limit = time.monotonic() + _OPEN_SECONDS
+    while True:
         stable = await committed.end_offsets(partitions)
-    return ends
+        late = [each for each, end in ends.items() if stable[each] < end]
+        if not late:
+            return ends
+        if time.monotonic() > limit:
+            raise KafkaUnavailable(
+                f"topic {late[0].topic}, partition {late[0].partition}: a transaction before offset {ends[late[0]]} is "
+                f"open for more than {_OPEN_SECONDS} s, and hides what is behind it: look for its producer with "
+                "kafka-transactions.sh find-hanging, and end it with abort"
+            )
+        await asyncio.sleep(_END_SECONDS)
 
 
 def by_topic(offsets: dict[TopicPartition, int]) -> Offsets:
@@ -131,6 +142,10 @@ def topic_pattern(settings: Settings) -> str:
 
 
 def _pattern(settings: Settings, tables: list[str]) -> str:
+    if settings.publisher.delivery != "exactly_once":
+        raise InvalidSettings(
+            "publisher.delivery: the sink needs exactly_once, because records that are sent again have no order"
+        )
     rules = (rule for rule in settings.publisher.rules if rule.output == DEFAULT_OUTPUT and not rule.drop)
     templates = [(rule.topic, rule.escape_names) for rule in rules if rule.format == "databus"]
     if not templates:

@@ -25,7 +25,7 @@ class Quarantine:
         """Add what the change log has up to a transaction."""
         if last <= self._done:
             return
-        invalid = self._changes.read().where(f"_action = 'invalid' and {between(self._done, last)}")
+        invalid = self._changes.read(self._done).where(f"_action = 'invalid' and {between(self._done, last)}")
         rows = invalid.selectExpr(
             "_topic as topic",
             "_partition as partition",

@@ -62,11 +62,15 @@ async def keep_up_to_date(
                 if batch := await cuts.next(lake.state):
                     await uninterrupted(asyncio.to_thread(_write, spark, settings, lake, batch))
                     _set_metrics(lake.state)
+                elif lake.is_behind:
+                    await uninterrupted(asyncio.to_thread(lake.catch_up))
                 health.up()
                 health.degraded = lake.degraded
                 if until_idle and not batch and not healing.is_pending:
+                    if lake.is_behind:
+                        raise LakeUnavailable(f"the lake is not up to date ({lake.degraded})")
                     return
-                pause = settings.spark.trigger if batch else _IDLE_SECONDS
+                pause = settings.spark.trigger if batch or lake.is_behind else _IDLE_SECONDS
                 if not (batch and until_idle):
                     await asyncio.sleep(max(0.0, begin + pause - time.monotonic()))
 
