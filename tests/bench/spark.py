@@ -7,39 +7,32 @@ Parquet; into a new change log; and from that into an empty mirror. Every round 
 import argparse
 import asyncio
 import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from aiokafka import TopicPartition
 from delivered import consuming, wait_until_committed
-from environment import Environment, cpu, create, environment, pipeline_of
+from environment import Environment, create, environment, pipeline_of
 from pyspark.sql import SparkSession
 from report import Result, report
 from rich.progress import track
 from served import CONSOLE, Log, served
+from spark_session import LAKE, Cost, measured, session
 from workloads import WORKLOADS
 
 from databus import names
 from databus.kafka_progress import read_progress
 from databus.settings import Settings, load
-from databus.settings import Spark as SparkSection
 from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import Mirror
 from databus_spark_sink.records import read_records
-from databus_spark_sink.session import open_session
-from devstack import jars
 
 #: what is measured, in this order. `summary` is what tells the sink which tables have changed, and how
 STEPS = ("raw", "change log", "summary", "mirror")
 #: goals: percent of the speed of the raw copy, and of the change log
 LOG_GOAL, MIRROR_GOAL = 40, 50
 _NAME = ("bench", "t")
-_LAKE = Path(".devstack/bench/lake").resolve()
 #: workload → its scale here, at scale 1: the other benches' W1s is too short
 _SCALES = {"W1m": 1, "W1s": 2, "W2": 1}
 #: workload → the share of its row changes that leave a row in the table
@@ -60,17 +53,6 @@ class Topic:
     rows: int
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one step took."""
-
-    #: wall clock, and CPU time of Spark's process, in seconds
-    wall: float
-    cpu: float
-    jobs: int
-    tasks: int
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--scale", type=float, default=1, help="0.1 writes and reads a tenth, for a quick check")
@@ -78,22 +60,11 @@ def main() -> None:
     options.add_argument("--only", choices=[*WORKLOADS], help="run only this workload")
     chosen = options.parse_args()
     results = []
-    with environment() as env, _session() as spark:
+    with environment() as env, session() as spark:
         for name in WORKLOADS:
             if chosen.only in (None, name):
                 results += speed(name, spark, fill(name, chosen.scale, env), chosen.runs)
     report("spark", results)
-
-
-@contextmanager
-def _session() -> Iterator[SparkSession]:
-    folder = jars.resolve(Path("services/spark-sink/pom.xml"))
-    spark = open_session(SparkSection(jars=folder, master="local[2]"), Layout(_LAKE.as_uri()))
-    try:
-        yield spark
-    finally:
-        spark.stop()
-        shutil.rmtree(_LAKE, ignore_errors=True)
 
 
 def fill(name: str, scale: float, env: Environment) -> Topic:
@@ -147,48 +118,28 @@ def speed(name: str, spark: SparkSession, topic: Topic, runs: int) -> list[Resul
 
 def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     """Write the topic once with each of the STEPS, into an empty lake."""
-    shutil.rmtree(_LAKE, ignore_errors=True)
-    layout, costs = Layout(_LAKE.as_uri()), {}
+    shutil.rmtree(LAKE, ignore_errors=True)
+    layout, costs = Layout(LAKE.as_uri()), dict[str, Cost]()
     records = read_records(spark, topic.settings, topic.start.offsets, topic.end.offsets)
     if records is None:
         raise SystemExit("bench: the topic is empty")
-    with _measured(spark, costs, "raw"):
+    with measured(spark) as costs["raw"]:
         records.write.parquet(f"{layout.root}/raw")
     log = ChangeLog(spark, layout.changes)
     log.start(topic.start.offsets)
-    with _measured(spark, costs, "change log"):
+    with measured(spark) as costs["change log"]:
         entries = decode_records(records, topic.start.transaction, topic.end.transaction)
         log.append(entries, topic.end)
-    with _measured(spark, costs, "summary"):
+    with measured(spark) as costs["summary"]:
         changes = log.changes(topic.start.transaction, topic.end.transaction)[_NAME]
     session = spark.newSession()  # as the sink does
     mirror = Mirror(session, ChangeLog(session, layout.changes), _NAME, layout.mirror(*_NAME))
     [create_table] = changes.statements
     mirror.reset(changes.definitions[create_table.version], create_table.transaction)
-    with _measured(spark, costs, "mirror"):
+    with measured(spark) as costs["mirror"]:
         mirror.advance(changes, topic.end.transaction)
     _verify(log, mirror, topic)
     return costs
-
-
-@contextmanager
-def _measured(spark: SparkSession, costs: dict[str, Cost], step: str) -> Iterator[None]:
-    """Add what a step takes to `costs`."""
-    process = spark.sparkContext._gateway.proc.pid
-    before, used, begin = _jobs(spark), cpu(process), time.perf_counter()
-    yield
-    wall, used = time.perf_counter() - begin, cpu(process) - used
-    jobs = _jobs(spark)
-    new = jobs.keys() - before.keys()
-    costs[step] = Cost(wall, used, len(new), sum(jobs[job] for job in new))
-
-
-def _jobs(spark: SparkSession) -> dict[int, int]:
-    """Return the number of completed tasks of each job that Spark remembers, by the job's id."""
-    store = spark.sparkContext._jsc.sc().statusStore()
-    found = store.jobsList(None)
-    jobs = (found.apply(index) for index in range(found.size()))
-    return {job.jobId(): job.numCompletedTasks() for job in jobs}
 
 
 def _verify(log: ChangeLog, mirror: Mirror, topic: Topic) -> None:
