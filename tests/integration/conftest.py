@@ -132,16 +132,15 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     """A session that is fast with few rows: it interprets queries. The demo runs Spark's default, generated code."""
     folder = tmp_path_factory.mktemp("spark")
     layout = Layout((folder / "lake").as_uri())
-    (folder / "spark-defaults.conf").write_text(
-        "spark.sql.codegen.wholeStage false\n"
-        "spark.sql.adaptive.enabled false\n"
-        "spark.sql.codegen.factoryMode NO_CODEGEN\n"
-        "spark.driver.extraJavaOptions -XX:+UseSerialGC\n"
-    )
+    conf = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_CONF_DIR", str(folder))
         patch.setenv("JDK_JAVA_OPTIONS", ENVIRONMENT["JDK_JAVA_OPTIONS"])
-        spark = open_session(SparkSection(jars=jars), layout)
+        spark = open_session(SparkSection(jars=jars, conf=conf), layout)
     yield spark
     spark.stop()
 

@@ -74,8 +74,9 @@ name: the component's name
   "reader" (dict "listen" "0.0.0.0:9101")
   "publisher" (dict "listen" "0.0.0.0:9102")
   "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
-  "spark" (dict "listen" "0.0.0.0:9103" "lake" "file:///var/lib/databus/lake")
+  "spark" (dict "listen" "0.0.0.0:9103")
 }}
+{{- $_ := set $own.spark "lake" "file:///var/lib/databus/lake" }}
 {{- if .Values.redisPassword.secretName }}
   {{- $_ := set $own "redis" (dict "password_file" "/run/secrets/databus-redis/password") }}
 {{- end }}

@@ -116,7 +116,7 @@ def test_the_reference_links_settings_to_sections_that_exist() -> None:
 
 def test_the_chart_accepts_every_setting_that_it_neither_sets_itself_nor_excludes() -> None:
     own = set_by_chart()
-    assert "spark.lake" in own
+    assert "dumps.storage" in own
     assert own <= _SETTINGS.keys()
     assert _CHART_SETTINGS.keys() == _SETTINGS.keys() - own - _NOT_IN_CHART
     assert _CHART_RULE.keys() == _RULE.keys()

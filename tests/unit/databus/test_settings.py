@@ -52,6 +52,19 @@ def test_sizes_durations_and_secrets_are_read(tmp_path: Path) -> None:
     assert not settings.source.captures("mysql", "user")
 
 
+def test_properties_of_spark_are_text_and_secret_and_the_environment_adds_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABUS__SPARK__CONF", '{"spark.hadoop.fs.s3a.secret.key": "hunter2"}')
+    settings = load(write(tmp_path, "name: shop\nspark: {conf: {spark.executor.cores: 2, spark.ui.enabled: true}}"))
+    assert {name: value.get_secret_value() for name, value in settings.spark.conf.items()} == {
+        "spark.executor.cores": "2",
+        "spark.ui.enabled": "true",
+        "spark.hadoop.fs.s3a.secret.key": "hunter2",
+    }
+    assert "hunter2" not in repr(settings)
+
+
 def test_the_environment_overrides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABUS__SOURCE__USER", "from-env")
     settings = load(write(tmp_path, 'name: shop\nsource: {user: from-file, hosts: ["db1:1"]}'))

@@ -40,6 +40,16 @@ IN_FILE = {
     "file:///var/lib/databus/data, not 's3://dumps'",
     "dumps: {url: 'dump-api:8080'}": "dumps.url: must be a URL that begins with http:// or https://, for example "
     "http://host:8080, not 'dump-api:8080'",
+    "spark: {lake: 'file://lake'}": "spark.lake: must be a folder as a URL, for example file:///var/lib/databus/lake "
+    "or s3a://bucket/lake, not 'file://lake'",
+    "spark: {lake: 's3a://AKIA:hunter2@bucket/lake'}": "spark.lake: the URL must not contain a login: set it by "
+    "properties in spark.conf",
+    "spark: {master: 'mesos://m:5050'}": "spark.master: must be local[N], local[*], spark://HOST:PORT, yarn or "
+    "k8s://URL, not 'mesos://m:5050'",
+    "spark: {conf: {executor.memory: 4g}}": "spark.conf.executor.memory: must be a property of Spark, for example "
+    "spark.executor.memory, not 'executor.memory'",
+    "spark: {conf: {spark.hadoop.fs.s3a.secret.key: [hunter2]}}": "spark.conf.spark.hadoop.fs.s3a.secret.key: must be "
+    "text, not a list",
     # units and limits
     "reader: {backlog_limit: 256MB}": "reader.backlog_limit: must be bytes, or a size such as 256MiB (B, KiB, MiB or "
     "GiB), not '256MB'",

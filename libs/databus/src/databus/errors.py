@@ -11,7 +11,8 @@ DatabusError
 │   ├── DumpApiUnavailable      dump-api cannot be reached
 │   ├── KubernetesUnavailable   the Kubernetes API cannot be reached
 │   ├── RegistryUnavailable     the schema registry cannot be reached
-│   ├── LakeUnavailable         the lake cannot be written now
+│   ├── SparkUnavailable        no session can be opened on the Spark master
+│   ├── LakeUnavailable         the lake cannot be reached or written now
 │   ├── PipelineNotStarted      a request needs a pipeline that has begun
 │   └── LeadershipLost          another replica may be active now: become its standby
 ├── BackfillRefused           a request that concerns backfills is not possible: nothing was changed
@@ -118,8 +119,14 @@ class RegistryUnavailable(RetryableError):
     dependency = "schema-registry"
 
 
+class SparkUnavailable(RetryableError):
+    """No session can be opened on the Spark master."""
+
+    dependency = "spark"
+
+
 class LakeUnavailable(RetryableError):
-    """The lake cannot be written now, for instance because another sink writes to it."""
+    """The lake cannot be reached or written now, for instance because another sink writes to it."""
 
     dependency = "lake"
 

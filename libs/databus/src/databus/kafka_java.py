@@ -1,7 +1,8 @@
 """Turn the section `kafka` into the settings of Kafka's Java clients, which Spark uses.
 
-The client's certificate and key are passed as text, not as files. Java would accept only a single file that contains
-both, and it can read neither a key that OpenSSL encrypted nor a key in a format older than PKCS#8.
+Certificates and keys are passed as text, not as files, so the machines of Spark's executors need no files. Java would
+also accept only a single file with the client's certificate and key, and can read neither a key that OpenSSL encrypted
+nor a key in a format older than PKCS#8.
 """
 
 import re
@@ -15,7 +16,7 @@ from databus.settings.kafka import KafkaSasl
 from databus.settings.tls import ClientTls
 
 #: regular expression, as Java writes it, of the names of settings whose values are secret
-SECRETS = r"(?i)secret|password|token|access[.]?key|jaas|keystore[.]key"
+SECRETS = r"(?i)secret|password|token|(access|account|private|encryption)[.]?key|jaas|keystore[.]key"
 
 _MODULES = "org.apache.kafka.common.security"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
@@ -39,16 +40,20 @@ def java_settings(kafka: Kafka) -> dict[str, str]:
 def _tls(tls: ClientTls) -> dict[str, str]:
     settings: dict[str, str] = {}
     if tls.ca_file:
-        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(tls.ca_file)}
+        settings |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _certificates(tls.ca_file)}
     if tls.cert_file:
         settings |= {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": "\n".join(_CERTIFICATE.findall(_read(tls.cert_file).decode())),
+            "ssl.keystore.certificate.chain": _certificates(tls.cert_file),
             "ssl.keystore.key": _key(tls.key_file or tls.cert_file, tls.key_password.get_secret_value()),
         }
     if not tls.verify_hostname:
         settings["ssl.endpoint.identification.algorithm"] = ""
     return settings
+
+
+def _certificates(file: Path) -> str:
+    return "\n".join(_CERTIFICATE.findall(_read(file).decode()))
 
 
 def _key(file: Path, password: str) -> str:

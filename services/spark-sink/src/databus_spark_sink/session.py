@@ -1,17 +1,45 @@
-"""The Spark session: connectors from local jars, UTC, Delta, a small memory footprint."""
+"""The Spark session: on this machine or on a cluster, with connectors from local jars, UTC and Delta."""
 
+import re
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from databus.errors import InvalidSettings
+from databus.errors import InvalidSettings, SparkUnavailable
 from databus.kafka_java import SECRETS
 from databus.settings import Spark
 from databus_spark.layout import Layout
 
 #: prefix of a connector's jar → the system that it connects Spark to
 _JARS = {"spark-sql-kafka": "Kafka", "delta-spark": "Delta"}
+
+#: without these values the sink does not work, writes wrong values, or shows secrets
+_REQUIRED = {
+    "spark.submit.deployMode": "client",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    # Patterns of the names of settings whose values Spark neither logs nor shows.
+    "spark.redaction.regex": SECRETS,
+    "spark.sql.redaction.options.regex": SECRETS,
+}
+_DEFAULTS = {
+    "spark.driver.memory": "1g",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL_DEFAULTS = {
+    # Micro-batches are small: 2 partitions are faster than Spark's default of 200.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
 
 
 def jars(folder: Path) -> list[Path]:
@@ -27,42 +55,46 @@ def jars(folder: Path) -> list[Path]:
 
 
 def open_session(settings: Spark, layout: Layout) -> SparkSession:
-    """Start Spark, or return the session that is open already. Blocks for seconds. Raises InvalidSettings."""
+    """Start Spark, or return the session that is open already. Blocks for seconds.
+
+    Raises InvalidSettings or SparkUnavailable.
+    """
+    properties = configuration(settings, layout)
+    public = [(name, value) for name, value in properties.items() if not re.search(SECRETS, name)]
     builder = SparkSession.builder.appName("databus-spark-sink")
-    for key, value in _configuration(settings, layout).items():
-        builder = builder.config(key, value)
+    for name, value in properties.items():
+        builder = builder.config(name, value)
     try:
+        # Everybody on the machine can read Java's command line, so the secrets are not there.
+        SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(public))
         spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
-        raise InvalidSettings("Java cannot be started: install a JDK 17 and put java on the PATH") from error
+        raise InvalidSettings(
+            "Java cannot be started: install a JDK 17 and put java on the PATH, or correct spark.conf"
+        ) from error
+    except Py4JError as error:
+        raise SparkUnavailable(
+            f"no session can be opened on {settings.master} (check spark.master and spark.conf)"
+        ) from error
     # Errors in Java are raised in Python, where they become one line. Java's stack traces may contain row data.
     spark.sparkContext.setLogLevel("FATAL")
     return spark
 
 
-def _configuration(settings: Spark, layout: Layout) -> dict[str, str]:
-    configuration = {
-        "spark.master": settings.master,
-        "spark.driver.memory": "1g",
-        # The jars are on the driver's class path, so nothing is downloaded or copied at run time.
-        "spark.driver.extraClassPath": ":".join(map(str, jars(settings.jars))),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": f"{layout.root}/_databus/warehouse",
-        "spark.sql.session.timeZone": "UTC",
-        # Micro-batches are small: 2 partitions are faster than Spark's default of 200.
-        "spark.sql.shuffle.partitions": "2",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        # Patterns of the names of settings whose values Spark neither logs nor shows.
-        "spark.redaction.regex": SECRETS,
-        "spark.sql.redaction.options.regex": SECRETS,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
+def configuration(settings: Spark, layout: Layout) -> dict[str, str]:
+    """Return Spark's properties. Raises InvalidSettings if `spark.conf` or `spark.jars` is wrong."""
+    found = jars(settings.jars)
+    defaults = _DEFAULTS | {"spark.sql.warehouse.dir": f"{layout.root}/_databus/warehouse"}
+    required = _REQUIRED | {"spark.master": settings.master}
     if settings.master.startswith("local"):
-        configuration |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return configuration
+        defaults |= _LOCAL_DEFAULTS
+        # The jars are on the driver's class path, so nothing is downloaded or copied at run time.
+        required["spark.driver.extraClassPath"] = ":".join(map(str, found))
+    else:
+        required["spark.jars"] = ",".join(jar.resolve().as_uri() for jar in found)
+    given = {name: value.get_secret_value() for name, value in settings.conf.items()}
+    if refused := sorted(given.keys() & required.keys()):
+        raise InvalidSettings(f"spark.conf: remove {', '.join(refused)}: the sink sets these properties itself")
+    return defaults | given | required

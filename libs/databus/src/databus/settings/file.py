@@ -105,4 +105,4 @@ def _key(location: Location) -> str:
     if location[:2] == ("publisher", "routes") and len(location) > 2:
         index, *inside = location[2:]
         return ": ".join(["publisher.routes", f"rule {int(index) + 1}", *([_key(tuple(inside))] if inside else [])])
-    return ".".join(str(part) for part in location)
+    return ".".join(str(part) for part in location if part != "[key]")  # the wrong key itself precedes it

@@ -6,7 +6,19 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from databus.settings.start import Start, StartLatest
-from databus.settings.values import Duration, FileUrl, HostPort, HttpUrl, Section, Size, TablePattern
+from databus.settings.values import (
+    Duration,
+    FileUrl,
+    HadoopUrl,
+    HostPort,
+    HttpUrl,
+    Section,
+    Size,
+    SparkMaster,
+    SparkProperty,
+    SparkValue,
+    TablePattern,
+)
 from databus_binlog import Engine
 
 
@@ -93,18 +105,20 @@ class Dumps(Section):
 class Spark(Section):
     """The service that maintains the lake."""
 
-    lake: FileUrl = "file:///var/lib/databus/lake"
-    """Folder of the lake."""
+    lake: HadoopUrl = "file:///var/lib/databus/lake"
+    """Folder of the lake: `file:///…`, `s3a://…`, `hdfs://…`, `abfss://…`, `gs://…`."""
     table_format: Literal["delta"] = "delta"
     """Table format of the lake."""
     tables: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
     """Tables to store in the lake, of those that are captured, as `schema.table` patterns with `*` and `?`."""
     jars: Path = Path("/opt/databus/jars")
-    """Folder with the jars of Spark's connectors for Kafka and Delta."""
+    """Folder with the jars of Spark's connectors: for Kafka, for Delta, and for the file system of the lake."""
     heal: Literal["auto", "manual"] = "auto"
     """Whether a table whose mirror cannot follow any more is loaded again from a new dump of it, or stays parked."""
-    master: str = "local[2]"
-    """Spark master to run on."""
+    master: SparkMaster = "local[2]"
+    """Spark master to run on: `local[N]`, `local[*]`, `spark://HOST:PORT`, `yarn` or `k8s://URL`."""
+    conf: dict[SparkProperty, SparkValue] = {}
+    """Spark properties, as in `{spark.executor.memory: 4g}`; they override those of the sink, and are not logged."""
     trigger: Duration = 5.0
     """Interval between the starts of micro-batches."""
     listen: HostPort = "127.0.0.1:9103"

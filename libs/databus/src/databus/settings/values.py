@@ -31,8 +31,8 @@ def _read_duration(value: object) -> object:
     raise ValueError(f"must be seconds, or a duration such as 90s (ms, s, m, h or d), not {shown_text(value)}")
 
 
-def _read_topic_setting(value: object) -> object:
-    """Convert a number or boolean of YAML to text as Kafka writes it."""
+def _read_property(value: object) -> object:
+    """Convert a number or boolean of YAML to text as Java writes it."""
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
@@ -51,6 +51,13 @@ def _require_valid_port(address: str) -> str:
     if int(address.rpartition(":")[2]) >= 2**16:
         raise ValueError(f"the port must be at most 65535, not that of {shown_text(address)}")
     return address
+
+
+def _require_no_password(url: str) -> str:
+    """Refuse a login in a URL, because errors and logs quote the URL."""
+    if re.match(r"\w+://[^/@]*:[^/]*@", url):
+        raise ValueError("the URL must not contain a login: set it by properties in spark.conf")
+    return url
 
 
 #: bytes, as a number or as `256MiB`
@@ -77,7 +84,17 @@ TablePattern = Annotated[
     _require(r"[^.]+\.[^.]+", "schema.table, where * and ? are wildcards, for example shop.* or shop.orders"),
     Field(title="`schema.table` pattern"),
 ]
-TopicSetting = Annotated[str, BeforeValidator(_read_topic_setting)]
+TopicSetting = Annotated[str, BeforeValidator(_read_property)]
+SparkMaster = Annotated[
+    str,
+    _require(
+        r"local(\[(\*|[1-9]\d*)\])?|spark://\S+|yarn|k8s://\S+",
+        "local[N], local[*], spark://HOST:PORT, yarn or k8s://URL",
+    ),
+]
+SparkProperty = Annotated[str, _require(r"spark\.\S+", "a property of Spark, for example spark.executor.memory")]
+#: secret, as those of some properties are
+SparkValue = Annotated[SecretStr, BeforeValidator(_read_property)]
 HttpUrl = Annotated[
     str,
     _require(r"https?://[^\s/]+(/\S*)?", "a URL that begins with http:// or https://, for example http://host:8080"),
@@ -87,6 +104,15 @@ FileUrl = Annotated[
     str,
     _require(r"file:///.*", "a folder as a URL, for example file:///var/lib/databus/data"),
     Field(title="`file:///` URL"),
+]
+HadoopUrl = Annotated[
+    str,
+    _require(
+        r"file:///.*|(?!file:)[a-z][a-z0-9]*://\S*[^\s/]/*",
+        "a folder as a URL, for example file:///var/lib/databus/lake or s3a://bucket/lake",
+    ),
+    AfterValidator(_require_no_password),
+    Field(title="URL of a Hadoop file system"),
 ]
 
 
