@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from databus import names
-from databus.errors import DumpUnusable
+from databus.dump_client import DumpApi
+from databus.errors import DumpUnusable, InvalidSettings, LakeUnavailable
 from databus.events import Action, Row, Table
 from databus.kafka_progress import read_progress
 from databus.progress import Progress
@@ -23,10 +24,12 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import TableChanges
+from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase, Mirror
 from databus_spark_sink import cuts, service
+from databus_spark_sink.dumps import fetch, rows_of
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.verify import verify_in
@@ -144,6 +147,36 @@ async def test_changes_after_a_failover_are_kept_despite_lower_file_numbers(sink
     # A new lake cannot use a dump of the first server: later changes have positions in the second's files.
     with pytest.raises(DumpUnusable, match="the pipeline failed over to another server after dump dump-1"):
         await wait_until_passed(sink.settings, dumps.manifests[0])
+
+
+async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downloaded(
+    sink: Sink, tmp_path: Path
+) -> None:
+    tables = [describe_table(name, "id int(11)") for name in ("whole", "half", "absent")]
+    await sink.publisher.send((tables[0], INSERT, [[b"1"]]))
+    sink.dump({table: [[b"1"]] for table in tables})
+    manifest, folder = sink.dumps.manifests[0], Folder(sink.spark, sink.lake.downloads).inside("dump-1")
+    contents = {file.name: (tmp_path / "dump-1" / file.name).read_bytes() for file in manifest.files}
+    for name, size in (("shop.whole.00001.jsonl.zst", None), ("shop.half.00001.jsonl.zst", 9)):
+        (tmp_path / name).write_bytes(contents[name][:size])
+        folder.put(tmp_path / name)
+
+    async with DumpApi(sink.settings.dumps.url) as api:
+        dump = await fetch(sink.settings, print, api, manifest, Folder(sink.spark, sink.lake.downloads))
+
+    assert len(sink.dumps.ranges) == 2
+    assert {name: folder.size(name) for name in contents} == {name: len(content) for name, content in contents.items()}
+    assert rows_of(sink.spark, dump, tables[1]).count() == 1
+    folder.delete()
+    folder.delete()  # it is gone
+    assert folder.size("shop.whole.00001.jsonl.zst") is None
+
+
+def test_a_lake_whose_file_system_has_no_jars_is_refused_in_one_line(spark: SparkSession) -> None:
+    with pytest.raises(InvalidSettings, match=r"^spark\.lake: Spark has no file system for nofs://"):
+        Folder(spark, "nofs://bucket/lake").size("changes")
+    with pytest.raises(LakeUnavailable, match=r"^hdfs://127\.0\.0\.1:1/lake: ConnectException \(check spark\.lake"):
+        Folder(spark, "hdfs://127.0.0.1:1/lake").size("changes")
 
 
 TYPES: dict[str, tuple[bytes, Any]] = {

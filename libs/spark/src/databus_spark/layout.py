@@ -8,21 +8,20 @@ _databus/quarantine    records that could not be used
 
 import re
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True)
 class Layout:
     """The paths of everything in the lake."""
 
-    #: `file://`, or a URL of another file system that Spark knows
+    #: URL of a file system that Hadoop knows
     url: str
 
     @property
     def root(self) -> str:
-        """The path of the lake; for a local folder, without `file://`."""
-        parts = urlsplit(self.url)
-        return unquote(parts.path).rstrip("/") if parts.scheme == "file" else self.url.rstrip("/")
+        """The path of the lake as Hadoop writes it: with the scheme, and without the escapes of a `file://` URL."""
+        return (unquote(self.url) if self.url.startswith("file:") else self.url).rstrip("/")
 
     @property
     def changes(self) -> str:

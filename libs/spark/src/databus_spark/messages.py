@@ -110,7 +110,7 @@ def decode_records(records: DataFrame, after: int, last: int) -> DataFrame:
 
 
 def decode_dump_lines(spark: SparkSession, files: list[str]) -> DataFrame:
-    """Decode the lines of a dump's decompressed files to rows with the column `cells`."""
+    """Decode the lines of a dump's files to rows with the column `cells`."""
     parsed = spark.read.text(files).select(sql.from_json("value", "Rows array<array<binary>>").alias("m"))
     return parsed.select(sql.explode("m.Rows").alias("cells"))
 

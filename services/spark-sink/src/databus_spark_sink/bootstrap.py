@@ -28,7 +28,7 @@ async def load(settings: Settings, health: Health, spark: SparkSession, lake: La
     async with DumpApi(settings.dumps.url) as api:
         manifest = await _choose(settings, health, api)
         starts = await starting_offsets(settings, manifest)
-        dump = await fetch(settings, health.down, api, manifest, lake.layout)
+        dump = await fetch(settings, health.down, api, manifest, lake.downloads)
     await asyncio.to_thread(load_mirrors, spark, health.down, lake, dump)
     await asyncio.to_thread(lake.begin, starts)
 

@@ -1,16 +1,14 @@
 """Dumps: fetch the files of one, and load them into mirrors."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import zstandard
 from pyspark.sql import DataFrame, SparkSession
 
-from databus import durable
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
 from databus.events import Table
@@ -23,7 +21,7 @@ from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
 from databus_spark.definitions import encode_definition
-from databus_spark.layout import Layout
+from databus_spark.folder import Folder
 from databus_spark.messages import decode_dump_lines
 from databus_spark.mirror import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
@@ -37,34 +35,34 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class FetchedDump:
-    """A dump whose files are here, and whose position the pipeline has passed."""
+    """A dump whose files are in the lake, and whose position the pipeline has passed."""
 
     manifest: Manifest
     base: DumpBase
     #: its tables that belong to the lake
     tables: Sequence[Table]
-    folder: Path
+    folder: Folder
     #: ordinal of a transaction; it and all before it are in the dump
     transaction: int
 
 
-async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], layout: Layout) -> FetchedDump:
+async def take(settings: Settings, say: Say, api: DumpApi, tables: list[str], downloads: Folder) -> FetchedDump:
     """Request a dump of these tables, and fetch it."""
     progress = await read_progress(settings) or Progress()
     manifest = await api.take(tables)
     if not is_from_pipeline_host(manifest, progress):
         raise DumpUnusable(f"the pipeline failed over to another server before dump {manifest.id}: request a new dump")
-    return await fetch(settings, say, api, manifest, layout, progress.transaction)
+    return await fetch(settings, say, api, manifest, downloads, progress.transaction)
 
 
 async def fetch(
-    settings: Settings, say: Say, api: DumpApi, manifest: Manifest, layout: Layout, transaction: int = -1
+    settings: Settings, say: Say, api: DumpApi, manifest: Manifest, downloads: Folder, transaction: int = -1
 ) -> FetchedDump:
-    """Download a dump's files under a lease, and wait until the pipeline has passed its position.
+    """Put a dump's files into the lake under a lease, and wait until the pipeline has passed its position.
 
     The dump is known to have `transaction` and all before it.
     """
-    folder = Path(layout.downloads) / manifest.id
+    folder = downloads.inside(manifest.id)
     kept = TableFilter(settings.spark.tables)
     tables = [table for table in manifest.tables if kept.matches(table.schema, table.name)]
     async with api.leased(manifest.id):
@@ -86,7 +84,7 @@ def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump) -
             text = f"{table.full_name} gets a change log and no mirror: it has no primary key"
             log.warning(LogEvent.TABLE_NOT_MIRRORED, text, table=table.full_name)
     lake.tables.add((table.schema, table.name) for table in dump.tables if table.primary_key)
-    shutil.rmtree(dump.folder)
+    dump.folder.delete()
 
 
 def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump) -> None:
@@ -105,7 +103,7 @@ def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDum
 def rows_of(spark: SparkSession, dump: FetchedDump, table: Table) -> DataFrame:
     """Return the rows of a table, with the column `cells`. Raises DumpUnusable if it is not the right number."""
     (files,) = dump.manifest.files_of([table])
-    rows = decode_dump_lines(spark, [str(_decompressed(dump.folder / file.name)) for file in files])
+    rows = decode_dump_lines(spark, [f"{dump.folder.path}/{file.name}" for file in files])
     found, expected = rows.count(), sum(file.rows for file in files)
     if found != expected:
         raise DumpUnusable(
@@ -115,24 +113,12 @@ def rows_of(spark: SparkSession, dump: FetchedDump, table: Table) -> DataFrame:
     return rows
 
 
-async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Path) -> None:
-    """Download the tables' files and decompress them: Hadoop's zstd codec needs a native library, often missing."""
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Folder) -> None:
+    """Download the tables' files, one by one, and put them into the lake, where all executors can read them."""
     files = list(chain.from_iterable(manifest.files_of(tables)))
-    for number, file in enumerate(files, 1):
-        say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
-        path = folder / file.name
-        if not _decompressed(path).exists():
-            await api.download(manifest.id, file, path)
-            await asyncio.to_thread(_decompress, path)
-
-
-def _decompress(path: Path) -> None:
-    with path.open("rb") as compressed, durable.replacing(_decompressed(path)) as plain:
-        zstandard.ZstdDecompressor().copy_stream(compressed, plain)
-    path.unlink()
-
-
-def _decompressed(path: Path) -> Path:
-    """Return the path of a downloaded file's decompressed content."""
-    return path.with_suffix("")
+    with TemporaryDirectory(prefix="databus-") as local:
+        for number, file in enumerate(files, 1):
+            say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
+            if await asyncio.to_thread(folder.size, file.name) != file.bytes:
+                await api.download(manifest.id, file, Path(local) / file.name)
+                await asyncio.to_thread(folder.put, Path(local) / file.name)

@@ -1,7 +1,6 @@
 """Loads parked tables again, each from a new dump of it, while all other tables go on."""
 
 import asyncio
-import shutil
 import time
 from contextlib import suppress
 
@@ -68,7 +67,7 @@ class Healing:
             load_mirrors(self._spark, log_nothing, self._lake, dump)
             self._lake.catch_up()
         else:
-            shutil.rmtree(dump.folder)
+            dump.folder.delete()
 
     async def close(self) -> None:
         """Stop fetching."""
@@ -87,7 +86,7 @@ class Healing:
         table = full_name(*name)
         log.info(LogEvent.HEALING_STARTED, f"{table} is loaded again from a new dump", table=table)
         async with DumpApi(self._settings.dumps.url) as api:
-            return await take(self._settings, log_nothing, api, [table], self._lake.layout)
+            return await take(self._settings, log_nothing, api, [table], self._lake.downloads)
 
 
 def log_nothing(_: str) -> None:

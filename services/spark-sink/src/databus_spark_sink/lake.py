@@ -21,6 +21,7 @@ from databus.table_filter import TableFilter
 from databus_spark import messages
 from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, TableName
 from databus_spark.errors import TableParked
+from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState, is_reset
 from databus_spark.renames import UNKNOWN, Rename, renames
@@ -49,6 +50,8 @@ class Lake:
         self._spark = spark
         self._publishes = publishes
         self.layout = layout
+        #: dumps that are being loaded
+        self.downloads = Folder(spark, layout.downloads)
         self._filter = TableFilter(tables)
         self.log = ChangeLog(spark, layout.changes)
         #: whether a dump was loaded, and the change log has begun after it

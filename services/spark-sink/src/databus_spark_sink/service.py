@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from contextlib import AsyncExitStack, closing
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, closing, contextmanager
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -44,9 +45,12 @@ async def keep_up_to_date(
     """Do the work of `run` in an open session."""
     health.down("opening the lake")
     publishes = partial(offsets.may_publish, settings)
-    with closing(await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes)) as lake:
+    with _reporting(f"the lake in {layout.root} cannot be opened"):
+        opened = await asyncio.to_thread(Lake, spark, layout, settings.spark.tables, publishes)
+    with closing(opened) as lake:
         if not lake.is_loaded:
-            await bootstrap.load(settings, health, spark, lake)
+            with _reporting(f"a dump cannot be loaded into {layout.root}"):
+                await bootstrap.load(settings, health, spark, lake)
         health.down("starting to read Kafka")
         await offsets.check_kafka(settings)
         async with (
@@ -76,14 +80,21 @@ async def keep_up_to_date(
 
 
 def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) -> None:
-    try:
+    with _reporting(f"the change log in {lake.layout.root} cannot be written"):
         for topic, reason in batch.lost.items():
             lake.park_tables_of(topic, reason, batch.end.transaction)
         lake.apply(read_records(spark, settings, batch.starts, batch.end.offsets), batch.end)
+
+
+@contextmanager
+def _reporting(failure: str) -> Iterator[None]:
+    """Raise errors of Spark as KafkaUnavailable, or as LakeUnavailable with a text."""
+    try:
+        yield
     except (PySparkException, Py4JError) as error:
         if "org.apache.kafka.common.errors" in str(error):
             raise KafkaUnavailable("Spark cannot read from Kafka (check kafka.bootstrap_servers)") from error
-        raise LakeUnavailable(f"the change log in {lake.layout.root} cannot be written") from error
+        raise LakeUnavailable(failure) from error
 
 
 def _set_metrics(state: LogState) -> None:
@@ -98,8 +109,8 @@ async def run_until_idle(settings: Settings, health: Health) -> None:
 
 
 async def check(settings: Settings, _: Health) -> None:
-    """Check that the connectors' jars are present and that Kafka and dump-api can be reached."""
-    session.jars(settings.spark.jars)
+    """Check Spark's properties, that the connectors' jars are present and that Kafka and dump-api can be reached."""
+    session.configuration(settings.spark, Layout(settings.spark.lake))
     await offsets.check_kafka(settings)
     async with DumpApi(settings.dumps.url) as api:
         await api.dumps()

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from databus.errors import InvalidSettings, SparkUnavailable
 from databus.kafka_java import SECRETS
 from databus.settings import Spark
+from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 
 #: prefix of a connector's jar → the system that it connects Spark to
@@ -55,9 +56,9 @@ def jars(folder: Path) -> list[Path]:
 
 
 def open_session(settings: Spark, layout: Layout) -> SparkSession:
-    """Start Spark, or return the session that is open already. Blocks for seconds.
+    """Start Spark, or return the session that is open already, and connect to the lake. Blocks for seconds.
 
-    Raises InvalidSettings or SparkUnavailable.
+    Raises InvalidSettings, SparkUnavailable or LakeUnavailable.
     """
     properties = configuration(settings, layout)
     public = [(name, value) for name, value in properties.items() if not re.search(SECRETS, name)]
@@ -80,6 +81,7 @@ def open_session(settings: Spark, layout: Layout) -> SparkSession:
         ) from error
     # Errors in Java are raised in Python, where they become one line. Java's stack traces may contain row data.
     spark.sparkContext.setLogLevel("FATAL")
+    Folder(spark, layout.root).size("changes")
     return spark
 
 

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from threading import Lock
 
 import msgspec
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import timestamp_seconds
 
 from databus.events import full_name
 from databus.log_events import LogEvent
@@ -14,12 +14,11 @@ from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
 from databus_spark import delta
 from databus_spark.changelog import TableName
+from databus_spark.types import literal
 
 log = get_logger(__name__)
 
-_COLUMNS = (
-    "schema string, table string, state string, reason string, heals boolean, transaction bigint, since timestamp"
-)
+_COLUMNS = "schema string, table string, state string, reason string, heals boolean, transaction bigint, since double"
 
 
 class Parked(msgspec.Struct, frozen=True):
@@ -84,11 +83,12 @@ class TableStates:
             self._states |= changed
             SINK_PARKED.set(len(self.parked))
             rows = [_row(name, parked) for name, parked in sorted(self._states.items())]
-            self._table.overwrite(self._table.spark.createDataFrame(rows, _COLUMNS), "")
+            # Java reads the rows from JSON. `createDataFrame` would need Python on each executor.
+            text = literal(msgspec.json.encode(rows).decode())
+            states = self._table.spark.sql(f"SELECT inline(from_json({text}, 'array<struct<{_COLUMNS}>>'))")
+            self._table.overwrite(states.withColumn("since", timestamp_seconds("since")), "")
 
 
-def _row(name: TableName, parked: Parked | None) -> tuple[object, ...]:
-    if parked is None:
-        return (*name, "live", None, None, None, None)
-    since = datetime.fromtimestamp(parked.since, UTC)
-    return (*name, "parked", parked.reason, parked.heals, parked.transaction, since)
+def _row(name: TableName, parked: Parked | None) -> dict[str, object]:
+    row: dict[str, object] = {"schema": name[0], "table": name[1], "state": "parked" if parked else "live"}
+    return row | msgspec.structs.asdict(parked) if parked else row

@@ -5,7 +5,6 @@ transaction. So both must have the same rows.
 """
 
 import asyncio
-import shutil
 import sys
 import time
 
@@ -19,6 +18,7 @@ from databus_spark import delta
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
 from databus_spark.definitions import encode_definition, key_columns
+from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
 from databus_spark_sink import session
@@ -45,7 +45,7 @@ async def verify(settings: Settings, tables: list[str]) -> bool:
 async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tables: list[str]) -> bool:
     """Do the work of `verify` in an open session."""
     async with DumpApi(settings.dumps.url) as api:
-        dump = await take(settings, _say, api, tables, layout)
+        dump = await take(settings, _say, api, tables, Folder(spark, layout.downloads))
     try:
         mirrored = [table for table in dump.tables if delta.Table(spark, _path(layout, table)).exists]
         if not mirrored:
@@ -56,7 +56,7 @@ async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tab
             sys.stdout.write(f"{table.full_name}: {_describe(found)}\n")
             equal = equal and found.equal
     finally:
-        await asyncio.to_thread(shutil.rmtree, dump.folder)
+        await asyncio.to_thread(dump.folder.delete)
     return equal
 
 
@@ -74,15 +74,15 @@ def compare(spark: SparkSession, layout: Layout, dump: FetchedDump, table: Table
         mirror = Mirror(spark, log, name, _path(layout, table))
         rows, state = mirror.rows()
     last = max(state.transaction, dump.base.until)
-    folder = f"{layout.downloads}/{dump.manifest.id}.expected"
-    expected = Mirror(spark, log, name, folder)
+    folder = Folder(spark, layout.downloads).inside(f"{dump.manifest.id}.expected")
+    expected = Mirror(spark, log, name, folder.path)
     try:
         begin = MirrorState(dump.transaction, encode_definition(table), dump.base)
         expected.load(rows_of(spark, dump, table), table, begin)
         expected.advance(expected.changes(last), last)
         return differences(expected.rows()[0], rows, key_columns(table))
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.delete()
 
 
 def _path(layout: Layout, table: Table) -> str:

@@ -1,0 +1,68 @@
+"""A folder of the lake, in any file system of Hadoop: what is put here, executors on all machines can read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from databus.errors import InvalidSettings, LakeUnavailable
+
+_UNKNOWN_SYSTEM = ("UnsupportedFileSystemException", "ClassNotFoundException", "NoClassDefFoundError")
+
+
+class Folder:
+    """A folder that need not exist yet. Every method blocks, and may raise InvalidSettings or LakeUnavailable."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path
+        self._spark = spark
+
+    def inside(self, name: str) -> "Folder":
+        """Return a folder in this one."""
+        return Folder(self._spark, f"{self.path}/{name}")
+
+    def size(self, name: str) -> int | None:
+        """Return the bytes of a file; None if there is no such file."""
+        with self._system(name) as (system, path):
+            return int(system.getFileStatus(path).getLen()) if system.exists(path) else None
+
+    def put(self, file: Path) -> None:
+        """Move a local file into the folder, also over an older one. If this is interrupted, it may be shorter."""
+        with self._system(file.name) as (system, path):
+            system.copyFromLocalFile(True, True, self._java.Path(file.absolute().as_uri()), path)
+
+    def delete(self) -> None:
+        """Delete the folder and what is in it, if it exists."""
+        with self._system() as (system, path):
+            system.delete(path, True)
+
+    @property
+    def _java(self) -> Any:
+        return self._spark.sparkContext._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
+
+    @contextmanager
+    def _system(self, name: str = "") -> Iterator[tuple[Any, Any]]:
+        """Yield the file system, and the path of the folder or of a file in it."""
+        try:
+            path = self._java.Path(f"{self.path}/{name}")
+            yield path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()), path
+        except Py4JJavaError as error:
+            kinds = _kinds(error.java_exception)
+            if any(kind in _UNKNOWN_SYSTEM for kind in kinds):
+                scheme = self.path.partition(":")[0]
+                raise InvalidSettings(
+                    f"spark.lake: Spark has no file system for {scheme}:// – put its jars into the folder spark.jars"
+                ) from error
+            raise LakeUnavailable(f"{self.path}: {kinds[-1]} (check spark.lake and spark.conf)") from error
+
+
+def _kinds(error: Any) -> list[str]:
+    """Return the names of the classes of an error in Java and its causes."""
+    kinds = []
+    while error is not None:
+        kinds.append(str(error.getClass().getSimpleName()))
+        error = error.getCause()
+    return kinds
