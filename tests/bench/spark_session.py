@@ -33,7 +33,8 @@ class Cost:
 def session() -> Iterator[SparkSession]:
     """Open a session; its lake is deleted at the end."""
     folder = jars.resolve(Path("services/spark-sink/pom.xml"))
-    spark = open_session(Spark(jars=folder, master="local[2]"), Layout(LAKE.as_uri()))
+    properties = {"spark.ui.retainedJobs": 100_000}  # `measured` counts them
+    spark = open_session(Spark(jars=folder, master="local[2]", conf=properties), Layout(LAKE.as_uri()))
     try:
         yield spark
     finally:

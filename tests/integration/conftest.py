@@ -134,7 +134,6 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     layout = Layout((folder / "lake").as_uri())
     conf = {
         "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     }

@@ -38,6 +38,8 @@ _DEFAULTS = {
 _LOCAL_DEFAULTS = {
     # Micro-batches are small: 2 partitions are faster than Spark's default of 200.
     "spark.sql.shuffle.partitions": "2",
+    # and would be run as one job for each of a query's stages
+    "spark.sql.adaptive.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
