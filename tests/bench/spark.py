@@ -26,7 +26,7 @@ from databus_spark.changelog import ChangeLog, LogState
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import Mirror
-from databus_spark_sink.records import read_records
+from databus_spark.records import read_records
 
 #: what is measured, in this order. `summary` is what tells the sink which tables have changed, and how
 STEPS = ("raw", "change log", "summary", "mirror")
@@ -120,7 +120,7 @@ def _round(spark: SparkSession, topic: Topic) -> dict[str, Cost]:
     """Write the topic once with each of the STEPS, into an empty lake."""
     shutil.rmtree(LAKE, ignore_errors=True)
     layout, costs = Layout(LAKE.as_uri()), dict[str, Cost]()
-    records = read_records(spark, topic.settings, topic.start.offsets, topic.end.offsets)
+    records = read_records(spark, topic.settings.kafka, topic.start.offsets, topic.end.offsets)
     if records is None:
         raise SystemExit("bench: the topic is empty")
     with measured(spark) as costs["raw"]:

@@ -22,10 +22,10 @@ from spark_session import LAKE, Cost, measured, session
 from databus import kafka_client
 from databus.settings import Settings, load
 from databus_spark.layout import Layout
+from databus_spark.records import read_records
 from databus_spark_sink import offsets
 from databus_spark_sink.cuts import Cuts
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.records import read_records
 from devstack import Server
 from devstack.replication import run
 
@@ -95,7 +95,7 @@ async def _write_next(spark: SparkSession, settings: Settings, cuts: Cuts, lake:
     """Wait for the next transaction, and write it."""
     while (batch := await cuts.next(lake.state)) is None:  # noqa: ASYNC110 - only Kafka knows when that changes
         await asyncio.sleep(_POLL_SECONDS)
-    records = read_records(spark, settings, batch.starts, batch.end.offsets)
+    records = read_records(spark, settings.kafka, batch.starts, batch.end.offsets)
     await asyncio.to_thread(lake.apply, records, batch.end)
 
 

@@ -24,12 +24,13 @@ from databus.runtime import Health
 from databus.settings import Settings
 from databus_binlog import ABSENT, Position
 from databus_spark.changelog import TableChanges
+from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase, Mirror
 from databus_spark_sink import cuts, service
-from databus_spark_sink.dumps import fetch, rows_of
+from databus_spark_sink.dumps import fetch
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.verify import verify_in
@@ -166,7 +167,7 @@ async def test_only_files_of_a_dump_that_are_not_complete_in_the_lake_are_downlo
 
     assert len(sink.dumps.ranges) == 2
     assert {name: folder.size(name) for name in contents} == {name: len(content) for name, content in contents.items()}
-    assert rows_of(sink.spark, dump, tables[1]).count() == 1
+    assert read_rows(sink.spark, manifest, tables[1], dump.folder).count() == 1
     folder.delete()
     folder.delete()  # it is gone
     assert folder.size("shop.whole.00001.jsonl.zst") is None

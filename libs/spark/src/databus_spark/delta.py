@@ -101,11 +101,16 @@ class Table:
                 DeltaTable.forPath(self.spark, self.path)
                 .alias("t")
                 .merge(rows.alias("s"), condition)
-                .whenMatchedDelete(f"({removed}) and {newer}")
+                .whenMatchedDelete(f"({removed}) and ({newer})")
                 .whenMatchedUpdate(newer, columns)
                 .whenNotMatchedInsert(f"not ({removed})", columns)
                 .execute()
             )
+
+    def delete(self, condition: str, text: str) -> None:
+        """Delete rows."""
+        with self._committing(text):
+            DeltaTable.forPath(self.spark, self.path).delete(condition)
 
     def note(self, text: str) -> None:
         """Commit a text without changing anything else."""

@@ -55,6 +55,14 @@ def decode_records(records: DataFrame, after: int, last: int) -> DataFrame:
     and each statement. A record that cannot be used is one entry, with the action `invalid` and the reason as its
     query; if it has no usable sequence, it gets the last one of the transaction `last`.
     """
+    return explode_images(decode_messages(records, after, last))
+
+
+def decode_messages(records: DataFrame, after: int, last: int) -> DataFrame:
+    """Decode Kafka records to rows of one message each, which `explode_images` turns into entries.
+
+    The row images are in `images`, NULL for a statement.
+    """
     # Not `filter`, for whose lambda Spark generates no code. array_position is 0 if there is no such header.
     header = f"get(headers.value, cast(array_position(headers.key, '{names.SEQUENCE_HEADER}') as int) - 1)"
     parsed = records.select(
@@ -71,7 +79,7 @@ def decode_records(records: DataFrame, after: int, last: int) -> DataFrame:
     )
     faults = " ".join(f"when {fault} then '{reason}'" for reason, fault in FAULTS.items())
     checked = parsed.withColumn("fault", sql.expr(f"case {faults} end".replace("{after}", last_of(after))))
-    parts = checked.selectExpr(
+    return checked.selectExpr(
         "_topic",
         "_partition",
         "_offset",
@@ -88,8 +96,12 @@ def decode_records(records: DataFrame, after: int, last: int) -> DataFrame:
         "coalesce(fault, cast(m.Query as string)) as _query",
         "if(fault is null, m.Rows, array(array(key, value))) as images",
     )
+
+
+def explode_images(messages: DataFrame) -> DataFrame:
+    """Turn messages into entries of a change log."""
     # An outer explode keeps statements, which have no rows.
-    return parts.select("*", sql.posexplode_outer("images").alias("_row", "cells")).selectExpr(
+    return messages.select("*", sql.posexplode_outer("images").alias("_row", "cells")).selectExpr(
         "_seq",
         "_schema",
         "_table",

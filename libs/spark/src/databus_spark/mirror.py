@@ -28,9 +28,11 @@ from databus_spark.definitions import (
 from databus_spark.errors import TableParked
 from databus_spark.types import Columns, can_represent, identifier, literal, may_become_null, typed_cells
 
-_REMOVED = "s._action in ('update_before', 'delete')"
-#: orders of entries: within a partition; and of the last ones of several partitions, by transaction
-_IN_PARTITION = "struct(_offset, _row)"
+#: whether the row of an image does not exist after it
+REMOVED = "s._action in ('update_before', 'delete')"
+#: orders of entries: within a partition, where only replayed dead letters are not in the order of their sequences; and
+#: of the last ones of several partitions, by transaction
+_IN_PARTITION = "struct(_seq, _offset, _row)"
 _AMONG_PARTITIONS = "struct(substring(_seq, 1, 16), _action in ('insert', 'update_after'))"
 #: begins the text of an error that a query raises for a key that the lake cannot represent
 _NO_KEY = "databus: no key"
@@ -223,7 +225,7 @@ class Mirror:
         latest = last_of_each_key(entries, table, sum(each.partitions for each in images))
         self._commit(
             table,
-            lambda: self.table.merge(latest, key_columns(table), _REMOVED, _encode(state), "s._seq >= t._seq"),
+            lambda: self.table.merge(latest, key_columns(table), REMOVED, _encode(state), "s._seq >= t._seq"),
         )
         self.state = state
 
@@ -258,17 +260,24 @@ def last_of_each_key(entries: DataFrame, table: Table, partitions: int) -> DataF
     keys = key_columns(table)
     typed = entries.selectExpr("_seq", "_action", "_topic", "_partition", "_offset", "_row", *typed_cells(table, into))
     typed = _with_keys(typed, table)
-    kept = [name for name in (*into, "_seq", "_action") if name not in keys]
+    return last_of_keys(typed, keys, list(into), in_one_partition=partitions == 1)
+
+
+def last_of_keys(
+    images: DataFrame, keys: Sequence[str], columns: Sequence[str], *, in_one_partition: bool = False
+) -> DataFrame:
+    """Return the last one of typed row images for each primary key, as `last_of_each_key` does."""
+    kept = [name for name in (*columns, "_seq", "_action") if name not in keys]
 
     def last(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
         struct = f"struct({', '.join(identifier(name) for name in kept)})"
         return rows.groupBy(*map(identifier, by)).agg(sql.expr(f"max_by({struct}, {order})").alias("_last"))
 
-    columns = [*map(identifier, keys), "_last.*"]
-    if partitions == 1:
-        return last(typed, keys, _IN_PARTITION).selectExpr(*columns)
-    in_partitions = last(typed, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*columns)
-    return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*columns)
+    selected = [*map(identifier, keys), "_last.*"]
+    if in_one_partition:
+        return last(images, keys, _IN_PARTITION).selectExpr(*selected)
+    in_partitions = last(images, [*keys, "_topic", "_partition"], _IN_PARTITION).selectExpr(*selected)
+    return last(in_partitions, keys, _AMONG_PARTITIONS).selectExpr(*selected)
 
 
 def _with_keys(typed: DataFrame, table: Table) -> DataFrame:

@@ -25,6 +25,13 @@ _TYPES = {
 } | dict.fromkeys(
     ("time", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json", "enum", "set"), "string"
 )
+_BLOBS = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+#: types, without their sizes, whose cells are converted alike if their types in the lake are the same
+_KINDS = [
+    kind + sign
+    for kind in sorted(_INTEGERS | _TYPES.keys() - {"enum", "set"} | {"bit", *_BLOBS})
+    for sign in ("", " unsigned")
+]
 #: holds every BIGINT UNSIGNED
 _UNSIGNED_64 = "decimal(20,0)"
 
@@ -57,8 +64,30 @@ def value(column: Column, cell: str) -> str:
             return cell
         case _, "string":
             return text
+        case _, "timestamp":  # the text has no time zone; that of the session need not be UTC
+            return f"try_cast({text} || 'Z' as timestamp)"
         case _, kind:
             return f"try_cast({text} as {kind})"
+
+
+def converts(column: Column, other: str) -> str:
+    """Build the SQL that tells whether `value` of this column is right for cells of the same column in another table.
+
+    `other` is that column as messages have it, with RawType, EnumValues and SetValues.
+    """
+    raw, kind = f"lower({other}.RawType)", _kind(column)
+    if kind in ("enum", "set"):  # labels that are added at the end do not change the others
+        labels = f"coalesce({other}.EnumValues, {other}.SetValues)"
+        return f"startswith({raw}, '{kind}(') and {labels} = slice({_labels(column)}, 1, size({labels}))"
+    if kind in ("decimal", "numeric") and (decimal := _DECIMAL.fullmatch(lake_type(column))):
+        digits, scale = map(int, decimal.groups())
+        text = f"regexp_extract({raw}, '^(decimal|numeric)[(]([0-9]+),([0-9]+)', %d)"
+        needed, fraction = (f"try_cast({text % group} as int)" for group in (2, 3))
+        return f"coalesce({fraction} <= {scale} and {needed} - {fraction} <= {digits - scale}, false)"
+    alike = [each for each in _KINDS if lake_type(Column(name="", type="", raw_type=each)) == lake_type(column)]
+    base = f"concat(regexp_extract({raw}, '^[a-z]+', 0), if(contains({raw}, ' unsigned'), ' unsigned', ''))"
+    is_alike = f"array_contains(cast(array({', '.join(map(literal, alike))}) as array<string>), {base})"
+    return f"({raw} = {literal(column.raw_type.lower())} or {is_alike} and {raw} <> 'bit(64)')"
 
 
 def may_become_null(column: Column) -> bool:

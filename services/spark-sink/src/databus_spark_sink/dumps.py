@@ -1,13 +1,9 @@
 """Dumps: fetch the files of one, and load them into mirrors."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from databus.dump_client import DumpApi
 from databus.errors import DumpUnusable
@@ -21,16 +17,13 @@ from databus.settings import Settings
 from databus.table_filter import TableFilter
 from databus_binlog import Position
 from databus_spark.definitions import encode_definition
+from databus_spark.dump_files import Say, download, read_rows
 from databus_spark.folder import Folder
-from databus_spark.messages import decode_dump_lines
 from databus_spark.mirror import DumpBase, MirrorState
 from databus_spark_sink.lake import Lake
 from databus_spark_sink.offsets import is_from_pipeline_host, wait_until_passed
 
 log = get_logger(__name__)
-
-#: is called with what is being done
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +59,7 @@ async def fetch(
     kept = TableFilter(settings.spark.tables)
     tables = [table for table in manifest.tables if kept.matches(table.schema, table.name)]
     async with api.leased(manifest.id):
-        await _download(api, say, manifest, tables, folder)
+        await download(api, say, manifest, tables, folder)
     say(f"waiting until the pipeline has passed the position of dump {manifest.id}")
     passed = await wait_until_passed(settings, manifest)
     position = manifest.position or Position()  # without one, the pipeline cannot pass it
@@ -88,7 +81,7 @@ def load_mirrors(spark: SparkSession, say: Say, lake: Lake, dump: FetchedDump) -
 
 
 def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDump) -> None:
-    rows = rows_of(spark, dump, table)
+    rows = read_rows(spark, dump.manifest, table, dump.folder)
     state = MirrorState(dump.transaction, encode_definition(table), dump.base)
     lake.load((table.schema, table.name), rows, table, state)
     log.info(
@@ -98,27 +91,3 @@ def _load_mirror(spark: SparkSession, lake: Lake, table: Table, dump: FetchedDum
         rows=sum(file.rows for files in dump.manifest.files_of([table]) for file in files),
         dump=dump.manifest.id,
     )
-
-
-def rows_of(spark: SparkSession, dump: FetchedDump, table: Table) -> DataFrame:
-    """Return the rows of a table, with the column `cells`. Raises DumpUnusable if it is not the right number."""
-    (files,) = dump.manifest.files_of([table])
-    rows = decode_dump_lines(spark, [f"{dump.folder.path}/{file.name}" for file in files])
-    found, expected = rows.count(), sum(file.rows for file in files)
-    if found != expected:
-        raise DumpUnusable(
-            f"dump {dump.manifest.id}: the files of {table.full_name} have {found} rows, the manifest says {expected}; "
-            "request a new dump"
-        )
-    return rows
-
-
-async def _download(api: DumpApi, say: Say, manifest: Manifest, tables: Sequence[Table], folder: Folder) -> None:
-    """Download the tables' files, one by one, and put them into the lake, where all executors can read them."""
-    files = list(chain.from_iterable(manifest.files_of(tables)))
-    with TemporaryDirectory(prefix="databus-") as local:
-        for number, file in enumerate(files, 1):
-            say(f"downloading dump {manifest.id}, file {number} of {len(files)}")
-            if await asyncio.to_thread(folder.size, file.name) != file.bytes:
-                await api.download(manifest.id, file, Path(local) / file.name)
-                await asyncio.to_thread(folder.put, Path(local) / file.name)

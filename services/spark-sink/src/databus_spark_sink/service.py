@@ -18,11 +18,11 @@ from databus.runtime import Health, uninterrupted
 from databus.settings import Settings
 from databus_spark.changelog import LogState
 from databus_spark.layout import Layout
+from databus_spark.records import read_records
 from databus_spark_sink import bootstrap, offsets, session
 from databus_spark_sink.cuts import Batch, Cuts
 from databus_spark_sink.healing import Healing
 from databus_spark_sink.lake import Lake
-from databus_spark_sink.records import read_records
 
 #: pause before it is looked again for a new transaction, while there is none
 _IDLE_SECONDS = 0.1
@@ -83,7 +83,7 @@ def _write(spark: SparkSession, settings: Settings, lake: Lake, batch: Batch) ->
     with _reporting(f"the change log in {lake.layout.root} cannot be written"):
         for topic, reason in batch.lost.items():
             lake.park_tables_of(topic, reason, batch.end.transaction)
-        lake.apply(read_records(spark, settings, batch.starts, batch.end.offsets), batch.end)
+        lake.apply(read_records(spark, settings.kafka, batch.starts, batch.end.offsets), batch.end)
 
 
 @contextmanager

@@ -18,11 +18,12 @@ from databus_spark import delta
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
 from databus_spark.definitions import encode_definition, key_columns
+from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
 from databus_spark_sink import session
-from databus_spark_sink.dumps import FetchedDump, rows_of, take
+from databus_spark_sink.dumps import FetchedDump, take
 
 _POLL_SECONDS = 0.5
 #: how long the sink may take to get what the database has
@@ -78,7 +79,7 @@ def compare(spark: SparkSession, layout: Layout, dump: FetchedDump, table: Table
     expected = Mirror(spark, log, name, folder.path)
     try:
         begin = MirrorState(dump.transaction, encode_definition(table), dump.base)
-        expected.load(rows_of(spark, dump, table), table, begin)
+        expected.load(read_rows(spark, dump.manifest, table, dump.folder), table, begin)
         expected.advance(expected.changes(last), last)
         return differences(expected.rows()[0], rows, key_columns(table))
     finally:

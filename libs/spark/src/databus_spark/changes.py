@@ -1,0 +1,138 @@
+"""The changes of one table as a typed DataFrame, from its topic or from a lake's change log."""
+
+from typing import overload
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from databus.errors import InvalidSettings
+from databus.settings import Kafka
+from databus_spark.alignment import align
+from databus_spark.blocking import wait_for
+from databus_spark.changelog import ChangeLog, Offsets, TableName
+from databus_spark.definitions import decode_definition
+from databus_spark.layout import Layout
+from databus_spark.messages import decode_messages, explode_images
+from databus_spark.records import read_records, stream_records
+from databus_spark.topic import read_range
+from databus_spark.types import lake_columns, literal, typed_cells
+
+#: columns beside those of the table → their SQL
+COLUMNS = {name: name for name in ("_seq", "_action", "_row", "_query", "_topic", "_partition", "_offset", "_time")} | {
+    "_definition": "if(_row is null, _definition, null)"
+}
+#: in the metadata of `_seq`: the definition of the columns, as in messages
+DEFINITION = "databus.definition"
+
+_RECORDS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "headers array<struct<key: string, value: binary>>"
+)
+
+
+@overload
+def read_changes(
+    spark: SparkSession,
+    *,
+    table: str,
+    topic: str,
+    kafka: Kafka,
+    start: Offsets | None = None,
+    end: Offsets | None = None,
+    stream: bool = False,
+) -> DataFrame: ...
+
+
+@overload
+def read_changes(spark: SparkSession, *, table: str, lake: str) -> DataFrame: ...
+
+
+def read_changes(
+    spark: SparkSession,
+    *,
+    table: str,
+    topic: str = "",
+    kafka: Kafka | None = None,
+    start: Offsets | None = None,
+    end: Offsets | None = None,
+    stream: bool = False,
+    lake: str = "",
+) -> DataFrame:
+    """Return the changes of a table, `schema.table`: each row image and each statement, in no order.
+
+    They come from a topic in the `databus` format, or, only as a batch, from the change log of a lake. The columns are
+    those of the table, in the types of docs/reference/lake.md, and
+
+    * `_seq`: the sequence. `ORDER BY _seq, _row` gives the order of the changes.
+    * `_action`: `insert`, `update_before`, `update_after`, `delete`; `create`, `alter`, `drop`, `truncate`
+    * `_row`: ordinal of the row image in its record; NULL for a statement
+    * `_query`, `_definition`: text of a statement, and the definition of the table after it, as in messages
+    * `_topic`, `_partition`, `_offset`, `_time`: the Kafka record. Each partition has a copy of a statement.
+
+    A batch has the committed records from `start` (by default the first) to before `end` (by default the end at this
+    call), so it has the same rows each time it is used. Where `start` or `end` do not name a topic or a partition, the
+    default counts. With `stream` it is a streaming DataFrame; a query that has a checkpoint ignores `start`.
+
+    The columns are those of the table's newest record at this call, before `end`. In rows of other definitions columns
+    are found by name: a missing one is NULL, and one that is not known is left out. The query fails, and names the
+    record, at a row whose values the types do not represent unchanged, at one of another primary key, and at a record
+    that cannot be used.
+
+    Raises InvalidSettings, ChangesLost if Kafka has deleted `start`, and KafkaUnavailable.
+    """
+    schema, _, name = table.partition(".")
+    if lake:
+        return _from_lake(spark, (schema, name), lake)
+    if kafka is None or not topic:
+        raise InvalidSettings("read_changes needs topic and kafka, or lake")
+    if stream and end is not None:
+        raise InvalidSettings("read_changes: a stream has no end")
+    found = wait_for(read_range(kafka, topic, (schema, name), start, end, check=not stream))
+    if stream:
+        records = stream_records(spark, kafka, found.starts)
+    else:
+        batch = read_records(spark, kafka, found.starts, found.ends)
+        records = spark.createDataFrame([], _RECORDS) if batch is None else batch
+    return changes_in(records, found.definition)
+
+
+def changes_in(records: DataFrame, definition: str) -> DataFrame:
+    """Return the changes of a table in Kafka records, as `read_changes` does.
+
+    `definition` is that of the columns, as in messages.
+    """
+    table = decode_definition(definition)
+    messages = decode_messages(records, -1, -1)
+    mine = f"_schema <=> {literal(table.schema)} and _table <=> {literal(table.name)}"
+    # of a record that cannot be used, the table may not be known
+    unknown = "action = 'invalid' and (_schema is null or _table is null)"
+    return _typed(explode_images(align(messages.where(f"{mine} or {unknown}"), table, definition)), definition)
+
+
+def _from_lake(spark: SparkSession, name: TableName, lake: str) -> DataFrame:
+    log = ChangeLog(spark, Layout(lake).changes)
+    if not log.exists:
+        raise InvalidSettings(f"there is no change log in {lake}: check the URL")
+    schema, table = map(literal, name)
+    entries = log.read().where(f"_schema = {schema} and _table = {table}")
+    versions = entries.groupBy("_version").agg(sql.max("_seq").alias("last"), sql.max("_definition").alias("text"))
+    known = [(each[0], each[2]) for each in versions.where("text is not null").orderBy("last").collect()]
+    if not known:
+        raise InvalidSettings(f"the change log in {lake} has no change of table {'.'.join(name)}: check the name")
+    definitions = sql.broadcast(spark.createDataFrame(known, "_version bigint, _definition string"))
+    with_definition = entries.drop("_definition").join(definitions, "_version", "left")
+    # an entry becomes a message with one image, or a statement
+    images = sql.expr("if(_row is null, null, array(cells))")
+    messages = with_definition.withColumnRenamed("_action", "action").withColumn("images", images)
+    newest = known[-1][1]
+    aligned = align(messages, decode_definition(newest), newest).withColumnRenamed("action", "_action")
+    return _typed(aligned.withColumn("cells", sql.col("images")[0]), newest)
+
+
+def _typed(entries: DataFrame, definition: str) -> DataFrame:
+    table = decode_definition(definition)
+    columns = lake_columns(table)
+    if reserved := sorted({name.lower() for name in columns} & COLUMNS.keys()):
+        raise InvalidSettings(f"{table.full_name} has a column {reserved[0]}, a name that read_changes uses")
+    rows = entries.selectExpr(*typed_cells(table, columns), *(f"{text} as {name}" for name, text in COLUMNS.items()))
+    return rows.withColumn("_seq", sql.col("_seq").alias("_seq", metadata={DEFINITION: definition}))
