@@ -60,7 +60,10 @@ FROM runtime AS spark-sink
 COPY --from=jre /jre /opt/java/openjdk
 ENV JAVA_HOME=/opt/java/openjdk PATH=/opt/java/openjdk/bin:$PATH
 COPY --from=jars /jars /opt/databus/jars
-ENTRYPOINT ["databus-spark-sink"]
+COPY --chmod=755 services/spark-sink/entrypoint.sh /opt/databus/
+# what a SparkApplication runs
+COPY services/spark-sink/src/databus_spark_sink/__main__.py /opt/databus/main.py
+ENTRYPOINT ["/opt/databus/entrypoint.sh"]
 EXPOSE 9103
 
 # Dependencies and code are separate layers: a new version of the code leaves the large layer of dependencies unchanged.

@@ -30,6 +30,13 @@ app.kubernetes.io/part-of: databus
 {{- default (printf "%s-source" (include "databus.fullname" .)) .Values.sourcePassword.secretName }}
 {{- end }}
 
+{{/* The image of a component. Parameters: root: the chart's context; name: the component's name */}}
+{{- define "databus.image" -}}
+{{- with .root.Values.image }}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}-{{ $.name }}:{{ .tag | default $.root.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
 {{/*
 The Secrets that every pod mounts, each in /run/secrets/<name>: all its keys as files or, with `key`, only that key as the file `password`.
 */}}
@@ -76,7 +83,11 @@ name: the component's name
   "dumps" (dict "listen" "0.0.0.0:8080" "storage" "file:///var/lib/databus/dumps")
   "spark" (dict "listen" "0.0.0.0:9103")
 }}
-{{- $_ := set $own.spark "lake" "file:///var/lib/databus/lake" }}
+{{- if eq .Values.sparkSink.mode "local" }}
+  {{- $_ := set $own.spark "lake" "file:///var/lib/databus/lake" }}
+{{- else if .Values.sparkSink.enabled }}
+  {{- $_ := mergeOverwrite $own.spark (include "databus.sparkOnKubernetes" . | fromYaml) }}
+{{- end }}
 {{- if .Values.redisPassword.secretName }}
   {{- $_ := set $own "redis" (dict "password_file" "/run/secrets/databus-redis/password") }}
 {{- end }}

@@ -55,7 +55,7 @@ def test_sizes_durations_and_secrets_are_read(tmp_path: Path) -> None:
 def test_properties_of_spark_are_text_and_secret_and_the_environment_adds_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABUS__SPARK__CONF", '{"spark.hadoop.fs.s3a.secret.key": "hunter2"}')
+    monkeypatch.setenv("DATABUS__SPARK__CONF__spark.hadoop.fs.s3a.secret.key", "hunter2")
     settings = load(write(tmp_path, "name: shop\nspark: {conf: {spark.executor.cores: 2, spark.ui.enabled: true}}"))
     assert {name: value.get_secret_value() for name, value in settings.spark.conf.items()} == {
         "spark.executor.cores": "2",
