@@ -12,7 +12,7 @@ IMAGES := reader publisher dump-api spark-sink
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-.PHONY: help setup demo up down test lint types fmt fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables images chart lock clean
+.PHONY: help setup demo up down test lint types fmt test-cluster fuzz model faults faults-lake golden docs bench bench-decode bench-select bench-formats bench-pipeline bench-backfill bench-doubts bench-spark bench-spark-tables images chart lock clean
 
 ##@ Main
 help: ## List the targets
@@ -52,6 +52,9 @@ chart: ## Lint and render the chart with the helm on PATH
 	@command -v helm >/dev/null || { echo "make chart: install helm 3.14 or later, it is not on PATH" >&2; exit 1; }
 	for values in charts/databus/values.yaml charts/databus/ci/*.yaml; do \
 	  helm lint --strict charts/databus -f $$values; helm template databus charts/databus -f $$values >/dev/null; done
+
+test-cluster: setup ## Run the sink on a Spark master with two workers, with a lake in a folder and on S3 (T="-k s3a")
+	$(BIN)/pytest tests/cluster $(T)
 
 fuzz: setup ## Cut binlog streams at every byte, and decode damaged binlogs for two minutes (ARGS="--seconds 600")
 	$(BIN)/pytest tests/unit/binlog -k any_cut --every-cut

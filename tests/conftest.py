@@ -17,6 +17,7 @@ from common.fork_server import ForkServer
 from common.pipelines import Changes, Consume, MakePipeline
 from common.service_logs import unexpected
 from devstack import Server
+from devstack.jars import resolve
 from devstack.pipeline import SERVICES, Pipeline, replicas
 
 #: Groups of files that share expensive servers or a JVM. They take longest, so they begin first.
@@ -77,6 +78,12 @@ async def execute(source: Server, schema: str) -> AsyncIterator[Execute]:
     async with connected(source) as run:
         await run(f"USE {schema}")
         yield run
+
+
+@pytest.fixture(scope="session")
+def jars(pytestconfig: pytest.Config) -> Path:
+    """The connectors of the sink, downloaded if necessary."""
+    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from redis.asyncio import Redis
 
 from common.connections import Execute
 from common.pipelines import Consume, MakePipeline
+from common.spark import FEW_ROWS
 from common.waiting import cancelled, eventually
 from databus.names import progress_topic
 from databus.pipe import ReaderEnd
@@ -28,7 +29,6 @@ from databus_dump_api.__main__ import Service
 from databus_spark.layout import Layout
 from databus_spark_sink.session import open_session
 from devstack import Server, Stack
-from devstack.jars import resolve
 from devstack.process import ENVIRONMENT
 from devstack.replication import Pair
 from devstack.replication import run as run_statements
@@ -122,24 +122,13 @@ async def run(redis_server: Server) -> AsyncIterator[Run]:
 
 
 @pytest.fixture(scope="session")
-def jars(pytestconfig: pytest.Config) -> Path:
-    """The connectors of the sink, downloaded if necessary."""
-    return resolve(pytestconfig.rootpath / "services/spark-sink/pom.xml")
-
-
-@pytest.fixture(scope="session")
 def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that is fast with few rows: it interprets queries. The demo runs Spark's default, generated code."""
+    """A session that is fast with few rows."""
     folder = tmp_path_factory.mktemp("spark")
     layout = Layout((folder / "lake").as_uri())
-    conf = {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
-    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JDK_JAVA_OPTIONS", ENVIRONMENT["JDK_JAVA_OPTIONS"])
-        spark = open_session(SparkSection(jars=jars, conf=conf), layout)
+        spark = open_session(SparkSection(jars=jars, conf=FEW_ROWS), layout)
     yield spark
     spark.stop()
 
