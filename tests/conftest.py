@@ -22,7 +22,7 @@ from devstack.pipeline import SERVICES, Pipeline, replicas
 
 #: Groups of files that share expensive servers or a JVM. They take longest, so they begin first.
 _TOGETHER = {
-    "Spark": re.compile(r"tests/integration/(secure/|test_spark_(changes|guide|sink)\.py)"),
+    "Spark": re.compile(r"tests/integration/(secure/|test_spark_(changes|guide|sink)\.py|test_table_formats\.py)"),
     "servers that may be killed": re.compile(r"tests/faults/test_(kafka_stop|lost_redis|outages|storm|t29_)"),
     "demo": re.compile(r"tests/e2e/"),
 }
@@ -54,6 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every-cut", action="store_true", help="cut streams at every byte, not at a sample of them")
+    parser.addoption("--table-format", choices=["delta", "iceberg"], default="delta", help="the lake's table format")
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

@@ -15,6 +15,7 @@ import zstandard
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql import SparkSession
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -26,6 +27,7 @@ from databus.manifest import DumpFile, Manifest, State
 from databus.progress import Progress, encode_progress
 from databus_binlog import Position
 from databus_messages.formats.databus import Encoder
+from databus_spark.formats import open_table
 from databus_wire.kafka_records import sequence_text
 
 Cells = dict[str, Any]
@@ -254,6 +256,17 @@ async def serving(dumps: DumpServer) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
         server.should_exit = True
         await task
+
+
+def read_with_spark(spark: SparkSession, path: str, query: str) -> list[Cells]:
+    """Query a lake table, as `t`, with a session of its own; a row is column → value."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")  # as delta-rs has them
+    open_table(session, path).read().createOrReplaceTempView("t")
+    found = session.sql(query)
+    instants = [name for name, kind in found.dtypes if kind == "timestamp"]
+    rows = [row.asDict() for row in found.collect()]
+    return [row | {name: row[name] and row[name].astimezone(UTC) for name in instants} for row in rows]
 
 
 def read(path: str, query: str = "SELECT * FROM t") -> list[Cells]:

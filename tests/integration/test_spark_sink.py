@@ -26,6 +26,7 @@ from databus_binlog import ABSENT, Position
 from databus_spark.changelog import TableChanges
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
+from databus_spark.formats import FORMATS, open_table
 from databus_spark.layout import Layout
 from databus_spark.messages import decode_records
 from databus_spark.mirror import DumpBase, Mirror
@@ -36,7 +37,7 @@ from databus_spark_sink.offsets import wait_until_passed
 from databus_spark_sink.verify import verify_in
 from databus_wire.kafka_records import sequence_text
 from devstack import Server
-from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, serving
+from integration.sink_peers import Cells, DumpServer, SamplePublisher, describe_table, read, read_with_spark, serving
 
 #: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
@@ -76,23 +77,44 @@ class Sink:
             0, self.dumps.manifest(self.publisher.position, rows, kafka_offsets=dict(self.publisher.offsets))
         )
 
+    def read(self, path: str, query: str = "SELECT * FROM t") -> list[Cells]:
+        """Query a table of the lake, as `t`."""
+        is_delta = self.settings.spark.table_format == "delta"
+        return read(path, query) if is_delta else read_with_spark(self.spark, path, query)
+
     def mirror(self, table: Table) -> list[Cells]:
         """Read a mirror, ordered by its first column."""
-        rows = read(self.lake.mirror("shop", table.name), "SELECT * FROM t ORDER BY 1")
+        rows = self.read(self.lake.mirror("shop", table.name), "SELECT * FROM t ORDER BY 1, 2")
         return [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
 
     def changes(self, table: Table, columns: str = "*") -> list[Any]:
         """Read columns of a change log, in order."""
         query = f"SELECT {columns} FROM t WHERE _table = '{table.name}' ORDER BY _seq, _row"
-        return [tuple(row.values()) for row in read(self.lake.changes, query)]
+        return [tuple(row.values()) for row in self.read(self.lake.changes, query)]
+
+
+#: runs a test on both table formats
+on_both_formats = pytest.mark.parametrize("table_format", ["delta", "iceberg"], indirect=True)
 
 
 @pytest.fixture
-async def sink(spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path) -> AsyncIterator[Sink]:
+def table_format(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The table format of the lake."""
+    of_session = request.config.getoption("table_format")
+    found = str(getattr(request, "param", of_session))
+    monkeypatch.setitem(FORMATS, of_session, FORMATS[found])
+    return found
+
+
+@pytest.fixture
+async def sink(
+    spark: SparkSession, kafka: Server, jars: Path, tmp_path: Path, table_format: str
+) -> AsyncIterator[Sink]:
     name = f"sink-{secrets.token_hex(3)}"
     dumps = DumpServer(tmp_path, name)
     async with serving(dumps) as url, SamplePublisher(name, kafka.url) as publisher:
         section = {"lake": (tmp_path / "lake").as_uri(), "tables": ["shop.*"], "jars": jars, "heal": "manual"}
+        section["table_format"] = table_format
         yield Sink(
             spark,
             Settings(name=name, kafka={"bootstrap_servers": [kafka.url]}, dumps={"url": url}, spark=section),
@@ -209,6 +231,7 @@ TYPES: dict[str, tuple[bytes, Any]] = {
 }
 
 
+@on_both_formats
 async def test_a_value_of_every_type_is_the_same_from_dump_and_stream(sink: Sink) -> None:
     everything = describe_table("types", "id int(11)", *TYPES)
     texts = [text for text, _ in TYPES.values()]
@@ -257,6 +280,7 @@ async def test_a_row_that_takes_a_key_and_leaves_it_again_within_one_event_leave
     assert sink.mirror(ITEMS) == [{"id": 3, "name": "one"}, {"id": 8, "name": "seven"}, {"id": 9, "name": "eight"}]
 
 
+@on_both_formats
 async def test_columns_added_and_widened_within_a_batch_are_applied(sink: Sink) -> None:
     wider = describe_table("items", "id bigint(20)", "name varchar(20)", "price decimal(8,2)", "seen datetime(6)")
     widest = describe_table("items", "id bigint(20)", "name varchar(20)", "price decimal(12,2)", "seen datetime(6)")
@@ -271,7 +295,7 @@ async def test_columns_added_and_widened_within_a_batch_are_applied(sink: Sink) 
 
     await sink.run()
 
-    mirrored = sink.spark.read.format("delta").load(sink.lake.mirror("shop", "items")).orderBy("id").drop("_seq")
+    mirrored = open_table(sink.spark, sink.lake.mirror("shop", "items")).read().orderBy("id").drop("_seq")
     assert [tuple(row) for row in mirrored.collect()] == [
         (1, "one", None, None),
         (2, "two", None, None),
@@ -300,6 +324,7 @@ async def test_a_column_that_is_renamed_replaced_or_added_with_a_default_has_the
     assert sink.mirror(ITEMS) == [{"id": 1, "note": "one", "stock": None}, {"id": 2, "note": "two", "stock": None}]
 
 
+@on_both_formats
 async def test_renamed_tables_take_their_rows_along(sink: Sink) -> None:
     a, b, gone = (describe_table(name, "id int(11)", "name varchar(20)") for name in ("a", "b", "gone"))
     renamed = describe_table("renamed", "id int(11)", "name varchar(20)")
@@ -470,7 +495,7 @@ async def test_a_table_that_cannot_be_mirrored_is_parked_and_the_others_go_on(si
     await sink.run()
 
     assert sink.mirror(ITEMS) == [{"id": 1, "name": "one"}]
-    parked = read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked' ORDER BY \"table\"")
+    parked = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked' ORDER BY \"table\"")
     assert [(row["table"], row["reason"]) for row in parked] == [
         ("lost", "it has no primary key"),
         ("odd", "rows have columns that no statement explains"),
@@ -504,9 +529,10 @@ async def test_a_parked_table_is_loaded_again_from_a_new_dump_while_the_others_g
 
     assert sink.mirror(retyped) == [{"id": 1, "name": 1}, {"id": 2, "name": 3}]
     assert sink.health.degraded == ""
-    assert [(row["table"], row["state"]) for row in read(sink.lake.tables)] == [("items", "live")]
+    assert [(row["table"], row["state"]) for row in sink.read(sink.lake.tables)] == [("items", "live")]
 
 
+@on_both_formats
 async def test_verify_finds_what_differs_from_the_database(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"], [b"2", b"two"], [b"3", b"three"]]})
@@ -550,6 +576,7 @@ async def test_a_parked_table_that_is_renamed_is_parked_under_its_new_name(sink:
     assert [row["id"] for row in sink.mirror(c)] == [3]
 
 
+@on_both_formats
 async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -> None:
     publisher = sink.publisher
     sink.dump({ITEMS: [[b"1", b"one"]]})
@@ -563,7 +590,7 @@ async def test_records_that_cannot_be_used_are_put_into_quarantine(sink: Sink) -
     await publisher.send_raw(ITEMS, KEY.encode(), b"late", sequence=sequence_text(1, 0))
     await sink.run()
 
-    found = read(sink.lake.quarantine, 'SELECT * FROM t ORDER BY "offset"')
+    found = sink.read(sink.lake.quarantine, 'SELECT * FROM t ORDER BY "offset"')
     assert [(row["partition"], row["value"] and row["value"][:9], row["reason"]) for row in found] == [
         (0, None, "it was not written by the publisher: the header databus.sequence is missing"),
         (0, b'{"Table":', "it is not in the databus format"),
@@ -585,7 +612,7 @@ async def test_tables_whose_records_kafka_has_lost_are_parked(sink: Sink, admin:
     await sink.run()
 
     assert [row["id"] for row in sink.mirror(other)] == [1, 2, 3]
-    [parked] = read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
+    [parked] = sink.read(sink.lake.tables, "SELECT * FROM t WHERE state = 'parked'")
     assert (parked["table"], parked["reason"]) == (
         "items",
         f"Kafka has deleted records of topic {topic} that were not read",

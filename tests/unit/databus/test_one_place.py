@@ -33,5 +33,5 @@ def test_clients_are_created_only_in_the_modules_that_apply_the_settings() -> No
         "libs/databus/src/databus/kafka_client.py": {"AIOKafkaAdminClient", "AIOKafkaConsumer", "AIOKafkaProducer"},
         "libs/databus/src/databus/kafka_errors.py": {"create_conn"},
         "libs/databus/src/databus/redis_connection.py": {"Redis"},
-        "services/spark-sink/src/databus_spark_sink/records.py": {"spark"},
+        "libs/spark/src/databus_spark/records.py": {"spark"},
     }

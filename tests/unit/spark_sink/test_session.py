@@ -45,6 +45,17 @@ def test_a_property_that_the_sink_needs_is_refused_in_one_line_without_its_value
     )
 
 
+def test_the_session_has_the_table_format_of_the_lake(jars: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"has no iceberg-spark-runtime\*\.jar, the connector for Iceberg"):
+        configuration(Spark(jars=jars, table_format="iceberg"), LAKE)
+    (jars / "iceberg-spark-runtime-4.1_2.13-1.12.0.jar").touch()
+    found = configuration(Spark(jars=jars, table_format="iceberg"), LAKE)
+    assert found["spark.sql.catalog.iceberg.warehouse"] == "s3a://bucket/"
+    assert "spark.sql.extensions" not in found
+    local = configuration(Spark(jars=jars, table_format="iceberg"), Layout("file:///lake"))
+    assert local["spark.sql.catalog.iceberg.warehouse"] == "file:///"
+
+
 @pytest.mark.parametrize(
     "name",
     [

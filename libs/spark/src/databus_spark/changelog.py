@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from databus.events import Table
-from databus_spark import delta
 from databus_spark.definitions import decode_definition
+from databus_spark.formats import open_table
 from databus_spark.sequences import between, transaction_of
 from databus_spark.types import Columns, literal
 
@@ -104,7 +104,7 @@ class ChangeLog:
     """The change log, as one session sees it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._table = delta.Table(spark, path)
+        self._table = open_table(spark, path)
         #: ordinal of the last transaction of the last commit that was read or written here
         self._committed = -1
         #: the entries of the last commit, if they are kept, and the ordinal of the last transaction before them

@@ -1,7 +1,4 @@
-"""Tables of the lake in Delta. Each commit of ours carries a text, which tells how far the table has come.
-
-That text is the commit's user metadata, which Spark takes from the session. So two threads must not share a session.
-"""
+"""Tables of the lake in Delta. The text of a commit is its user metadata."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +6,8 @@ from contextlib import contextmanager
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from databus_spark.types import Columns, identifier
+from databus_spark.table import LakeTable
+from databus_spark.types import Columns, can_represent, identifier
 
 #: Column mapping allows every column name that MySQL allows; deletion vectors replace a row without rewriting its file.
 #: Delta readers of protocol 3 support both (delta-rs from 1.0 on, Trino, DuckDB). Type widening, which they may not
@@ -22,10 +20,15 @@ _PROPERTIES = {
     # what makes each append of the change log unique need not be known for longer
     "delta.setTransactionRetentionDuration": "interval 1 days",
 }
+#: what a Spark session needs for tables in Delta
+CONFIGURATION = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 _TEXT = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-class Table:
+class Table(LakeTable):
     """A Delta table, as one session sees it."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -42,27 +45,22 @@ class Table:
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(self.path)
 
-    def columns(self) -> Columns:
-        """Return its columns."""
-        return dict(self.read().dtypes)
-
     def text(self) -> str:
         """Return the text of our last commit; empty if there is none."""
         for limit in (1, None):  # nearly always, the last commit is ours
-            if found := self.commits(limit):
+            if found := self._commits(limit):
                 return found[0][1]
         return ""
 
-    def commits(self, limit: int | None = None) -> list[tuple[int, str]]:
-        """Return version and text of our commits among the last `limit` commits, or among all, the newest first."""
+    def commits(self) -> list[tuple[int, str]]:
+        """Return version and text of our commits, the newest first."""
+        return self._commits(None)
+
+    def _commits(self, limit: int | None) -> list[tuple[int, str]]:
+        """Return our commits among the last `limit` commits, or among all."""
         history = DeltaTable.forPath(self.spark, self.path).history(limit).where("userMetadata is not null")
         rows = history.orderBy("version", ascending=False).select("version", "userMetadata").collect()
         return [(row[0], row[1]) for row in rows]
-
-    def empty(self, columns: Columns, text: str, partitions: Sequence[str] = ()) -> None:
-        """Replace rows and columns by these columns without rows; create the table if there is none."""
-        nulls = ", ".join(f"cast(null as {kind}) as {identifier(column)}" for column, kind in columns.items())
-        self.overwrite(self.spark.sql(f"SELECT {nulls} WHERE false"), text, partitions)
 
     def append(self, rows: DataFrame, text: str, identity: str) -> None:
         """Append rows, unless rows of this identity were appended before."""
@@ -73,6 +71,10 @@ class Table:
         """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
         options = {"userMetadata": text, "overwriteSchema": "true"} | _PROPERTIES
         rows.write.format("delta").mode("overwrite").partitionBy(*partitions).options(**options).save(self.path)
+
+    def widens(self, kind: str, into: str) -> bool:
+        """Return whether a type can be widened in place: to all that Spark's types of the lake can represent."""
+        return can_represent(into, kind)
 
     def add_columns(self, added: Columns, wider: Columns, text: str) -> None:
         """Add columns, which are NULL in all rows, and widen types. It may be interrupted, and called again."""
@@ -97,7 +99,7 @@ class Table:
         columns: dict[str, str | Column] = {name: f"s.{name}" for name in map(identifier, shared)}
         condition = " AND ".join(f"t.{column} <=> s.{column}" for column in map(identifier, on))
         with self._committing(text):
-            (
+            result = (
                 DeltaTable.forPath(self.spark, self.path)
                 .alias("t")
                 .merge(rows.alias("s"), condition)
@@ -106,6 +108,8 @@ class Table:
                 .whenNotMatchedInsert(f"not ({removed})", columns)
                 .execute()
             )
+        if result.collect()[0]["num_affected_rows"] == 0:
+            self.note(text)  # a merge that changes nothing commits nothing
 
     def delete(self, condition: str, text: str) -> None:
         """Delete rows."""

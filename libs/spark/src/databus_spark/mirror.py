@@ -14,7 +14,6 @@ from databus.errors import CannotApply
 from databus.events import Table
 from databus_changes.ddl.statement import parse_statement
 from databus_changes.ddl.token import UnreadableStatement
-from databus_spark import delta
 from databus_spark.alter import RowChange, row_change
 from databus_spark.changelog import ChangeLog, Offsets, Statement, TableChanges, TableName
 from databus_spark.definitions import (
@@ -26,7 +25,8 @@ from databus_spark.definitions import (
     same_rows,
 )
 from databus_spark.errors import TableParked
-from databus_spark.types import Columns, can_represent, identifier, literal, may_become_null, typed_cells
+from databus_spark.formats import open_table
+from databus_spark.types import Columns, identifier, literal, may_become_null, typed_cells
 
 #: whether the row of an image does not exist after it
 REMOVED = "s._action in ('update_before', 'delete')"
@@ -81,7 +81,7 @@ class Mirror:
     def __init__(self, spark: SparkSession, log: ChangeLog, name: TableName, path: str) -> None:
         self._log = log
         self.name = name
-        self.table = delta.Table(spark, path)
+        self.table = open_table(spark, path)
         text = self.table.text() if self.table.exists else ""
         self.state = _decode(text) if text else None
 
@@ -179,7 +179,7 @@ class Mirror:
                 pass
 
     def _rewrite(self, rows: DataFrame, change: RowChange, after: Table, transaction: int, *, in_place: bool) -> None:
-        """Change the rows as a statement did; `in_place`: only by changing the schema, if the lake's types allow it."""
+        """Change the rows as a statement did; `in_place`: only by changing the schema, if the table format can."""
         nulls = " or ".join(f"{identifier(column)} is null" for column in change.not_null)
         if nulls and rows.where(nulls).limit(1).count():
             raise TableParked("NULLs of a column that became NOT NULL have values that cannot be told")
@@ -188,7 +188,7 @@ class Mirror:
         present = dict(rows.dtypes)
         if in_place:
             wider = {column: kind for column, kind in into.items() if present.get(column, kind) != kind}
-            if all(can_represent(kind, present[column]) for column, kind in wider.items()):
+            if all(self.table.widens(present[column], kind) for column, kind in wider.items()):
                 added = {column: kind for column, kind in into.items() if column not in present}
                 self.table.add_columns(added, wider, _encode(state))
                 self.state = state

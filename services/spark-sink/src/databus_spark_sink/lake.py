@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from databus.errors import LakeUnavailable
+from databus.errors import InvalidSettings, LakeUnavailable
 from databus.events import Table, first_names, full_name
 from databus.log_events import LogEvent
 from databus.logs import bound, get_logger
@@ -22,6 +22,7 @@ from databus_spark import messages
 from databus_spark.changelog import ChangeLog, LogState, Offsets, TableChanges, TableName
 from databus_spark.errors import TableParked
 from databus_spark.folder import Folder
+from databus_spark.formats import other_format
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState, is_reset
 from databus_spark.renames import UNKNOWN, Rename, renames
@@ -56,6 +57,10 @@ class Lake:
         self.log = ChangeLog(spark, layout.changes)
         #: whether a dump was loaded, and the change log has begun after it
         self.is_loaded = self.log.exists
+        if other := other_format(spark, layout.changes):
+            raise InvalidSettings(
+                f"{layout.root} is a lake in {other}: set spark.table_format to {other}, or choose another spark.lake"
+            )
         self.state = self.log.state() if self.is_loaded else LogState()
         self.tables = TableStates(spark, layout.tables)
         self._quarantine = Quarantine(spark, self.log, layout.quarantine)
@@ -73,7 +78,7 @@ class Lake:
     def mirror(self, name: TableName) -> Mirror:
         """Return a table's mirror."""
         if name not in self._mirrors:
-            session = self._spark.newSession()  # see databus_spark.delta
+            session = self._spark.newSession()  # see databus_spark.table
             self._mirrors[name] = Mirror(session, self.log, name, self.layout.mirror(*name))
         return self._mirrors[name]
 

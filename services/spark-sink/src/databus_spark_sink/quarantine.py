@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_QUARANTINED
-from databus_spark import delta
 from databus_spark.changelog import ChangeLog, LogState
+from databus_spark.formats import open_table
 from databus_spark.sequences import between
 
 log = get_logger(__name__)
@@ -18,7 +18,7 @@ class Quarantine:
 
     def __init__(self, spark: SparkSession, changes: ChangeLog, path: str) -> None:
         self._changes = changes
-        self._table = delta.Table(spark, path)
+        self._table = open_table(spark, path)
         self._done = msgspec.json.decode(self._table.text(), type=LogState).transaction if self._table.exists else -1
 
     def follow(self, last: int) -> None:

@@ -1,4 +1,4 @@
-"""The Spark session: on this machine or on a cluster, with connectors from local jars, UTC and Delta."""
+"""The Spark session: on this machine or on a cluster, with connectors from local jars, in UTC."""
 
 import re
 from pathlib import Path
@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 from databus.errors import InvalidSettings, SparkUnavailable
 from databus.kafka_java import SECRETS
 from databus.settings import Spark
+from databus_spark import formats
 from databus_spark.folder import Folder
 from databus_spark.layout import Layout
 
-#: prefix of a connector's jar → the system that it connects Spark to
-_JARS = {"spark-sql-kafka": "Kafka", "delta-spark": "Delta"}
+#: the system that a connector connects Spark to, prefix of the connector's jar
+_KAFKA = ("Kafka", "spark-sql-kafka")
+_FORMATS = {"delta": ("Delta", "delta-spark"), "iceberg": ("Iceberg", "iceberg-spark-runtime")}
 
 #: without these values the sink does not work, writes wrong values, or shows secrets
 _REQUIRED = {
     "spark.submit.deployMode": "client",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
     # MySQL, Spark and Parquet use the same (proleptic Gregorian) calendar before 1582, so dates need no rebasing.
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -45,13 +45,13 @@ _LOCAL_DEFAULTS = {
 }
 
 
-def jars(folder: Path) -> list[Path]:
-    """List the jars in a folder. Raises InvalidSettings if the jar of a connector is missing."""
-    found = sorted(folder.glob("*.jar"))
-    for prefix, system in _JARS.items():
+def jars(settings: Spark) -> list[Path]:
+    """List the jars in the folder. Raises InvalidSettings if the jar of a connector is missing."""
+    found = sorted(settings.jars.glob("*.jar"))
+    for system, prefix in (_KAFKA, _FORMATS[settings.table_format]):
         if not any(jar.name.startswith(prefix) for jar in found):
             raise InvalidSettings(
-                f"spark.jars: {folder} has no {prefix}*.jar, the connector for {system}: "
+                f"spark.jars: {settings.jars} has no {prefix}*.jar, the connector for {system}: "
                 "fetch the jars with Maven from the sink's pom.xml"
             )
     return found
@@ -89,9 +89,10 @@ def open_session(settings: Spark, layout: Layout) -> SparkSession:
 
 def configuration(settings: Spark, layout: Layout) -> dict[str, str]:
     """Return Spark's properties. Raises InvalidSettings if `spark.conf` or `spark.jars` is wrong."""
-    found = jars(settings.jars)
+    found = jars(settings)
     defaults = _DEFAULTS | {"spark.sql.warehouse.dir": f"{layout.root}/_databus/warehouse"}
-    required = _REQUIRED | {"spark.master": settings.master}
+    required = _REQUIRED | formats.configuration(settings.table_format, layout.root)
+    required["spark.master"] = settings.master
     if settings.master.startswith("local"):
         defaults |= _LOCAL_DEFAULTS
         # The jars are on the driver's class path, so nothing is downloaded or copied at run time.

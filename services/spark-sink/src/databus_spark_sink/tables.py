@@ -12,8 +12,8 @@ from databus.events import full_name
 from databus.log_events import LogEvent
 from databus.logs import get_logger
 from databus.metrics import SINK_PARKED
-from databus_spark import delta
 from databus_spark.changelog import TableName
+from databus_spark.formats import open_table
 from databus_spark.types import literal
 
 log = get_logger(__name__)
@@ -37,7 +37,7 @@ class TableStates:
     """The tables that the lake has ever had; the lake's own table of them is written at each change."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self._table = delta.Table(spark, path)
+        self._table = open_table(spark, path)
         self._lock = Lock()
         self._states: dict[TableName, Parked | None] = {}
         if self._table.exists:

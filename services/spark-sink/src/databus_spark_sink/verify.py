@@ -14,12 +14,12 @@ from databus.dump_client import DumpApi
 from databus.errors import InvalidSettings, LakeUnavailable
 from databus.events import Table
 from databus.settings import Settings
-from databus_spark import delta
 from databus_spark.changelog import ChangeLog
 from databus_spark.compare import Differences, differences
 from databus_spark.definitions import encode_definition, key_columns
 from databus_spark.dump_files import read_rows
 from databus_spark.folder import Folder
+from databus_spark.formats import open_table
 from databus_spark.layout import Layout
 from databus_spark.mirror import Mirror, MirrorState
 from databus_spark_sink import session
@@ -48,7 +48,7 @@ async def verify_in(settings: Settings, spark: SparkSession, layout: Layout, tab
     async with DumpApi(settings.dumps.url) as api:
         dump = await take(settings, _say, api, tables, Folder(spark, layout.downloads))
     try:
-        mirrored = [table for table in dump.tables if delta.Table(spark, _path(layout, table)).exists]
+        mirrored = [table for table in dump.tables if open_table(spark, _path(layout, table)).exists]
         if not mirrored:
             raise InvalidSettings(f"{settings.spark.lake} has no mirror of {', '.join(tables)}: check spark.tables")
         equal = True

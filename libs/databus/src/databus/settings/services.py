@@ -107,12 +107,12 @@ class Spark(Section):
 
     lake: HadoopUrl = "file:///var/lib/databus/lake"
     """Folder of the lake: `file:///…`, `s3a://…`, `hdfs://…`, `abfss://…`, `gs://…`."""
-    table_format: Literal["delta"] = "delta"
-    """Table format of the lake."""
+    table_format: Literal["delta", "iceberg"] = "delta"
+    """Table format of the lake. A lake keeps the one that it was created with."""
     tables: Annotated[list[TablePattern], Field(min_length=1)] = ["*.*"]
     """Tables to store in the lake, of those that are captured, as `schema.table` patterns with `*` and `?`."""
     jars: Path = Path("/opt/databus/jars")
-    """Folder with the jars of Spark's connectors: for Kafka, for Delta, and for the file system of the lake."""
+    """Folder with the jars of Spark's connectors: for Kafka, the table format, and the file system of the lake."""
     heal: Literal["auto", "manual"] = "auto"
     """Whether a table whose mirror cannot follow any more is loaded again from a new dump of it, or stays parked."""
     master: SparkMaster = "local[2]"

@@ -1,0 +1,219 @@
+"""Tables of the lake in Iceberg. The text of a commit is in its snapshot's summary.
+
+They are tables of a Hadoop catalog: a commit is a rename to the next metadata file. That is atomic for one writer on
+all file systems, also on object stores. On HDFS, and nowhere else, it is atomic for several writers at the same moment.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from databus_spark.table import LakeTable
+from databus_spark.types import Columns, can_represent, identifier
+
+#: Position deletes replace a row without rewriting its file, and all Iceberg readers know them, unlike the deletion
+#: vectors of version 3. One delete file for each data file: more do not make readers faster.
+_PROPERTIES = {
+    "format-version": "2",
+    "write.merge.mode": "merge-on-read",
+    "write.delete.granularity": "file",
+    # `append` stages rows before it publishes them
+    "write.wap.enabled": "true",
+    # a task writes the rows of all partitions that it has, without a shuffle
+    "write.distribution-mode": "none",
+    "write.spark.fanout.enabled": "true",
+    # each commit writes a new metadata file
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+_CATALOG = "iceberg"
+_TEXT = "databus.text"
+#: marks the staged snapshot of one append
+_STAGED = "databus.staged"
+_PUBLISHED = "published-wap-id"
+#: names of Iceberg's metadata columns, which tables cannot have; and what `_stored` makes of them
+_RESERVED = re.compile(
+    r"_(file|pos|deleted|spec_id|partition|row_id|last_updated_sequence_number|change_type|change_ordinal"
+    r"|commit_snapshot_id)_*",
+    re.IGNORECASE,
+)
+
+
+def configuration(root: str) -> dict[str, str]:
+    """Return what a Spark session needs for the tables of a lake, and all others in the same file system."""
+    return {
+        f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
+        f"spark.sql.catalog.{_CATALOG}.warehouse": f"{_split(root)[0]}/",
+        # another session may have written
+        f"spark.sql.catalog.{_CATALOG}.cache-enabled": "false",
+    }
+
+
+class Table(LakeTable):
+    """An Iceberg table."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.spark = spark
+        self.path = path
+        self._java: Any = spark._jvm
+        self._name = ".".join(map(identifier, (_CATALOG, *_split(path)[1])))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        return bool(self.spark.catalog.tableExists(self._name))
+
+    def read(self, version: int | None = None) -> DataFrame:
+        """Return its rows, as of now or of a snapshot."""
+        reader = self.spark.read
+        stored = (reader if version is None else reader.option("versionAsOf", version)).table(self._name)
+        return stored.toDF(*(name[:-1] if _RESERVED.fullmatch(name) else name for name in stored.columns))
+
+    def text(self) -> str:
+        """Return the text of our last commit; empty if there is none."""
+        text = self._load().currentSnapshot().summary().get(_TEXT)
+        if text is None:  # compacted, for instance
+            text = next((text for _, text in self.commits()), "")
+        return str(text)
+
+    def commits(self) -> list[tuple[int, str]]:
+        """Return snapshot and text of our commits, the newest first."""
+        # in the order of commits; snapshots of before an overwrite are no ancestors of later ones
+        snapshots = self.spark.read.table(f"{self._name}.snapshots").selectExpr("snapshot_id", f"summary['{_TEXT}']")
+        return [(version, text) for version, text in reversed(snapshots.collect()) if text is not None]
+
+    def append(self, rows: DataFrame, text: str, identity: str) -> None:
+        """Append rows, unless rows of this identity were appended before.
+
+        Rows are staged and published, which Iceberg does only once for each `wap.id`, also if there are two writers.
+        """
+        if not self.exists:
+            with _writing(rows.sparkSession, {_TEXT: text, _PUBLISHED: identity}):
+                self._write(rows).create()
+            return
+        mark = secrets.token_hex(8)
+        with _writing(rows.sparkSession, {_STAGED: mark}, {"spark.wap.id": identity}):
+            _stored(rows).writeTo(self._name).append()
+        self._publish(mark, text)
+
+    def _publish(self, mark: str, text: str) -> None:
+        """Publish a staged snapshot, unless one of its `wap.id` was published.
+
+        The text has a commit of its own in the same transaction: Iceberg writes another snapshot, without our summary,
+        if the table has changed since this one was staged.
+        """
+        table = self._load()
+        staged = next(each for each in reversed(table.snapshots()) if each.summary().get(_STAGED) == mark)
+        transaction = table.newTransaction()
+        try:
+            transaction.manageSnapshots().cherrypick(staged.snapshotId()).commit()
+            _note(transaction, text)
+            transaction.commitTransaction()
+        except Py4JJavaError as error:
+            if not error.java_exception.getClass().getName().endswith(".DuplicateWAPCommitException"):
+                raise
+
+    def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
+        """Replace rows and columns; create the table, partitioned by these columns, if there is none."""
+        with _writing(rows.sparkSession, {_TEXT: text}):
+            self._write(rows, partitions).createOrReplace()
+
+    def widens(self, kind: str, into: str) -> bool:
+        """Return whether a type can be widened in place: FLOAT, and decimals of the same scale."""
+        return can_represent(into, kind) and kind.partition(",")[2] == into.partition(",")[2]  # of decimals, the scale
+
+    def add_columns(self, added: Columns, wider: Columns, text: str) -> None:
+        """Add columns, which are NULL in all rows, and widen types, in one commit."""
+        present = self.columns()
+        transaction = self._load().newTransaction()
+        schema = transaction.updateSchema()
+        for column, kind in added.items():
+            if column not in present:
+                schema.addColumn(None, _stored_name(column), self._type(kind))
+        for column, kind in wider.items():
+            schema.updateColumn(_stored_name(column), self._type(kind))
+        schema.commit()
+        _note(transaction, text)
+        transaction.commitTransaction()
+
+    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str) -> None:
+        """Delete the rows with the keys of `rows` for which `removed` is true, and write the others."""
+        shared = [identifier(_stored_name(name)) for name in self.columns() if name in rows.columns]
+        keys = [identifier(_stored_name(name)) for name in on]
+        view = f"databus_{secrets.token_hex(8)}"  # global: the rows may be of another session
+        into, values = ", ".join(shared), ", ".join(f"s.{name}" for name in shared)
+        query = (
+            f"MERGE INTO {self._name} AS t USING global_temp.{view} AS s "  # noqa: S608 – names are quoted
+            f"ON {' AND '.join(f't.{key} <=> s.{key}' for key in keys)} "
+            f"WHEN MATCHED AND ({removed}) AND ({newer}) THEN DELETE "
+            f"WHEN MATCHED AND ({newer}) THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in shared)} "
+            f"WHEN NOT MATCHED AND NOT ({removed}) THEN INSERT ({into}) VALUES ({values})"
+        )
+        _stored(rows).createGlobalTempView(view)
+        try:
+            with _writing(self.spark, {_TEXT: text}):
+                self.spark.sql(query)
+        finally:
+            self.spark.catalog.dropGlobalTempView(view)
+
+    def note(self, text: str) -> None:
+        """Commit a text without changing anything else."""
+        _note(self._load(), text)
+
+    def _write(self, rows: DataFrame, partitions: Sequence[str] = ()) -> Any:
+        writer = _stored(rows).writeTo(self._name)
+        for key, value in _PROPERTIES.items():
+            writer = writer.tableProperty(key, value)
+        return writer.partitionedBy(*(sql.col(identifier(name)) for name in partitions)) if partitions else writer
+
+    def _load(self) -> Any:
+        """Return the table in Java, as of now."""
+        return self._java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(self.spark._jsparkSession, self._name)
+
+    def _type(self, kind: str) -> Any:
+        """Return the Iceberg type, in Java, of an SQL type."""
+        sql_type = self._java.org.apache.spark.sql.types.DataType.fromDDL(kind)
+        return self._java.org.apache.iceberg.spark.SparkSchemaUtil.convert(sql_type)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """Return the URL of the file system, and the folders of a path in it."""
+    scheme, _, rest = path.partition("://")
+    host, *folders = rest.split("/")
+    return f"{scheme}://{host}", folders
+
+
+def _note(table: Any, text: str) -> None:
+    """Commit a text, with a snapshot that has no new files, to a table or transaction."""
+    table.newFastAppend().set(_TEXT, text).commit()
+
+
+def _stored(rows: DataFrame) -> DataFrame:
+    return rows.toDF(*map(_stored_name, rows.columns))
+
+
+def _stored_name(name: str) -> str:
+    """Return the name that a column has in Iceberg: `_file` becomes `_file_`, `_file_` becomes `_file__`."""
+    return f"{name}_" if _RESERVED.fullmatch(name) else name
+
+
+@contextmanager
+def _writing(
+    spark: SparkSession, summary: Mapping[str, str], settings: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Give the snapshots that the session writes a summary. `settings` are further settings meanwhile."""
+    temporary = {f"spark.sql.iceberg.snapshot-property.{key}": value for key, value in summary.items()}
+    temporary |= settings or {}
+    for key, value in temporary.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in temporary:
+            spark.conf.unset(key)

@@ -1,0 +1,89 @@
+"""What the lake needs of a table format: `databus_spark.delta` and `databus_spark.iceberg` provide it.
+
+All changes are atomic: readers see all of a commit or nothing, and a commit that was interrupted has changed nothing.
+Each commit of ours carries a text, which tells how far the table has come, so rows and text never disagree.
+
+While rows are written, the text is a setting of the session, that of the rows for `append` and `overwrite`. So two
+threads must not write in one session.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from databus_spark.types import Columns, identifier
+
+
+class LakeTable(Protocol):
+    """A table of the lake, as one session sees it. It has one writer; many may read."""
+
+    spark: SparkSession
+    path: str
+
+    def __init__(self, spark: SparkSession, path: str) -> None: ...
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        ...
+
+    def read(self, version: int | None = None) -> DataFrame:
+        """Return its rows and columns, as of now or of a version."""
+        ...
+
+    def text(self) -> str:
+        """Return the text of our last commit; empty if there is none. Commits without a text are not ours."""
+        ...
+
+    def commits(self) -> list[tuple[int, str]]:
+        """Return version and text of all our commits, the newest first. A greater version need not be a newer one."""
+        ...
+
+    def append(self, rows: DataFrame, text: str, identity: str) -> None:
+        """Append rows, unless rows of this identity were appended since the last overwrite; create the table if needed.
+
+        That holds, too, if another writer appends rows of the same identity at the same time: one of both adds nothing,
+        or fails.
+        """
+        ...
+
+    def overwrite(self, rows: DataFrame, text: str, partitions: Sequence[str] = ()) -> None:
+        """Replace rows and columns; create the table, partitioned by these columns, if there is none.
+
+        `rows` may be read from the table itself. Earlier versions can still be read, with their own columns.
+        """
+        ...
+
+    def widens(self, kind: str, into: str) -> bool:
+        """Return whether `add_columns` can give a column of one type another type that represents all its values."""
+        ...
+
+    def add_columns(self, added: Columns, wider: Columns, text: str) -> None:
+        """Add columns, which are NULL in all rows, and widen types, without writing rows.
+
+        This alone need not be atomic: if it is interrupted, some columns may be there without the text, and it is
+        called again.
+        """
+        ...
+
+    def merge(self, rows: DataFrame, on: Sequence[str], removed: str, text: str, newer: str) -> None:
+        """Delete the rows with the keys of `rows` for which `removed` is true, and write the others.
+
+        A row that exists is only replaced if `newer` is true. Both are SQL conditions over the aliases `t` and `s`.
+        Columns that only the table has are NULL in new rows, columns that only `rows` has are ignored.
+        """
+        ...
+
+    def note(self, text: str) -> None:
+        """Commit a text without changing anything else."""
+        ...
+
+    def columns(self) -> Columns:
+        """Return its columns."""
+        return dict(self.read().dtypes)
+
+    def empty(self, columns: Columns, text: str, partitions: Sequence[str] = ()) -> None:
+        """Replace rows and columns by these columns without rows; create the table if there is none."""
+        nulls = ", ".join(f"cast(null as {kind}) as {identifier(column)}" for column, kind in columns.items())
+        self.overwrite(self.spark.sql(f"SELECT {nulls} WHERE false"), text, partitions)

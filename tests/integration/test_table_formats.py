@@ -1,0 +1,196 @@
+"""The contract of `databus_spark.table`, which each table format keeps."""
+
+from contextlib import suppress
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from databus_spark import delta, iceberg
+from databus_spark.changelog import COLUMNS
+from databus_spark.formats import FORMATS, open_table, other_format
+from databus_spark.table import LakeTable
+
+#: when a thread ends, py4j leaves its connection open; the garbage collector closes it, which pytest reports
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(params=[delta.Table, iceberg.Table], ids=["delta", "iceberg"])
+def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> LakeTable:
+    """A table in a new session that does not exist yet."""
+    found: LakeTable = request.param(spark.newSession(), f"file://{tmp_path}/mirror/sh~C3~B6p/a b/items")
+    return found
+
+
+def by_another(table: LakeTable) -> LakeTable:
+    """Return the table as another session sees it."""
+    return type(table)(table.spark.newSession(), table.path)
+
+
+def rows(table: LakeTable, query: str) -> DataFrame:
+    return table.spark.sql(query)
+
+
+def content(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, frame.collect()))
+
+
+def test_each_commit_has_rows_and_text(table: LakeTable) -> None:
+    assert not table.exists
+    table.empty({"id": "bigint", "name": "string"}, "empty")
+    assert (table.exists, table.text(), content(table.read())) == (True, "empty", [])
+    table.overwrite(rows(table, "SELECT 1L id, 'one' name"), "first")
+    table.overwrite(table.read().selectExpr("upper(name) title", "id"), "second")  # reads what it replaces
+    table.note("{noted: 'ü'}")
+    table.merge(rows(table, "SELECT 2L id, 'x' title, 'd' a"), ["id"], "s.a = 'd'", "nothing merged", "true")
+
+    other = by_another(table)
+    assert other.text() == "nothing merged"
+    assert content(other.read()) == [("ONE", 1)]
+    commits = {text: version for version, text in other.commits()}
+    assert list(commits) == ["nothing merged", "{noted: 'ü'}", "second", "first", "empty"]
+    assert content(other.read(commits["{noted: 'ü'}"])) == [("ONE", 1)]
+    assert content(other.read(commits["first"])) == [(1, "one")]
+    assert other.read(commits["empty"]).columns == ["id", "name"]
+
+    table.overwrite(rows(table, "SELECT 1L id"), "")
+    assert (table.text(), table.columns()) == ("", {"id": "bigint"})
+
+
+def test_rows_of_one_identity_are_appended_once(table: LakeTable) -> None:
+    batch = rows(table, "SELECT explode(sequence(1, 3)) id")
+    table.append(batch, "created", "a")
+    table.append(batch, "again", "a")
+    assert (table.text(), table.read().count()) == ("created", 3)
+    other = by_another(table)
+    other.append(rows(other, "SELECT 4 id"), "other", "b")
+    table.append(rows(table, "SELECT 5 id"), "late", "b")
+    assert (table.text(), content(table.read())) == ("other", [(1,), (2,), (3,), (4,)])
+    table.append(rows(table, "SELECT 6 id"), "next", "c")
+    table.append(rows(table, "SELECT 7 id"), "early", "a")
+    assert (table.text(), content(table.read())[4:]) == ("next", [(6,)])
+
+
+def test_merge_replaces_older_rows_removes_and_inserts(table: LakeTable) -> None:
+    # also columns with names that Iceberg uses, or that are odd
+    values = "VALUES (1, 5), (2, 5), (3, 5), (4, 5) v(_file, seq)"
+    table.overwrite(rows(table, f"SELECT _file, 'old' `the``name.{{0}}`, seq, 'x' _Pos FROM {values}"), "loaded")
+    table.add_columns({"more": "int"}, {}, "interrupted")  # the rows that are merged do not have it yet
+    changes = "VALUES (1, 6, 'u'), (2, 6, 'd'), (3, 4, 'u'), (4, 4, 'd'), (5, 6, 'u'), (6, 6, 'd') v(_file, seq, a)"
+    source = rows(table, f"SELECT _file, 'new' `the``name.{{0}}`, seq, a, 0 unknown FROM {changes}")
+    table = by_another(table)  # the rows are of another session, too
+    for text in ("merged", "merged again"):
+        table.merge(source, ["_file"], "s.a = 'd'", text, "s.seq >= t.seq")
+        assert table.text() == text
+        assert content(table.read()) == [
+            (1, "new", 6, "x", None), (3, "old", 5, "x", None), (4, "old", 5, "x", None), (5, "new", 6, None, None)
+        ]  # fmt: skip
+    assert table.read().columns == ["_file", "the`name.{0}", "seq", "_Pos", "more"]
+
+
+def test_columns_are_added_and_widened_in_place(table: LakeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    table.overwrite(
+        rows(table, "SELECT 1 id, cast(1.5 as decimal(8,2)) price, cast(0.5 as float) ratio, 1L long, 1.2 short"),
+        "loaded",
+    )
+    added = {"at.{1}": "timestamp_ntz", "_file": "decimal(20,0)", "data": "binary"}
+    wider = {"price": "decimal(12,2)", "ratio": "double"}
+    for name, kind in {"long": "decimal(20,0)", "short": "decimal(4,2)"}.items():
+        if table.widens(table.columns()[name], kind):
+            wider[name] = kind
+        else:
+            with pytest.raises(PySparkException, match="Cannot change column type"):
+                table.add_columns({}, {name: kind}, "wider")
+    assert table.text() == "loaded"
+    with monkeypatch.context() as patch, suppress(InterruptedError):
+        patch.setattr(delta.Table, "note", lambda *_: (_ for _ in ()).throw(InterruptedError))
+        table.add_columns(added, wider, "interrupted")
+    table.add_columns(added, wider, "added")
+
+    assert table.text() == "added"
+    row = {name: f"cast(null as {kind})" for name, kind in table.columns().items()}
+    row |= {"id": "2", "price": "cast('1234567890.12' as decimal(12,2))", "ratio": "0.1D", "data": "binary('x')"}
+    row |= {"at.{1}": "timestamp_ntz'2024-01-02 03:04:05.000006'", "_file": f"cast({2**64 - 1} as decimal(20,0))"}
+    table.append(rows(table, f"SELECT {', '.join(f'{value} `{name}`' for name, value in row.items())}"), "", "a")
+    assert table.columns() == {"id": "int", "long": "bigint", "short": "decimal(2,1)", **wider, **added}
+    assert content(table.read().drop("long", "short")) == [
+        (1, Decimal("1.50"), 0.5, None, None, None),
+        (2, Decimal("1234567890.12"), 0.1, datetime(2024, 1, 2, 3, 4, 5, 6), Decimal(2**64 - 1), b"x"),
+    ]
+
+
+def test_a_change_log_is_partitioned_by_any_names(table: LakeTable) -> None:
+    table.empty(COLUMNS, "begun", ("_schema", "_table", "_day"))
+    values = dict.fromkeys(COLUMNS, "null") | {
+        "_seq": "'1'", "_schema": "'a/b=%'", "_table": "'ü `x`'", "_file": "'bin.1'", "_partition": "3",
+        "_day": "date'2024-01-02'", "cells": "array(binary('x'), null)",
+    }  # fmt: skip
+    typed = ", ".join(f"cast({values[name]} as {kind}) {name}" for name, kind in COLUMNS.items())
+    table.append(rows(table, f"SELECT {typed}"), "appended", "a")
+
+    found = table.read().where("_schema = 'a/b=%' and _table = 'ü `x`' and _partition = 3 and _file = 'bin.1'")
+    assert content(found.select("_day", "cells", "_partition")) == [(date(2024, 1, 2), [b"x", None], 3)]
+    assert table.columns() == COLUMNS
+    assert (table.text(), table.read().where("_table = 'x'").count()) == ("appended", 0)
+
+
+def test_the_format_of_a_lake_is_not_mistaken(table: LakeTable) -> None:
+    table.empty({"id": "int"}, "")
+    (own,) = (name for name, kind in FORMATS.items() if isinstance(table, kind))
+    for name in FORMATS:
+        table.spark.conf.set("spark.sql.sources.default", name)
+        assert other_format(table.spark, table.path) == (None if name == own else own)
+        assert open_table(table.spark, table.path).exists == (name == own)
+    assert other_format(table.spark, table.path + "/none") is None
+
+
+def test_iceberg_publishes_rows_of_one_identity_once_if_two_writers_staged_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = iceberg.Table(spark.newSession(), f"file://{tmp_path}/items")
+    other = by_another(table)
+    table.empty({"id": "int"}, "begun")
+    note, publish = iceberg._note, iceberg.Table._publish
+
+    def staged_after_staged(self: iceberg.Table, mark: str, text: str) -> None:
+        monkeypatch.setattr(iceberg.Table, "_publish", publish)
+        other.append(rows(other, "SELECT 1 id"), "other", "a")
+        publish(self, mark, text)
+
+    monkeypatch.setattr(iceberg.Table, "_publish", staged_after_staged)
+    table.append(rows(table, "SELECT 2 id"), "late", "a")
+    assert (table.text(), content(table.read())) == ("other", [(1,)])
+
+    def committed_between(transaction: Any, text: str) -> None:
+        monkeypatch.setattr(iceberg, "_note", note)
+        other.append(rows(other, "SELECT 3 id"), "other again", "b")
+        note(transaction, text)
+
+    monkeypatch.setattr(iceberg, "_note", committed_between)
+    with suppress(Py4JJavaError):
+        table.append(rows(table, "SELECT 4 id"), "too late", "b")
+    assert (table.text(), content(table.read())) == ("other again", [(1,), (3,)])
+
+
+def test_iceberg_keeps_rows_and_text_together_if_another_commit_comes_between(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = iceberg.Table(spark.newSession(), f"file://{tmp_path}/items")
+    table.empty({"id": "int"}, "begun")
+    publish = iceberg.Table._publish
+
+    def publish_later(self: iceberg.Table, mark: str, text: str) -> None:
+        by_another(table).note("compacted")
+        publish(self, mark, text)
+
+    monkeypatch.setattr(iceberg.Table, "_publish", publish_later)
+    table.append(rows(table, "SELECT 1 id"), "appended", "a")
+    table.append(rows(table, "SELECT 2 id"), "again", "a")
+
+    assert [text for _, text in table.commits()] == ["compacted", "appended", "compacted", "begun"]
+    assert content(table.read()) == [(1,)]
